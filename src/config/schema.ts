@@ -1,0 +1,141 @@
+import type { Values } from './setting.ts'
+import { boolean, choice, documents, integer, list, number, optional, secret, text, timespan } from './setting.ts'
+
+/**
+ * Every setting of the gateway, once. The path of a key here is its name in gateway.yaml (any letter case) and,
+ * joined by `__`, the name of the environment variable that overrides it (spec.md 5.6).
+ */
+export const schema = {
+  System: {
+    Server: {
+      Http: {
+        Host: text('127.0.0.1', 'Address to listen on.'),
+        Port: integer(7080, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
+      },
+      AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.'),
+      TrustedProxies: list('Addresses or CIDRs whose X-Forwarded-For is believed for input.clientIp.'),
+      MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),
+      HeadersTimeoutSeconds: integer(10, 'Time for a request head to arrive.', { min: 1, max: 3_600 }),
+      IdleTimeoutSeconds: integer(60, 'A client that neither sends nor takes body bytes this long is cut off.', {
+        min: 1,
+        max: 86_400,
+      }),
+      KeepAliveSeconds: integer(5, 'Idle client connections are closed after this.', { min: 1, max: 3_600 }),
+      DrainSeconds: integer(30, 'On SIGTERM, time for requests in flight to finish.', { max: 3_600 }),
+    },
+    RateLimit: {
+      RequestsPerMinute: integer(600, 'Steady pace of one agent on /proxy.', { min: 1, max: 10_000_000 }),
+      Burst: integer(100, 'Requests of one agent that may come at once.', { min: 1, max: 10_000_000 }),
+    },
+    CircuitBreaker: {
+      Failures: integer(5, 'Upstream failures within WindowSeconds that open the circuit of an origin.', { min: 1 }),
+      WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
+      OpenSeconds: integer(30, 'Time an open circuit refuses before one probe may pass.', { min: 1, max: 86_400 }),
+    },
+  },
+  Security: {
+    AgentAuth: {
+      UseCustomHeader: boolean(true, 'Agents send their token in CustomHeaderName; false: in Authorization.'),
+      CustomHeaderName: text('Gateway-Authorization', 'Header field that carries the agent token on /proxy.'),
+      FallbackToAuthorization: boolean(
+        false,
+        'Also accept the token in Authorization when the custom header is absent.',
+      ),
+      TokenIssuance: {
+        Secret: secret(
+          'Signing key of internal tokens, 32 bytes or more; generated into the data directory if absent.',
+        ),
+        Issuer: text('agent-gateway', 'Issuer claim of internal tokens.'),
+        Audience: text('agent-gateway', 'Audience claim of internal tokens.'),
+        Expiration: timespan(900_000, 'Lifetime of internal tokens, hh:mm:ss.', { min: 1_000, max: 86_400_000 }),
+      },
+      TokenRequests: {
+        PerAgentPerMinute: integer(5, 'Failed POST /tokens per agent id and minute; more get 429.', { min: 1 }),
+        PerAddressPerMinute: integer(20, 'Failed POST /tokens per client address and minute; more get 429.', {
+          min: 1,
+        }),
+        QueueLength: integer(32, 'Secrets waiting to be hashed, in all; more get 429.', { min: 1, max: 10_000 }),
+        BcryptCost: integer(10, 'bcrypt cost of stored secrets.', { min: 4, max: 15 }),
+      },
+      ExternalIdentity: {
+        Provider: optional('Jwt switches external identity on; absent is off.'),
+        Jwt: {
+          Authority: optional('Issuer address of the identity provider.'),
+          Audience: optional('Audience expected in external tokens.'),
+          RequireHttpsMetadata: boolean(true, 'Refuse an Authority over plain http.'),
+          ValidateIssuer: boolean(true, 'Check the issuer claim of external tokens.'),
+          ValidateAudience: boolean(true, 'Check the audience claim of external tokens.'),
+          AgentIdClaim: text('agent_id', 'Claim that names the agent an external token belongs to.'),
+          Binding: choice(['on', 'off'], 'on', 'off accepts any valid external token for any agent: for trials only.'),
+        },
+      },
+    },
+    Bootstrap: {
+      AgentId: optional('UUID of the first admin; generated if absent.'),
+      ClientSecret: secret('Secret of the first admin; generated into bootstrap.json if absent.'),
+    },
+    Sealing: {
+      Secret: secret('Key that seals requests held for review; derived from the signing key if absent.'),
+    },
+  },
+  Storage: {
+    DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key.'),
+  },
+  Policy: {
+    Directory: text('policies', 'Folder of policy files, *.yaml, relative to gateway.yaml; watched for changes.'),
+    UnassignedEffect: choice(['Deny', 'Hitl', 'Allow'], 'Deny', 'What applies to an agent without a policy.'),
+    AssignOnRegistration: optional('Policy that new agents get unless the call names one.'),
+    Global: optional('Policy evaluated before every other; only its Deny and Hitl count.'),
+    Mode: choice(['enforce', 'observe'], 'enforce', 'observe logs what would be refused or held and lets it pass.'),
+  },
+  Policies: documents('Policies written in this file, same shape as the files in Policy:Directory.'),
+  Proxy: {
+    Via: boolean(true, 'Add Via: 1.1 agent-gateway, which also detects loops.'),
+    MaxRequestBytes: integer(0, 'Largest request body forwarded, bytes; 0 is no limit.'),
+    MaxEvaluatedBodyBytes: integer(1_048_576, 'Most of a body that is held to decide on, bytes.', { min: 1_024 }),
+    OversizeBody: choice(
+      ['unreadable', 'reject'],
+      'unreadable',
+      'A body over MaxEvaluatedBodyBytes that a rule must read: decide as unreadable, or answer 413.',
+    ),
+    ConnectTimeoutSeconds: integer(5, 'Time to connect to an upstream, TLS included.', { min: 1, max: 300 }),
+    HeadersTimeoutSeconds: integer(120, 'Time until an upstream starts to answer.', { min: 1, max: 86_400 }),
+    IdleTimeoutSeconds: integer(120, 'An upstream whose body stands still this long is cut off.', {
+      min: 1,
+      max: 86_400,
+    }),
+    MaxConnectionsPerOrigin: integer(256, 'Connections kept to one origin.', { min: 1, max: 65_535 }),
+    MaxConnections: integer(4_096, 'Connections to all upstreams together.', { min: 1, max: 65_535 }),
+    MaxWaiting: integer(1_024, 'Requests that wait for a connection to one origin; more get 503.', { min: 0 }),
+    CaFile: optional('PEM file of certificate authorities trusted beside the built-in ones.'),
+  },
+  Egress: {
+    DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
+    AllowHosts: list('Host patterns that alone may be called; empty allows all. example.com or *.example.com.'),
+    DenyHosts: list('Host patterns never called.'),
+    AllowCidrs: list('Address ranges allowed although DenyPrivateNetworks or the fixed list refuses them.'),
+    DenyCidrs: list('Address ranges never connected to.'),
+    SelfUrls: list('Further URLs under which this gateway is reached; calls to them are refused as loops.'),
+  },
+  HumanInTheLoop: {
+    Threshold: number(0.8, 'A risk score strictly above this sends an allowed request to review.', { min: 0, max: 1 }),
+    TimeoutSeconds: integer(3_600, 'Time a request waits for review before it lapses.', { min: 1, max: 2_592_000 }),
+    MaxPendingRequests: integer(1_000, 'Requests waiting for review, in all; more get 429.', { min: 1 }),
+    MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests that one agent may hold.', {
+      min: 1,
+      max: 100,
+    }),
+    FourEyes: choice(['self', 'owner'], 'self', 'Whose requests a reviewer may not decide: own, or of the same owner.'),
+    MaxStoredBodyBytes: integer(1_048_576, 'Largest body held for review, bytes; more get 413.', { min: 0 }),
+    MaxStoredResponseBytes: integer(1_048_576, 'Largest upstream answer kept for the agent, bytes.', { min: 0 }),
+    RetentionSeconds: integer(86_400, 'Time decided requests stay readable.', { min: 60, max: 31_536_000 }),
+    LeaseSeconds: integer(150, 'Time after which a replay that was never reported counts as unknown.', { min: 5 }),
+  },
+  Logging: {
+    Level: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least severe level that is written.'),
+    Access: boolean(true, 'Write one line for each proxied request.'),
+  },
+} as const
+
+/** All settings with their values: `config.System.Server.Http.Port`. Frozen. */
+export type Config = Values<typeof schema>

@@ -1,0 +1,104 @@
+/**
+ * The kinds of settings. A setting is declared once, in schema.ts, with its type, unit, default and meaning;
+ * the loader, `agent-gateway check`, gateway.yaml and the README table are all held against that one place.
+ */
+export interface Setting<T> {
+  readonly kind: 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list' | 'timespan' | 'map' | 'objects'
+  readonly default: T
+  /** One sentence for gateway.yaml and the README. Says the unit when the key does not. */
+  readonly meaning: string
+  readonly min?: number
+  readonly max?: number
+  readonly choices?: readonly string[]
+  /** Printed as *** wherever settings are shown. */
+  readonly secret?: boolean
+  /** kind objects: the settings of one entry. kind map: the setting of one value. */
+  readonly entry?: SettingTree | Setting<unknown>
+}
+
+export interface SettingTree {
+  readonly [key: string]: Setting<unknown> | SettingTree
+}
+
+/** The plain values of a tree of settings. */
+export type Values<S> = S extends Setting<infer T> ? T : { readonly [K in keyof S]: Values<S[K]> }
+
+interface Range {
+  readonly min?: number
+  readonly max?: number
+}
+
+export const integer = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
+  kind: 'integer',
+  default: value,
+  meaning,
+  min: range.min ?? 0,
+  max: range.max ?? Number.MAX_SAFE_INTEGER,
+})
+
+export const number = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
+  kind: 'number',
+  default: value,
+  meaning,
+  ...range,
+})
+
+export const boolean = (value: boolean, meaning: string): Setting<boolean> => ({
+  kind: 'boolean',
+  default: value,
+  meaning,
+})
+
+export const text = (value: string, meaning: string): Setting<string> => ({ kind: 'text', default: value, meaning })
+
+/** Text that is absent unless configured. */
+export const optional = (meaning: string): Setting<string | undefined> => ({
+  kind: 'text',
+  default: undefined,
+  meaning,
+})
+
+/** Absent unless configured, and never shown. */
+export const secret = (meaning: string): Setting<string | undefined> => ({ ...optional(meaning), secret: true })
+
+export const choice = <const C extends readonly string[]>(
+  choices: C,
+  value: C[number],
+  meaning: string,
+): Setting<C[number]> => ({ kind: 'choice', default: value, choices, meaning })
+
+/** A YAML list, or comma-separated text in an environment variable. */
+export const list = (meaning: string, value: readonly string[] = []): Setting<readonly string[]> => ({
+  kind: 'list',
+  default: value,
+  meaning,
+})
+
+export const secretList = (meaning: string): Setting<readonly string[]> => ({ ...list(meaning), secret: true })
+
+/** `hh:mm:ss` or `d.hh:mm:ss`, kept as milliseconds. `min` and `max` are milliseconds too. */
+export const timespan = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
+  kind: 'timespan',
+  default: value,
+  meaning,
+  ...range,
+})
+
+/** Free names, each with a value of one kind. */
+export const map = <T>(entry: Setting<T>, meaning: string): Setting<Readonly<Record<string, T>>> => ({
+  kind: 'map',
+  default: {},
+  meaning,
+  entry,
+})
+
+/** A list of maps with the same keys. */
+export const objects = <const S extends SettingTree>(entry: S, meaning: string): Setting<readonly Values<S>[]> => ({
+  kind: 'objects',
+  default: [],
+  meaning,
+  entry,
+})
+
+/** A list of maps that another part of the program checks (policies). */
+export const documents = (meaning: string): Setting<readonly unknown[]> => ({ kind: 'objects', default: [], meaning })

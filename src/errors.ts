@@ -1,0 +1,162 @@
+/**
+ * The one table of refusals: answers the gateway makes itself instead of forwarding (spec.md section 7).
+ * A refusal is a value, matched on its code. `title` and `detail` are safe to show to anyone.
+ */
+interface RefusalKind {
+  readonly status: number
+  readonly title: string
+  readonly detail: string
+}
+
+export const refusalKinds = {
+  invalid_request: { status: 400, title: 'Invalid request', detail: 'The request line or a header is malformed.' },
+  invalid_target: {
+    status: 400,
+    title: 'Invalid target',
+    detail: 'The path after /proxy/ must be an absolute http or https URL.',
+  },
+  invalid_body: { status: 400, title: 'Invalid body', detail: 'The request body is not what this operation takes.' },
+  invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
+  invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
+  unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Missing or invalid authentication' },
+  agent_revoked: { status: 403, title: 'Agent revoked', detail: 'This agent has been revoked for good.' },
+  agent_quarantined: {
+    status: 403,
+    title: 'Agent quarantined',
+    detail: 'This agent is quarantined. An admin can lift the quarantine.',
+  },
+  agent_inactive: {
+    status: 403,
+    title: 'Agent inactive',
+    detail: 'This agent is not in use. An admin can activate it.',
+  },
+  policy_denied: { status: 403, title: 'Denied by policy', detail: 'The policy of this agent denies the request.' },
+  policy_error: {
+    status: 403,
+    title: 'Policy could not be evaluated',
+    detail: 'The decision could not be made, so the request was refused.',
+  },
+  egress_denied: {
+    status: 403,
+    title: 'Destination not allowed',
+    detail: 'The gateway does not connect to this destination.',
+  },
+  forbidden: { status: 403, title: 'Forbidden', detail: 'This operation needs a role that the caller does not have.' },
+  own_request: {
+    status: 403,
+    title: 'Own request',
+    detail: 'Nobody decides a request of their own. Ask another reviewer.',
+  },
+  foreign_origin: {
+    status: 403,
+    title: 'Foreign origin',
+    detail: 'The Host or Origin header does not belong to this gateway.',
+  },
+  not_found: { status: 404, title: 'Not found', detail: 'There is nothing here by that name.' },
+  method_not_allowed: {
+    status: 405,
+    title: 'Method not allowed',
+    detail: 'This method is not offered here. See the Allow header.',
+  },
+  already_exists: { status: 409, title: 'Already exists', detail: 'Something by that name exists already.' },
+  already_decided: { status: 409, title: 'Already decided', detail: 'A verdict was given before.' },
+  wrong_state: { status: 409, title: 'Wrong state', detail: 'The state of the agent or request does not allow this.' },
+  read_only: {
+    status: 409,
+    title: 'Read-only',
+    detail: 'This policy comes from a file. Change the file; it is reloaded by itself.',
+  },
+  in_use: { status: 409, title: 'In use', detail: 'Something else still refers to this.' },
+  digest_mismatch: {
+    status: 409,
+    title: 'Digest mismatch',
+    detail: 'The stored request is not the one that was shown. It was not sent.',
+  },
+  body_too_large: { status: 413, title: 'Body too large', detail: 'The request body is larger than allowed here.' },
+  unsupported_media_type: {
+    status: 415,
+    title: 'Unsupported media type',
+    detail: 'Send the body as Content-Type: application/json.',
+  },
+  expectation_failed: {
+    status: 417,
+    title: 'Expectation failed',
+    detail: 'Only Expect: 100-continue is understood.',
+  },
+  rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
+  hitl_queue_full: {
+    status: 429,
+    title: 'Review queue full',
+    detail: 'Too many requests are waiting for review. Try again later.',
+  },
+  too_many_logins: {
+    status: 429,
+    title: 'Too many token requests',
+    detail: 'Too many credentials are being checked. Wait as Retry-After says.',
+  },
+  headers_too_large: { status: 431, title: 'Headers too large', detail: 'The header section is too large.' },
+  request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive in time.' },
+  internal: { status: 500, title: 'Internal error', detail: 'The gateway failed. The log has the cause.' },
+  upstream_failed: { status: 502, title: 'Upstream failed', detail: 'The upstream could not be reached or broke off.' },
+  circuit_open: {
+    status: 503,
+    title: 'Circuit open',
+    detail: 'The upstream failed repeatedly. Wait as Retry-After says.',
+  },
+  upstream_busy: {
+    status: 503,
+    title: 'Upstream busy',
+    detail: 'Too many requests to this upstream are already waiting.',
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'Storage unavailable',
+    detail: 'The gateway cannot record this now, so nothing was done. Try again later.',
+  },
+  draining: { status: 503, title: 'Shutting down', detail: 'The gateway is stopping. Try again shortly.' },
+  upstream_timeout: { status: 504, title: 'Upstream timeout', detail: 'The upstream did not answer in time.' },
+  loop_detected: { status: 508, title: 'Loop detected', detail: 'The request has already passed this gateway.' },
+} as const satisfies Record<string, RefusalKind>
+
+export type RefusalCode = keyof typeof refusalKinds
+
+/** One mistake in what the caller sent: `field` is a JSON path (`rules[0].effect`) or a parameter name. */
+export interface FieldError {
+  readonly field: string
+  readonly message: string
+  readonly code?: string
+}
+
+/** What a refusal carries beside its code and text. */
+export interface RefusalExtras {
+  /** Header fields of the answer, flat: name, value, name, value. */
+  readonly headers?: readonly string[]
+  /** Every mistake found, for `errors` in the problem document. */
+  readonly errors?: readonly FieldError[]
+  /** Further members of the problem document (RFC 9457 section 3.2). */
+  readonly members?: Readonly<Record<string, unknown>>
+}
+
+export interface Refusal extends RefusalExtras {
+  readonly refusal: RefusalCode
+  readonly status: number
+  readonly detail: string
+}
+
+/** A refusal with its status; `detail` replaces the table's text and must be safe to show to the caller. */
+export function refuse(code: RefusalCode, detail?: string, extras?: RefusalExtras): Refusal {
+  const kind = refusalKinds[code]
+  return { refusal: code, status: kind.status, detail: detail ?? kind.detail, ...extras }
+}
+
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'refusal' in value
+}
+
+/**
+ * A start-up failure that is the operator's to mend: printed as its message alone, exit code 1, no stack.
+ * The message says what is wrong and what to do next.
+ */
+export class StartupError extends Error {
+  override readonly name = 'StartupError'
+}

@@ -1,0 +1,71 @@
+/**
+ * What a decision is made on: subject (agent), action (method), resource (target, headers, body) and context
+ * (time, addresses, activity). Built by the enforcement point, read by the engine, changed by nobody.
+ */
+
+/** Where a request would really be sent. Known after DNS, or at once for literal addresses. */
+export interface Destination {
+  readonly ip: string
+  readonly class: 'public' | 'private' | 'loopback' | 'linkLocal' | 'metadata' | 'reserved'
+}
+
+export interface AgentFacts {
+  readonly id: string
+  readonly name: string
+  readonly ownerId: string
+  readonly status: string
+  readonly policyName: string | null
+  readonly createdAt: number
+  readonly tags: Readonly<Record<string, string>>
+  /** Claims of the verified token. */
+  readonly claims: Readonly<Record<string, unknown>>
+  /** Live value in [0, 1]. */
+  readonly trustScore: number
+}
+
+/** Sliding counters of one agent. All zero for an agent not seen before. */
+export interface Activity {
+  readonly requestsLastMinute: number
+  readonly deniedLast10m: number
+  readonly hitlLast24h: number
+  readonly humanDeniedLast24h: number
+  readonly bytesToday: number
+  readonly medianBytesPerDay: number
+  /** Moving average of body sizes, bytes; 0 when none was seen. */
+  readonly usualBodyBytes: number
+  /** Whether this agent was allowed to this host before. */
+  hostSeen(host: string): boolean
+}
+
+/** The request as far as its head tells. Strings are exactly those that will be sent. */
+export interface RequestHead {
+  /** Upper case. */
+  readonly method: string
+  readonly url: string
+  readonly scheme: string
+  /** Lower case, without port; IPv6 in brackets. */
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  /** Path as received. */
+  readonly rawPath: string
+  /** Without the question mark; empty when there is none. */
+  readonly queryString: string
+  /** Header fields as received: name, value, name, value. */
+  readonly rawHeaders: readonly string[]
+  /** Body bytes announced; 0 when there is no body; -1 when the length is not announced. */
+  readonly contentLength: number
+  readonly clientIp: string
+  readonly destination: Destination | undefined
+  readonly agent: AgentFacts
+  readonly activity: Activity | undefined
+  /** Milliseconds since the epoch, read once per request. */
+  readonly now: number
+}
+
+/** The body bytes as far as they were held. */
+export interface RequestBody {
+  readonly bytes: Uint8Array
+  /** False when the body is longer than what was held. */
+  readonly complete: boolean
+}

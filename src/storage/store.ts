@@ -1,0 +1,250 @@
+/**
+ * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each
+ * (test/storage/contract.ts).
+ *
+ * Every write takes the audit entry that tells of it and commits both in one transaction: what cannot be
+ * recorded is not done. A method that rejects has changed nothing. Times are milliseconds since the epoch,
+ * given by the caller.
+ */
+export type AgentStatus = 'Active' | 'Inactive' | 'Quarantined' | 'Revoked'
+export type Role = 'agent' | 'reviewer' | 'auditor' | 'admin'
+
+/** An agent without its secret: what the registry holds in memory. */
+export interface AgentRecord {
+  /** UUID, lower case. */
+  readonly id: string
+  readonly name: string
+  readonly ownerId: string
+  readonly status: AgentStatus
+  readonly policyName: string | null
+  readonly roles: readonly Role[]
+  /** Subject claim of the external identity bound to this agent. */
+  readonly externalSubject: string | null
+  readonly tags: Readonly<Record<string, string>>
+  /** Trust in [0, 1] as it stood at `trustAt`. */
+  readonly trustValue: number
+  readonly trustAt: number
+  readonly createdAt: number
+}
+
+/** The fields of an agent that change after registration. */
+export type AgentChange = Partial<
+  Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt'>
+> & { readonly secretHash?: string }
+
+export interface Page {
+  readonly page: number
+  readonly pageSize: number
+}
+
+export interface Paged<T> {
+  readonly items: readonly T[]
+  readonly totalCount: number
+}
+
+export interface AgentTable {
+  /** All agents, for the snapshot at start. */
+  all(): Promise<readonly AgentRecord[]>
+  /** bcrypt hash of the agent's secret; undefined when there is no such agent. */
+  secretHash(id: string): Promise<string | undefined>
+  insert(agent: AgentRecord, secretHash: string, entry: AuditEntry): Promise<void>
+  /**
+   * Changes an agent if it exists and its status is one of `from` (any, when absent).
+   * The audit entry gets `before` and `after` of the changed fields, but never the hash.
+   */
+  update(
+    id: string,
+    change: AgentChange,
+    entry: AuditEntry,
+    from?: readonly AgentStatus[],
+  ): Promise<AgentRecord | 'notFound' | 'wrongState'>
+  /** False when there was no such agent. */
+  remove(id: string, entry: AuditEntry): Promise<boolean>
+}
+
+/** A policy made over the API. Those from files are not stored. */
+export interface PolicyRecord {
+  readonly name: string
+  /** The policy as JSON text, in the shape that GET /policies/{name} returns. */
+  readonly document: string
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+export interface PolicyTable {
+  all(): Promise<readonly PolicyRecord[]>
+  insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
+  update(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'notFound'>
+  remove(name: string, entry: AuditEntry): Promise<boolean>
+}
+
+export type HitlStatus = 'Pending' | 'Approved' | 'Denied'
+/** Where the replay of an approved request stands. */
+export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
+
+/** What people and APIs see of a suspended request; everything in it is redacted. */
+export interface HitlRecord {
+  /** 128 random bits or more, URL-safe. */
+  readonly id: string
+  readonly agentId: string
+  readonly ownerId: string
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Text, or base64 when the bytes are not UTF-8 (`bodyEncoding`). */
+  readonly body: string
+  readonly bodyEncoding: 'utf8' | 'base64'
+  readonly bodyBytes: number
+  readonly reason: string
+  /** The decision record (policy-language section 7) as JSON text. */
+  readonly decision: string
+  readonly policyName: string | null
+  readonly policyVersion: string | null
+  readonly rule: string | null
+  /** Verdicts needed from different reviewers. */
+  readonly approvalsNeeded: number
+  /** SHA-256, hex, over what is sealed. */
+  readonly digest: string
+  readonly idempotencyKey: string | null
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
+export interface HitlState {
+  readonly status: HitlStatus
+  readonly replay: ReplayState | null
+  /** Counts claims; 0 before the first. */
+  readonly attempt: number
+  readonly leaseUntil: number | null
+  readonly approvedBy: readonly string[]
+  readonly decidedBy: string | null
+  readonly decidedAt: number | null
+  readonly comment: string | null
+  /** Status code of the upstream's answer to the replay. */
+  readonly responseStatus: number | null
+  /** Whether an answer is stored for the agent. */
+  readonly responseStored: boolean
+}
+
+export type HitlItem = HitlRecord & HitlState
+
+export interface HitlLimits {
+  readonly maxPending: number
+  readonly maxPendingOfAgent: number
+}
+
+export interface HitlFilter {
+  readonly agentId?: string
+  readonly host?: string
+  readonly rule?: string
+  readonly limit?: number
+}
+
+/** Outcome of one replay attempt, written once. */
+export interface ReplayOutcome {
+  readonly replay: 'completed' | 'failed' | 'unknown'
+  readonly responseStatus: number | null
+  /** Sealed upstream answer for the agent; null when it is not kept. */
+  readonly sealedResponse: Uint8Array | null
+}
+
+export interface HitlTable {
+  /** Stores a pending request if both limits leave room. One agent's idempotency key names one live item. */
+  insert(
+    record: HitlRecord,
+    sealed: Uint8Array,
+    limits: HitlLimits,
+    entry: AuditEntry,
+  ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | { readonly existing: HitlItem }>
+  /** Undefined when unknown, or pending and past its expiry at `now`. */
+  get(id: string, now: number): Promise<HitlItem | undefined>
+  /** Pending and unexpired, oldest first (createdAt, id). */
+  pending(now: number, filter?: HitlFilter): Promise<readonly HitlItem[]>
+  sealed(id: string): Promise<Uint8Array | undefined>
+  sealedResponse(id: string): Promise<Uint8Array | undefined>
+  /**
+   * Adds the approval of `reviewer`; the one that makes it enough claims the item for replay, in one
+   * conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose replay is
+   * failed or unknown instead.
+   */
+  claim(
+    id: string,
+    claim: {
+      readonly reviewer: string
+      readonly comment: string | null
+      readonly now: number
+      readonly leaseUntil: number
+      readonly resend: boolean
+    },
+    entry: AuditEntry,
+  ): Promise<'notFound' | { readonly lost: HitlItem } | { readonly claimed: HitlItem } | { readonly waiting: HitlItem }>
+  /** The connection was never made: back to Pending, with no approval counted, if `attempt` still holds the claim. */
+  release(id: string, attempt: number, entry: AuditEntry): Promise<boolean>
+  /** Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. */
+  settle(id: string, attempt: number, outcome: ReplayOutcome, entry: AuditEntry): Promise<boolean>
+  deny(
+    id: string,
+    verdict: { readonly reviewer: string; readonly comment: string | null; readonly now: number },
+    entry: AuditEntry,
+  ): Promise<'notFound' | { readonly lost: HitlItem } | { readonly denied: HitlItem }>
+  /** Removes up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. */
+  expire(now: number, limit: number): Promise<readonly string[]>
+  /** Marks replays whose lease ran out at `now` as unknown; an audit entry each. Returns their ids. */
+  lapse(now: number): Promise<readonly string[]>
+  /** Removes decided items older than `before`, up to `limit`. */
+  prune(before: number, limit: number): Promise<number>
+}
+
+/** What is written to the audit trail. The store adds seq, previous hash and hash. */
+export interface AuditEntry {
+  readonly at: number
+  /** Agent id of who did it; `gateway` for what the gateway does by itself. */
+  readonly actor: string
+  /** `agent.register`, `policy.update`, `hitl.approve`, `hitl.replay`, ... */
+  readonly action: string
+  /** Id or name of what it was done to. */
+  readonly subject: string
+  readonly requestId: string | null
+  /** JSON-safe details: digest, comment, before, after, outcome. Never a secret. */
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+export interface AuditRecord extends AuditEntry {
+  /** 1, 2, 3, ... without a gap. */
+  readonly seq: number
+  /** SHA-256, hex, of the previous record; 64 zeros for the first. */
+  readonly previous: string
+  /** SHA-256, hex, over previous and the canonical JSON of this record. */
+  readonly hash: string
+}
+
+export interface AuditFilter {
+  readonly actor?: string
+  readonly action?: string
+  readonly subject?: string
+  readonly from?: number
+  readonly to?: number
+}
+
+export interface AuditTable {
+  append(entry: AuditEntry): Promise<AuditRecord>
+  /** Newest first. */
+  list(page: Page, filter?: AuditFilter): Promise<Paged<AuditRecord>>
+  /** Oldest first, from `seq` on: for export and verification. */
+  after(seq: number, limit: number): Promise<readonly AuditRecord[]>
+}
+
+export interface Store {
+  readonly agents: AgentTable
+  readonly policies: PolicyTable
+  readonly hitl: HitlTable
+  readonly audit: AuditTable
+  /** Rejects when the store cannot be read and written. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The store failed or cannot be reached. Nothing was changed. Answered as 503 `store_unavailable`. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+}
