@@ -1,0 +1,130 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Refusal } from '../errors.ts'
+import { refusalKinds } from '../errors.ts'
+
+/** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
+const DRAIN_BYTES = 65_536
+/** Milliseconds that a sender of a longer body gets to see the answer before the connection is closed. */
+const LINGER_MS = 1_000
+
+/** An answer as a value. */
+export interface Reply {
+  readonly status: number
+  /** Header fields, flat: name, value, name, value. */
+  readonly headers?: readonly string[]
+  readonly body?: string | Buffer | Readable
+}
+
+/** A JSON answer. */
+export function jsonReply(status: number, value: unknown, headers: readonly string[] = []): Reply {
+  return {
+    status,
+    headers: ['Content-Type', 'application/json; charset=utf-8', ...headers],
+    body: JSON.stringify(value),
+  }
+}
+
+/**
+ * Sends an answer of the gateway's own. It is never cached (`Cache-Control: no-store`, unless the reply names its
+ * own) and never sniffed. HEAD gets the headers alone.
+ *
+ * @returns when the answer is handed over; a stream that fails cuts the connection and resolves all the same.
+ */
+export async function sendReply(res: ServerResponse, reply: Reply): Promise<void> {
+  const body = reply.body ?? ''
+  if (body instanceof Readable) {
+    res.writeHead(reply.status, ownHeaders(reply.headers))
+    if (res.req.method === 'HEAD') {
+      body.destroy()
+      res.end()
+      return
+    }
+    // Either end may go away: pipeline destroys the other, which is all there is to do.
+    await pipeline(body, res).catch(() => {})
+    return
+  }
+  res.writeHead(reply.status, [...ownHeaders(reply.headers), 'Content-Length', String(Buffer.byteLength(body))])
+  res.end(body)
+}
+
+/**
+ * Sends a refusal: `application/problem+json` (RFC 9457), or the plain text of spec.md 5.4 for a 401. The header
+ * `Gateway-Error` names the code, so that it cannot be taken for an answer of an upstream. A request body that is
+ * still on its way is dropped when it is short; otherwise the connection is closed, since nothing after an unread
+ * body can be trusted to be a request.
+ */
+export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string): void {
+  if (res.headersSent) {
+    res.destroy()
+    return
+  }
+  const plain = refusal.refusal === 'unauthenticated'
+  const body = plain ? refusal.detail : JSON.stringify(problem(refusal, requestId))
+  const headers = ['Content-Type', plain ? 'text/plain; charset=utf-8' : 'application/problem+json']
+  if (plain) headers.push('WWW-Authenticate', 'Bearer')
+  if (refusal.headers !== undefined) headers.push(...refusal.headers)
+  headers.push('Gateway-Error', refusal.refusal, 'Content-Length', String(Buffer.byteLength(body)))
+  const unread = unreadBody(res.req)
+  if (unread) headers.push('Connection', 'close')
+  res.writeHead(refusal.status, ownHeaders(headers))
+  if (unread) linger(res, body)
+  else res.end(body)
+}
+
+/** The problem document of a refusal. */
+function problem(refusal: Refusal, requestId: string): Record<string, unknown> {
+  return {
+    type: `urn:agent-gateway:problem:${refusal.refusal}`,
+    title: refusalKinds[refusal.refusal].title,
+    status: refusal.status,
+    code: refusal.refusal,
+    detail: refusal.detail,
+    requestId,
+    ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
+    ...refusal.members,
+  }
+}
+
+/** Adds what every answer of the gateway carries, unless `headers` says otherwise. */
+function ownHeaders(headers: readonly string[] = []): string[] {
+  const all = [...headers]
+  const names = new Set(headers.filter((_, index) => index % 2 === 0).map(name => name.toLowerCase()))
+  if (!names.has('cache-control')) all.push('Cache-Control', 'no-store')
+  if (!names.has('x-content-type-options')) all.push('X-Content-Type-Options', 'nosniff')
+  return all
+}
+
+/** Whether more body may still come than is worth reading for nothing. */
+function unreadBody(req: IncomingMessage): boolean {
+  if (req.complete) return false
+  if (req.headers['transfer-encoding'] !== undefined) return true
+  const length = Number(req.headers['content-length'] ?? 0)
+  // After `Expect: 100-continue` the sender may or may not send the body: the connection is in doubt.
+  return length > DRAIN_BYTES || (length > 0 && req.headers.expect !== undefined)
+}
+
+/**
+ * Sends the whole answer, but ends it, which closes the connection, only a little later: closing while the sender
+ * still writes would reset the connection, and the answer could be lost with it.
+ */
+function linger(res: ServerResponse, body: string): void {
+  const { req } = res
+  let dropped = 0
+  const end = () => {
+    clearTimeout(timer)
+    req.pause()
+    res.end()
+  }
+  const timer = setTimeout(end, LINGER_MS)
+  res.once('close', () => clearTimeout(timer))
+  req.on('data', (chunk: Buffer) => {
+    dropped += chunk.length
+    if (dropped > DRAIN_BYTES) end()
+  })
+  req.once('end', end)
+  // A reset by the sender is an answer too; `close` of the response tidies up.
+  req.once('error', () => {})
+  res.write(body)
+}
