@@ -128,6 +128,9 @@ export interface HitlState {
 
 export type HitlItem = HitlRecord & HitlState
 
+/** An item without its bulk: a list of thousands stays cheap. */
+export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'bodyEncoding'>
+
 export interface HitlLimits {
   readonly maxPending: number
   readonly maxPendingOfAgent: number
@@ -149,7 +152,10 @@ export interface ReplayOutcome {
 }
 
 export interface HitlTable {
-  /** Stores a pending request if both limits leave room. One agent's idempotency key names one live item. */
+  /**
+   * Stores a pending request if both limits leave room. One agent's idempotency key names one item: pending and
+   * unexpired, or decided and not yet pruned.
+   */
   insert(
     record: HitlRecord,
     sealed: Uint8Array,
@@ -159,12 +165,12 @@ export interface HitlTable {
   /** Undefined when unknown, or pending and past its expiry at `now`. */
   get(id: string, now: number): Promise<HitlItem | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
-  pending(now: number, filter?: HitlFilter): Promise<readonly HitlItem[]>
+  pending(now: number, filter?: HitlFilter): Promise<readonly HitlBrief[]>
   sealed(id: string): Promise<Uint8Array | undefined>
   sealedResponse(id: string): Promise<Uint8Array | undefined>
   /**
-   * Adds the approval of `reviewer`; the one that makes it enough claims the item for replay, in one
-   * conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose replay is
+   * Adds the approval of `reviewer`, who counts once; the one that makes it enough claims the item for replay, in
+   * one conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose replay is
    * failed or unknown instead.
    */
   claim(
