@@ -1,5 +1,17 @@
 import type { Values } from './setting.ts'
-import { boolean, choice, documents, integer, list, number, optional, secret, text, timespan } from './setting.ts'
+import {
+  boolean,
+  choice,
+  documents,
+  integer,
+  list,
+  number,
+  optional,
+  secret,
+  secretList,
+  text,
+  timespan,
+} from './setting.ts'
 
 /**
  * Every setting of the gateway, once. The path of a key here is its name in gateway.yaml (any letter case) and,
@@ -44,6 +56,9 @@ export const schema = {
       TokenIssuance: {
         Secret: secret(
           'Signing key of internal tokens, 32 bytes or more; generated into the data directory if absent.',
+        ),
+        PreviousSecrets: secretList(
+          'Signing keys used before Secret: their tokens are still accepted, none are issued with them.',
         ),
         Issuer: text('agent-gateway', 'Issuer claim of internal tokens.'),
         Audience: text('agent-gateway', 'Audience claim of internal tokens.'),
@@ -116,6 +131,16 @@ export const schema = {
     AllowCidrs: list('Address ranges allowed although DenyPrivateNetworks or the fixed list refuses them.'),
     DenyCidrs: list('Address ranges never connected to.'),
     SelfUrls: list('Further URLs under which this gateway is reached; calls to them are refused as loops.'),
+  },
+  Trust: {
+    QuarantineBelow: number(0.2, 'An agent whose trust falls below this is quarantined; 0 switches it off.', {
+      min: 0,
+      max: 1,
+    }),
+    QuarantineDenials: integer(10, 'Denials within QuarantineWindowSeconds that quarantine an agent; 0 is off.', {
+      max: 1_000,
+    }),
+    QuarantineWindowSeconds: integer(300, 'Span in which denials count.', { min: 1, max: 86_400 }),
   },
   HumanInTheLoop: {
     Threshold: number(0.8, 'A risk score strictly above this sends an allowed request to review.', { min: 0, max: 1 }),
