@@ -1,0 +1,84 @@
+/**
+ * What happens to held requests, as it happens: for reviewers' event streams, for webhooks, and for whoever waits
+ * for a verdict. In memory and bounded: the store has the truth, this only says where to look.
+ */
+export type HitlEventType =
+  /** A request waits for review. */
+  | 'pending'
+  /** One of several approvals was given. */
+  | 'approval'
+  /** Approved, and being sent. */
+  | 'approved'
+  /** Could not be sent at all: it waits again. */
+  | 'released'
+  | 'denied'
+  | 'expired'
+  /** The outcome of a replay. */
+  | 'completed'
+  | 'failed'
+  | 'unknown'
+
+export interface HitlEvent {
+  /** Opaque; later events do not compare greater as text. */
+  readonly id: string
+  readonly type: HitlEventType
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  readonly hitlId: string
+  /** JSON-safe, for reviewers. */
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export type HitlListener = (event: HitlEvent) => void
+
+export interface EventLog {
+  publish(type: HitlEventType, hitlId: string, data: Readonly<Record<string, unknown>>): void
+  /**
+   * Hears of every event from now on, and first of those after `lastId`.
+   *
+   * @param lastId id of the last event seen; undefined when there was none
+   * @returns `missed`: whether events after `lastId` are no longer known, so that the list must be read anew
+   */
+  subscribe(listener: HitlListener, lastId?: string): { readonly missed: boolean; readonly close: () => void }
+}
+
+export interface EventLogOptions {
+  readonly clock: { now(): number }
+  /** Events kept for those who come back. */
+  readonly capacity: number
+  /** Told of listeners that throw. */
+  readonly report: (what: string, error: unknown) => void
+}
+
+export function createEventLog(options: EventLogOptions): EventLog {
+  const { clock, capacity, report } = options
+  // Ids of an earlier run are not ids of this one.
+  const run = clock.now().toString(36)
+  const kept: HitlEvent[] = []
+  const listeners = new Set<HitlListener>()
+  let count = 0
+
+  const tell = (listener: HitlListener, event: HitlEvent) => {
+    try {
+      listener(event)
+    } catch (error) {
+      report('a listener of review events failed', error)
+    }
+  }
+
+  return {
+    publish(type, hitlId, data) {
+      const event = { id: `${run}-${++count}`, type, at: clock.now(), hitlId, data }
+      kept.push(event)
+      if (kept.length > capacity) kept.shift()
+      for (const listener of listeners) tell(listener, event)
+    },
+    subscribe(listener, lastId) {
+      const last = lastId === undefined ? -1 : kept.findIndex(event => event.id === lastId)
+      const known = lastId === undefined || last >= 0
+      if (lastId !== undefined && known) for (const event of kept.slice(last + 1)) tell(listener, event)
+      listeners.add(listener)
+      return { missed: !known, close: () => listeners.delete(listener) }
+    },
+  }
+}

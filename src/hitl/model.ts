@@ -1,0 +1,141 @@
+/**
+ * The words of human in the loop: what is held, who decides, and what the parts of this folder share.
+ */
+import type { Readable } from 'node:stream'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Refusal } from '../errors.ts'
+import type { AgentRecord, AuditEntry, HitlItem, Store } from '../storage/store.ts'
+import type { EventLog } from './events.ts'
+
+/** A request as it will be sent: the gateway's token and the hop-by-hop fields are gone already. */
+export interface HeldRequest {
+  readonly method: string
+  /** Absolute URL, exactly the text that was decided on. */
+  readonly url: string
+  /** Flat: name, value, name, value. */
+  readonly rawHeaders: readonly string[]
+  readonly body: Uint8Array
+}
+
+/** What this folder reads of a decision; the whole of it is stored. */
+export interface HeldDecision {
+  readonly policy: string | null
+  readonly policyVersion: string | null
+  readonly rule: string | null
+  readonly reason: string
+  readonly publicReason: string
+  /** Verdicts of different reviewers that the rule asks for. */
+  readonly approvals: number
+  readonly matched: readonly unknown[]
+  readonly risk: { readonly score: number; readonly threshold: number; readonly signals: readonly unknown[] } | null
+}
+
+export interface Suspension {
+  readonly request: HeldRequest
+  readonly decision: HeldDecision
+  readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
+  /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
+  readonly idempotencyKey?: string | undefined
+  readonly requestId: string | null
+}
+
+export interface Suspended {
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+/** Who asks: an agent of the registry, with its roles as they are now. */
+export type Person = Pick<AgentRecord, 'id' | 'ownerId' | 'roles'>
+
+export interface Verdict {
+  readonly reviewer: Person
+  /** At most 2,000 characters. Kept as given. */
+  readonly comment?: string | null | undefined
+  readonly requestId: string | null
+}
+
+/** What a reviewer lets pass without asking, for a while (`hitl/grants.ts`). */
+export interface GrantTerms {
+  /** 1 to 480. */
+  readonly minutes: number
+  /** 1 to 1,000. */
+  readonly maxUses: number
+  /** Path that it covers; `*` is one segment, `**` at the end is the rest. Absent: the path of the request. */
+  readonly path?: string | undefined
+}
+
+export interface Approval extends Verdict {
+  /** Sends once more what was sent before without a known outcome. */
+  readonly resend?: boolean | undefined
+  readonly grant?: GrantTerms | undefined
+}
+
+/** What became of sending a held request. */
+export type ReplayResult =
+  /** No byte of it left: refused by egress or circuit, or never connected. It stays pending. */
+  | { readonly kind: 'notSent'; readonly refusal: Refusal }
+  /** `body` rejects when the upstream breaks off. `rawHeaders` are end-to-end fields only. */
+  | {
+      readonly kind: 'answered'
+      readonly status: number
+      readonly rawHeaders: readonly string[]
+      readonly body: AsyncIterable<Uint8Array>
+    }
+  /** Bytes left, and no answer came. */
+  | { readonly kind: 'failed'; readonly refusal: Refusal }
+
+export interface SendContext {
+  readonly hitlId: string
+  readonly agentId: string
+  readonly requestId: string | null
+}
+
+/** Sends on a connection of its own, at most once, past egress and circuit. A rejection counts as failed. */
+export type Send = (request: HeldRequest, context: SendContext) => Promise<ReplayResult>
+
+/** What an approval led to. */
+export type Approved =
+  /** The upstream's answer. Whoever gets `body` reads or destroys it; the replay is recorded in either case. */
+  | {
+      readonly kind: 'answered'
+      readonly status: number
+      /** The upstream's fields, and the gateway's own `Gateway-Hitl-*`. */
+      readonly rawHeaders: readonly string[]
+      readonly body: Readable
+    }
+  /** Counted; further reviewers must approve. */
+  | { readonly kind: 'waiting'; readonly item: HitlItem }
+
+/** The upstream's answer as kept for the agent. */
+export interface StoredAnswer {
+  readonly status: number
+  readonly rawHeaders: readonly string[]
+  readonly body: Uint8Array
+}
+
+export interface HitlOptions {
+  readonly store: Pick<Store, 'hitl' | 'audit'>
+  readonly clock: Clock
+  readonly settings: Config['HumanInTheLoop']
+  /** 32 bytes, for nothing else. */
+  readonly sealingKey: Uint8Array
+  /** Name of the field that carries agent tokens; always redacted. */
+  readonly tokenHeader: string
+  readonly events: EventLog
+  readonly send: Send
+  /** Why the agent may not call now; undefined when it is active. */
+  readonly agentProblem: (agentId: string) => Refusal | undefined
+  /** Told of faults that change no answer: an outcome that could not be recorded. */
+  readonly report: (what: string, error: unknown) => void
+}
+
+/** An audit entry of this folder. */
+export function auditEntry(
+  at: number,
+  who: { readonly actor: string; readonly requestId: string | null },
+  what: { readonly action: string; readonly subject: string; readonly details: AuditEntry['details'] },
+): AuditEntry {
+  return { at, actor: who.actor, requestId: who.requestId, ...what }
+}

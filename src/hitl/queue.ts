@@ -1,0 +1,89 @@
+/**
+ * Human in the loop, whole: what the proxy pipeline and the management API call (spec 3.2, 4.5).
+ */
+import type { Refusal } from '../errors.ts'
+import type { HitlFilter, HitlItem } from '../storage/store.ts'
+import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
+import { approve } from './replay.ts'
+import { parseAnswer, unseal } from './seal.ts'
+import { suspend } from './suspend.ts'
+import { sweep } from './sweep.ts'
+import { deny, orUnavailable } from './verdict.ts'
+import type { DetailView, RequestView } from './view.ts'
+import { detailView, readsAll, requestView } from './view.ts'
+import { createWaiters } from './wait.ts'
+
+/** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
+export interface Queue {
+  /** Stores the request before it resolves. Refusals: hitl_queue_full, body_too_large, already_exists, ... */
+  suspend(held: Suspension): Promise<Suspended | Refusal>
+  /** Pending requests, oldest first. */
+  pending(viewer: Person, filter?: HitlFilter): Promise<readonly RequestView[]>
+  /** Undefined when there is none, or none that this viewer may see. */
+  get(id: string, viewer: Person): Promise<DetailView | undefined>
+  /** The upstream's answer, for the agent that asked; undefined when none is kept. */
+  answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
+  /**
+   * Resolves when the outcome is on record, after `ms`, or at the abort: with the item as it then is, undefined when
+   * it expired meanwhile or is not this viewer's to see.
+   */
+  waitForVerdict(
+    id: string,
+    viewer: Person,
+    wait: { readonly ms: number; readonly signal: AbortSignal },
+  ): Promise<DetailView | undefined>
+  /** Sends the request if this approval is the one that counts. */
+  approve(id: string, approval: Approval): Promise<Approved | Refusal>
+  deny(id: string, verdict: Verdict): Promise<HitlItem | Refusal>
+  /** Expiry, lapsed leases, retention. Call every second or so. */
+  sweep(): Promise<void>
+  /** Resolves when no replay is under way. */
+  idle(): Promise<void>
+}
+
+export function createQueue(options: HitlOptions): Queue {
+  const { store, clock, events } = options
+  const replays = new Set<Promise<unknown>>()
+  const track = <T>(work: Promise<T>): Promise<T> => {
+    // A rejection is the caller's; here only the end counts.
+    const tracked: Promise<unknown> = work.then(
+      () => replays.delete(tracked),
+      () => replays.delete(tracked),
+    )
+    replays.add(tracked)
+    return work
+  }
+  const read = (id: string) => store.hitl.get(id, clock.now())
+  const waiters = createWaiters(events, read)
+  const visible = (item: HitlItem | undefined, viewer: Person) =>
+    item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
+  const show = (item: HitlItem | undefined, viewer: Person) =>
+    visible(item, viewer) && detailView(item!, viewer, clock.now())
+
+  return {
+    suspend: held => orUnavailable(suspend(options, held)),
+    async pending(viewer, filter) {
+      const now = clock.now()
+      const items = await store.hitl.pending(now, filter)
+      return items.map(item => requestView(item, viewer, now))
+    },
+    get: async (id, viewer) => show(await read(id), viewer),
+    async answer(id, viewer) {
+      const item = await read(id)
+      if (item?.agentId !== viewer.id || !item.responseStored) return undefined
+      const sealed = await store.hitl.sealedResponse(id)
+      const plain = sealed && unseal(options.sealingKey, `response:${id}`, sealed)
+      return plain && parseAnswer(plain)
+    },
+    async waitForVerdict(id, viewer, { ms, signal }) {
+      if (visible(await read(id), viewer) === undefined) return undefined
+      return show(await waiters.wait(id, ms, signal), viewer)
+    },
+    approve: (id, approval) => track(orUnavailable(approve(options, id, approval, track))),
+    deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
+    sweep: () => sweep(options),
+    async idle() {
+      while (replays.size > 0) await Promise.all(replays)
+    },
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The answer to a replay on its way to the reviewer, kept for the agent as it passes.
+ */
+import type { PassThrough } from 'node:stream'
+
+export interface Relayed {
+  /** The whole body; undefined when it was longer than the cap or took too long to wait for. */
+  readonly kept: Uint8Array | undefined
+}
+
+export interface RelayOptions {
+  /** Most of a body that is kept, bytes. */
+  readonly cap: number
+  /** Whether the outcome must be recorded now although the body goes on. */
+  readonly isLate: () => boolean
+  /** Called once, as soon as it is clear what is kept; not called when the body breaks off before. */
+  readonly record: (relayed: Relayed) => Promise<void>
+}
+
+/**
+ * Passes `body` to `out`, which may be destroyed at any time: the reviewer going away ends nothing before the outcome
+ * is recorded. Up to the cap the bytes are held anyway, so that a slow reviewer delays nothing; from then on the
+ * reviewer's pace is the upstream's.
+ *
+ * @throws what `body` throws; `out` is destroyed then
+ */
+export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, options: RelayOptions): Promise<void> {
+  // What the reviewer's connection says is no fault of the replay.
+  out.on('error', () => {})
+  let kept: Uint8Array[] | undefined = []
+  let size = 0
+  try {
+    for await (const chunk of body) {
+      kept?.push(chunk)
+      size += chunk.byteLength
+      const room = out.destroyed || out.write(chunk)
+      if (kept !== undefined && (size > options.cap || options.isLate())) {
+        kept = undefined
+        await options.record({ kept })
+      }
+      if (kept !== undefined) continue
+      if (out.destroyed) return
+      if (!room) await roomIn(out)
+    }
+  } catch (error) {
+    out.destroy(error instanceof Error ? error : undefined)
+    throw error
+  }
+  if (kept !== undefined) await options.record({ kept: Buffer.concat(kept) })
+  out.end()
+}
+
+/** Resolves when `out` takes more, or is closed. */
+function roomIn(out: PassThrough): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (!out.writableNeedDrain || out.destroyed) return Promise.resolve()
+  out.once('drain', resolve).once('close', resolve)
+  return promise.finally(() => out.off('drain', resolve).off('close', resolve))
+}

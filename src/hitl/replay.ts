@@ -1,0 +1,185 @@
+/**
+ * Approving: one claim, one sending, one outcome on record. However the process ends in between, the item tells the
+ * truth: `inFlight` under a lease, `unknown` when the lease ran out; and nothing is sent again by itself.
+ */
+import { PassThrough } from 'node:stream'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { HitlItem, ReplayOutcome } from '../storage/store.ts'
+import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
+import { auditEntry } from './model.ts'
+import { relay } from './relay.ts'
+import { digestOf, frameAnswer, parseRequest, seal, unseal } from './seal.ts'
+import { decided, verdictEntry, verdictOn } from './verdict.ts'
+
+/** One claimed attempt. */
+interface Attempt {
+  readonly item: HitlItem
+  readonly approval: Approval
+  /** Told of the work that goes on when the reviewer has the answer's head; it never rejects. */
+  readonly track: (work: Promise<void>) => unknown
+}
+
+type Answered = Extract<ReplayResult, { kind: 'answered' }>
+
+/**
+ * Approves, and with the last approval sends the request. Only the one call that claims the item sends; every other
+ * is refused with the outcome on record.
+ */
+export async function approve(
+  options: HitlOptions,
+  id: string,
+  approval: Approval,
+  track: Attempt['track'],
+): Promise<Approved | Refusal> {
+  const item = await verdictOn(options, id, approval)
+  if (isRefusal(item)) return item
+  const resend = approval.resend === true
+  if (!isClaimable(item, resend)) return notClaimable(item)
+  const problem = options.agentProblem(item.agentId)
+  if (problem !== undefined) return problem
+  const request = await openRequest(options, item, approval)
+  if (isRefusal(request)) return request
+
+  const now = options.clock.now()
+  const outcome = await options.store.hitl.claim(
+    id,
+    {
+      reviewer: approval.reviewer.id,
+      comment: approval.comment ?? null,
+      now,
+      leaseUntil: now + options.settings.LeaseSeconds * 1000,
+      resend,
+    },
+    verdictEntry(now, approval, { action: 'hitl.approve', item, resend }),
+  )
+  if (outcome === 'notFound') return refuse('not_found')
+  if ('lost' in outcome) return decided(outcome.lost)
+  if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
+  const attempt = { item: outcome.claimed, approval, track }
+  options.events.publish('approved', id, { agentId: item.agentId, by: approval.reviewer.id, resend })
+  return await replay(options, attempt, request)
+}
+
+function isClaimable(item: HitlItem, resend: boolean): boolean {
+  if (!resend) return item.status === 'Pending'
+  return item.status === 'Approved' && (item.replay === 'failed' || item.replay === 'unknown')
+}
+
+function notClaimable(item: HitlItem): Refusal {
+  if (item.status !== 'Pending') return decided(item)
+  return refuse('wrong_state', 'Only a request that was sent without a known outcome can be sent again.')
+}
+
+/** The sealed request, if it is the one that was shown; otherwise the refusal, audited. */
+async function openRequest(options: HitlOptions, item: HitlItem, approval: Approval): Promise<HeldRequest | Refusal> {
+  const sealed = await options.store.hitl.sealed(item.id)
+  if (sealed === undefined) {
+    // Decided since it was read.
+    const newer = await options.store.hitl.get(item.id, options.clock.now())
+    return newer === undefined ? refuse('not_found') : decided(newer)
+  }
+  const plain = unseal(options.sealingKey, `request:${item.id}`, sealed)
+  if (plain !== undefined && digestOf(plain) === item.digest) return parseRequest(plain)
+  const why = plain === undefined ? 'the sealed copy cannot be opened' : 'the digest differs'
+  const entry = verdictEntry(options.clock.now(), approval, { action: 'hitl.digestMismatch', item, why })
+  await options.store.audit.append(entry)
+  return refuse('digest_mismatch')
+}
+
+function counted(options: HitlOptions, item: HitlItem, approval: Approval): Approved {
+  const { approvedBy, approvalsNeeded } = item
+  const data = { agentId: item.agentId, by: approval.reviewer.id, approvedBy, approvalsNeeded }
+  options.events.publish('approval', item.id, data)
+  return { kind: 'waiting', item }
+}
+
+async function replay(options: HitlOptions, attempt: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
+  const { item, approval } = attempt
+  // Asked again after the claim: a revocation that was acknowledged before the sending holds.
+  const problem = options.agentProblem(item.agentId)
+  if (problem !== undefined) return await release(options, attempt, problem)
+  const context = { hitlId: item.id, agentId: item.agentId, requestId: approval.requestId }
+  const result = await options.send(request, context).catch((error: unknown): ReplayResult => {
+    options.report('sending an approved request failed', error)
+    return { kind: 'failed', refusal: refuse('upstream_failed') }
+  })
+  if (result.kind === 'notSent') return await release(options, attempt, result.refusal)
+  if (result.kind === 'failed') {
+    await settle(options, attempt, { replay: 'failed', responseStatus: null, sealedResponse: null })
+    return result.refusal
+  }
+  return pass(options, attempt, result)
+}
+
+/** Nothing was sent: the item waits again, unless that cannot be recorded; then its lease makes it unknown. */
+async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Promise<Refusal> {
+  const { item, approval } = attempt
+  const action = 'hitl.release'
+  const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal })
+  try {
+    await options.store.hitl.release(item.id, item.attempt, entry)
+  } catch (error) {
+    options.report('an approved request that was not sent could not be put back', error)
+    return why
+  }
+  options.events.publish('released', item.id, { agentId: item.agentId, by: approval.reviewer.id, why: why.refusal })
+  return why
+}
+
+/** The upstream's answer for the reviewer, while it is kept for the agent and recorded. */
+function pass(options: HitlOptions, attempt: Attempt, answer: Answered): Approved {
+  const { item } = attempt
+  const body = new PassThrough()
+  const { status, rawHeaders } = answer
+  const late = (item.leaseUntil ?? 0) - (options.settings.LeaseSeconds * 1000) / 2
+  const record = (sealedResponse: Uint8Array | null, replay: ReplayOutcome['replay'] = 'completed') =>
+    settle(options, attempt, { replay, responseStatus: status, sealedResponse })
+  let recorded = false
+  const work = relay(answer.body, body, {
+    cap: options.settings.MaxStoredResponseBytes,
+    isLate: () => options.clock.now() >= late,
+    record: ({ kept }) => {
+      recorded = true
+      if (kept === undefined) return record(null)
+      const frame = frameAnswer({ status, rawHeaders, body: kept })
+      return record(seal(options.sealingKey, `response:${item.id}`, frame.bytes))
+    },
+  })
+  // An answer that broke off before it was whole is an attempt that failed, with the status it began with.
+  attempt.track(work.catch(() => (recorded ? undefined : record(null, 'failed'))))
+  const own = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
+  return { kind: 'answered', status, rawHeaders: [...rawHeaders, ...own], body }
+}
+
+/** Records the outcome. What cannot be recorded stays in flight until its lease makes it unknown. */
+async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
+  const { item } = attempt
+  const { replay, responseStatus } = outcome
+  const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
+  try {
+    const held = await options.store.hitl.settle(item.id, item.attempt, outcome, entry)
+    if (!held) return
+  } catch (error) {
+    options.report('the outcome of an approved request could not be recorded', error)
+    return
+  }
+  options.events.publish(replay, item.id, { agentId: item.agentId, responseStatus })
+}
+
+function replayEntry(
+  options: HitlOptions,
+  { item, approval }: Attempt,
+  done: { readonly action: string } & Readonly<Record<string, unknown>>,
+) {
+  const { action, ...details } = done
+  return auditEntry(
+    options.clock.now(),
+    { actor: 'gateway', requestId: approval.requestId },
+    {
+      action,
+      subject: item.id,
+      details: { agentId: item.agentId, digest: item.digest, attempt: item.attempt, ...details },
+    },
+  )
+}

@@ -1,0 +1,101 @@
+/**
+ * The sealed copy of a held request, and of the upstream's answer to it: AES-256-GCM over a binary frame. The id is
+ * bound in, so that no copy can stand in for another.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import type { HeldRequest, StoredAnswer } from './model.ts'
+
+/** First byte of a sealed copy; a new layout gets a new number. */
+const version = 1
+const nonceBytes = 12
+const tagBytes = 16
+
+/** What is sealed, and the hash over it. */
+export interface Frame {
+  readonly bytes: Buffer
+  /** SHA-256, hex, over `bytes`. */
+  readonly digest: string
+}
+
+/**
+ * Method, URL, header names and values and body as one run of bytes: the number of texts, each text with its length
+ * (32 bits, big-endian, UTF-8), then the body. No two requests have the same frame.
+ */
+export function frameRequest(request: HeldRequest): Frame {
+  return frame([request.method, request.url, ...request.rawHeaders], request.body)
+}
+
+export function frameAnswer(answer: StoredAnswer): Frame {
+  return frame([String(answer.status), ...answer.rawHeaders], answer.body)
+}
+
+/** The request of a frame that `unseal` gave back. */
+export function parseRequest(bytes: Buffer): HeldRequest {
+  const { texts, body } = parseFrame(bytes)
+  const [method, url, ...rawHeaders] = texts
+  return { method: method!, url: url!, rawHeaders, body }
+}
+
+export function parseAnswer(bytes: Buffer): StoredAnswer {
+  const { texts, body } = parseFrame(bytes)
+  const [status, ...rawHeaders] = texts
+  return { status: Number(status), rawHeaders, body }
+}
+
+export function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/**
+ * @param key 32 bytes
+ * @param label what is sealed, for whom: `request:<id>` or `response:<id>`
+ */
+export function seal(key: Uint8Array, label: string, plain: Uint8Array): Buffer {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+  cipher.setAAD(Buffer.from(label))
+  const sealed = [cipher.update(plain), cipher.final()]
+  return Buffer.concat([Buffer.of(version), nonce, ...sealed, cipher.getAuthTag()])
+}
+
+/** Undefined when the copy was changed, sealed under another key, or for something else. */
+export function unseal(key: Uint8Array, label: string, sealed: Uint8Array): Buffer | undefined {
+  if (sealed[0] !== version || sealed.length < 1 + nonceBytes + tagBytes) return undefined
+  const end = sealed.length - tagBytes
+  const nonce = sealed.subarray(1, 1 + nonceBytes)
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+  decipher.setAAD(Buffer.from(label)).setAuthTag(sealed.subarray(end))
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(1 + nonceBytes, end)), decipher.final()])
+  } catch {
+    return undefined
+  }
+}
+
+function frame(texts: readonly string[], body: Uint8Array): Frame {
+  const parts: Uint8Array[] = [uint32(texts.length)]
+  for (const text of texts) {
+    const bytes = Buffer.from(text)
+    parts.push(uint32(bytes.length), bytes)
+  }
+  parts.push(body)
+  const bytes = Buffer.concat(parts)
+  return { bytes, digest: digestOf(bytes) }
+}
+
+function parseFrame(bytes: Buffer): { texts: string[]; body: Buffer } {
+  const texts: string[] = []
+  let at = 4
+  for (let left = bytes.readUInt32BE(0); left > 0; left--) {
+    const end = at + 4 + bytes.readUInt32BE(at)
+    texts.push(bytes.toString('utf8', at + 4, end))
+    at = end
+  }
+  return { texts, body: bytes.subarray(at) }
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}

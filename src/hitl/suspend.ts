@@ -1,0 +1,114 @@
+/**
+ * Holding a request: redacted for people, sealed for the wire, both stored before the agent hears of it (spec 3.2).
+ */
+import { randomBytes } from 'node:crypto'
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { HitlBrief, HitlItem, HitlLimits, HitlRecord } from '../storage/store.ts'
+import type { HitlOptions, Suspended, Suspension } from './model.ts'
+import { auditEntry } from './model.ts'
+import { redactHeaders, redactUrl, showBody } from './redact.ts'
+import type { Frame } from './seal.ts'
+import { frameRequest, seal } from './seal.ts'
+import { requestView } from './view.ts'
+
+const maxIdempotencyKey = 255
+/** When an agent may try again after a full queue, seconds. */
+const retryAfterSeconds = 30
+/** Reads events in the place of every reviewer. */
+const anyReviewer = { id: '', ownerId: '', roles: ['reviewer'] } as const
+
+export async function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
+  const { settings, store } = options
+  if (held.request.body.byteLength > settings.MaxStoredBodyBytes) {
+    return refuse('body_too_large', 'The body is larger than may be held for review.')
+  }
+  if ((held.idempotencyKey?.length ?? 0) > maxIdempotencyKey) {
+    return refuse('invalid_request', `Idempotency-Key has at most ${maxIdempotencyKey} characters.`)
+  }
+  const frame = frameRequest(held.request)
+  const record = makeRecord(options, held, frame)
+  const sealed = seal(options.sealingKey, `request:${record.id}`, frame.bytes)
+  const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
+  if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
+  if (stored !== 'stored') return repeated(stored.existing, record)
+  options.events.publish('pending', record.id, { ...requestView(freshItem(record), anyReviewer, record.createdAt) })
+  return { id: record.id, expiresAt: record.expiresAt }
+}
+
+function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): HitlRecord {
+  const now = options.clock.now()
+  const { request, decision, agent } = held
+  return {
+    id: randomBytes(16).toString('base64url'),
+    agentId: agent.id,
+    ownerId: agent.ownerId,
+    method: request.method,
+    url: redactUrl(request.url),
+    headers: redactHeaders(request.rawHeaders, options.tokenHeader),
+    ...showBody(request.body),
+    bodyBytes: request.body.byteLength,
+    reason: decision.reason,
+    decision: JSON.stringify(decision),
+    policyName: decision.policy,
+    policyVersion: decision.policyVersion,
+    rule: decision.rule,
+    approvalsNeeded: Math.max(1, decision.approvals),
+    digest: frame.digest,
+    idempotencyKey: held.idempotencyKey ?? null,
+    createdAt: now,
+    expiresAt: now + options.settings.TimeoutSeconds * 1000,
+  }
+}
+
+function limitsOf(settings: HitlOptions['settings']): HitlLimits {
+  const share = (settings.MaxPendingRequests * settings.MaxPendingPercentPerAgent) / 100
+  return { maxPending: settings.MaxPendingRequests, maxPendingOfAgent: Math.max(1, Math.floor(share)) }
+}
+
+function suspendEntry(record: HitlRecord, held: Suspension) {
+  return auditEntry(
+    record.createdAt,
+    { actor: record.agentId, requestId: held.requestId },
+    {
+      action: 'hitl.suspend',
+      subject: record.id,
+      details: {
+        method: record.method,
+        url: record.url,
+        digest: record.digest,
+        policy: record.policyName,
+        rule: record.rule,
+        reason: record.reason,
+        expiresAt: new Date(record.expiresAt).toISOString(),
+      },
+    },
+  )
+}
+
+function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {
+  const detail = which === 'agentQueueFull' ? 'Too many requests of this agent are waiting for review.' : undefined
+  return refuse('hitl_queue_full', detail, { headers: ['Retry-After', String(retryAfterSeconds)] })
+}
+
+/** The same key and request is the same suspension; the same key for another request is a mistake. */
+function repeated(existing: HitlItem, record: HitlRecord): Suspended | Refusal {
+  if (existing.digest === record.digest) return { id: existing.id, expiresAt: existing.expiresAt }
+  return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
+}
+
+function freshItem(record: HitlRecord): HitlBrief {
+  return {
+    ...record,
+    status: 'Pending',
+    replay: null,
+    attempt: 0,
+    leaseUntil: null,
+    approvedBy: [],
+    decidedBy: null,
+    decidedAt: null,
+    comment: null,
+    responseStatus: null,
+    responseStored: false,
+  }
+}

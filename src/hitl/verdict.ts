@@ -1,0 +1,98 @@
+/**
+ * What holds for every verdict: who may give it, what a comment may be, and what a second verdict is told.
+ */
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { HitlItem } from '../storage/store.ts'
+import { StoreError } from '../storage/store.ts'
+import type { HitlOptions, Verdict } from './model.ts'
+import { auditEntry } from './model.ts'
+
+/** Longest comment, in characters (code points). */
+export const maxComment = 2_000
+
+/** Deny: the request is discarded for good (spec 3.2). */
+export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlItem | Refusal> {
+  const item = await verdictOn(options, id, verdict)
+  if ('refusal' in item) return item
+  const now = options.clock.now()
+  const entry = verdictEntry(now, verdict, { action: 'hitl.deny', item })
+  const outcome = await options.store.hitl.deny(
+    id,
+    { reviewer: verdict.reviewer.id, comment: verdict.comment ?? null, now },
+    entry,
+  )
+  if (outcome === 'notFound') return refuse('not_found')
+  if ('lost' in outcome) return decided(outcome.lost)
+  options.events.publish('denied', id, { agentId: item.agentId, by: verdict.reviewer.id })
+  return outcome.denied
+}
+
+/** The item if this reviewer may decide it; the refusal, audited, when not. */
+export async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlItem | Refusal> {
+  if ([...(verdict.comment ?? '')].length > maxComment) return commentTooLong
+  const now = options.clock.now()
+  const item = await options.store.hitl.get(id, now)
+  if (item === undefined) return refuse('not_found')
+  const barred = fourEyes(options, item, verdict)
+  if (barred === undefined) return item
+  await options.store.audit.append(verdictEntry(now, verdict, { action: 'hitl.refused', item, why: barred.refusal }))
+  return barred
+}
+
+/** Nobody decides a request of their own; with `owner`, of their own owner either. */
+function fourEyes(options: HitlOptions, item: HitlItem, verdict: Verdict): Refusal | undefined {
+  if (item.agentId === verdict.reviewer.id) return refuse('own_request')
+  if (options.settings.FourEyes === 'owner' && item.ownerId === verdict.reviewer.ownerId) {
+    return refuse('own_request', 'Nobody decides a request of the same owner. Ask another reviewer.')
+  }
+  return undefined
+}
+
+const commentTooLong = refuse('invalid_body', `A comment has at most ${maxComment} characters.`, {
+  errors: [{ field: 'comment', message: `at most ${maxComment} characters`, code: 'too_long' }],
+})
+
+/** What a verdict on a verdict is told: the outcome on record. */
+export function decided(item: HitlItem): Refusal {
+  return refuse('already_decided', undefined, {
+    members: {
+      hitlId: item.id,
+      hitlStatus: item.status,
+      replay: item.replay,
+      attempt: item.attempt,
+      decidedBy: item.decidedBy,
+      decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
+      comment: item.comment,
+      responseStatus: item.responseStatus,
+    },
+  })
+}
+
+/** The audit entry of a verdict; what was judged is named by its digest. */
+export function verdictEntry(
+  now: number,
+  verdict: Verdict,
+  done: { readonly action: string; readonly item: HitlItem } & Readonly<Record<string, unknown>>,
+) {
+  const { action, item, ...more } = done
+  return auditEntry(
+    now,
+    { actor: verdict.reviewer.id, requestId: verdict.requestId },
+    {
+      action,
+      subject: item.id,
+      details: { agentId: item.agentId, digest: item.digest, comment: verdict.comment ?? null, ...more },
+    },
+  )
+}
+
+/** Answers a store that failed with a refusal: nothing was done, and the caller is told so. */
+export async function orUnavailable<T>(work: Promise<T>): Promise<T | Refusal> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof StoreError) return refuse('store_unavailable')
+    throw error
+  }
+}

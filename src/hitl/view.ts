@@ -1,0 +1,113 @@
+/**
+ * Held requests as the API shows them (spec 2.3). A reviewer sees why it was held and by which rule; the agent sees
+ * its own request, the public reason and the outcome, never the values a rule compared.
+ */
+import type { HitlBrief, HitlItem } from '../storage/store.ts'
+import type { HeldDecision, Person } from './model.ts'
+import { escapeDeceptive } from './redact.ts'
+
+const readers = new Set(['reviewer', 'auditor', 'admin'])
+
+export interface RequestView {
+  readonly id: string
+  readonly method: string
+  readonly url: string
+  readonly reason: string
+  readonly agentId: string
+  readonly timestamp: string
+  readonly expiresAt: string
+  readonly status: string
+  readonly bodyBytes: number
+  /** SHA-256, hex, over everything that an approval sends. */
+  readonly digest: string
+  /** What a reviewer judges by. */
+  readonly review?: ReviewView
+}
+
+export interface ReviewView {
+  readonly ownerId: string
+  readonly host: string
+  readonly policy: string | null
+  readonly policyVersion: string | null
+  readonly rule: string | null
+  readonly matched: readonly unknown[]
+  readonly risk: HeldDecision['risk']
+  readonly waitedSeconds: number
+  readonly approvalsNeeded: number
+  readonly approvedBy: readonly string[]
+  readonly decidedBy: string | null
+}
+
+export interface DetailView extends RequestView {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly bodyEncoding: 'utf8' | 'base64'
+  readonly replay: string | null
+  readonly attempt: number
+  readonly decidedAt: string | null
+  readonly comment: string | null
+  readonly responseStatus: number | null
+  /** Whether `GET /hitl/{id}/response` has the upstream's answer. */
+  readonly responseStored: boolean
+}
+
+/** Whether this person reads the requests of every agent. */
+export function readsAll(viewer: Person): boolean {
+  return viewer.roles.some(role => readers.has(role))
+}
+
+/** One line of the list. */
+export function requestView(item: HitlBrief, viewer: Person, now: number): RequestView {
+  const decision = parseDecision(item)
+  const all = readsAll(viewer)
+  return {
+    id: item.id,
+    method: escapeDeceptive(item.method),
+    url: escapeDeceptive(item.url),
+    reason: escapeDeceptive(all ? item.reason : decision.publicReason),
+    agentId: item.agentId,
+    timestamp: new Date(item.createdAt).toISOString(),
+    expiresAt: new Date(item.expiresAt).toISOString(),
+    status: item.status,
+    bodyBytes: item.bodyBytes,
+    digest: item.digest,
+    ...(all ? { review: reviewView(item, decision, now) } : {}),
+  }
+}
+
+/** Everything, headers and body included. */
+export function detailView(item: HitlItem, viewer: Person, now: number): DetailView {
+  const headers = Object.entries(item.headers).map(([name, value]) => [name, escapeDeceptive(value)])
+  return {
+    ...requestView(item, viewer, now),
+    headers: Object.fromEntries(headers),
+    body: item.body,
+    bodyEncoding: item.bodyEncoding,
+    replay: item.replay,
+    attempt: item.attempt,
+    decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
+    comment: item.comment,
+    responseStatus: item.responseStatus,
+    responseStored: item.responseStored,
+  }
+}
+
+function reviewView(item: HitlBrief, decision: HeldDecision, now: number): ReviewView {
+  return {
+    ownerId: escapeDeceptive(item.ownerId),
+    host: URL.parse(item.url)?.host ?? '',
+    policy: item.policyName,
+    policyVersion: item.policyVersion,
+    rule: item.rule,
+    matched: decision.matched,
+    risk: decision.risk,
+    waitedSeconds: Math.max(0, Math.floor(((item.decidedAt ?? now) - item.createdAt) / 1000)),
+    approvalsNeeded: item.approvalsNeeded,
+    approvedBy: item.approvedBy,
+    decidedBy: item.decidedBy,
+  }
+}
+
+function parseDecision(item: HitlBrief): HeldDecision {
+  return JSON.parse(item.decision) as HeldDecision
+}

@@ -1,0 +1,59 @@
+/**
+ * Waiting for a verdict (`Prefer: wait`, RFC 7240 section 4.3).
+ */
+import type { HitlItem } from '../storage/store.ts'
+import type { EventLog } from './events.ts'
+
+/** After these the item reads differently to who waits for it. */
+const outcomes = new Set(['denied', 'expired', 'completed', 'failed', 'unknown'])
+
+export interface Waiters {
+  /**
+   * Resolves when the outcome of `id` is known, `ms` have passed or `signal` aborts, with the item as it is then;
+   * undefined when it is gone.
+   */
+  wait(id: string, ms: number, signal: AbortSignal): Promise<HitlItem | undefined>
+}
+
+export function createWaiters(events: EventLog, read: (id: string) => Promise<HitlItem | undefined>): Waiters {
+  const waiting = new Map<string, Set<() => void>>()
+  events.subscribe(event => {
+    if (outcomes.has(event.type)) for (const wake of waiting.get(event.hitlId) ?? []) wake()
+  })
+
+  /** Resolves at the event, the time limit or the abort, whichever is first. */
+  const listen = (id: string, ms: number, signal: AbortSignal) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => resolve())
+    if (signal.aborted) resolve()
+    const wakes = waiting.get(id) ?? new Set()
+    waiting.set(id, wakes.add(resolve))
+    const close = () => {
+      clearTimeout(timer)
+      wakes.delete(resolve)
+      if (wakes.size === 0 && waiting.get(id) === wakes) waiting.delete(id)
+    }
+    return { promise, close }
+  }
+
+  return {
+    async wait(id, ms, signal) {
+      // Listen first, read then: a verdict in between is seen by one or the other.
+      const listening = listen(id, ms, signal)
+      try {
+        const item = await read(id)
+        if (item === undefined || isSettled(item)) return item
+        await listening.promise
+        return await read(id)
+      } finally {
+        listening.close()
+      }
+    },
+  }
+}
+
+/** Whether the outcome for the agent is on record. */
+export function isSettled(item: HitlItem): boolean {
+  return item.status === 'Denied' || (item.status === 'Approved' && item.replay !== 'inFlight')
+}
