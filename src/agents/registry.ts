@@ -1,0 +1,288 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../clock.ts'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Role, Store } from '../storage/store.ts'
+import type { Transition } from './agent.ts'
+import { transitions, trustScore } from './agent.ts'
+import { createLanes } from './lanes.ts'
+import type { SecretHasher } from './secret.ts'
+import { generateSecret, secretProblem } from './secret.ts'
+import type { Snapshot } from './snapshot.ts'
+import { createSnapshot } from './snapshot.ts'
+import type { StandingBook } from './standing.ts'
+import { createStandingBook } from './standing.ts'
+import type { QuarantineRules, TrustCause } from './trust.ts'
+import { probationTrust, startingTrust } from './trust.ts'
+
+/** Who asks for a change, for the audit trail. */
+export interface By {
+  /** Agent id, or `gateway`. */
+  readonly actor: string
+  readonly requestId: string | null
+}
+
+export interface Registration {
+  readonly name: string
+  readonly ownerId: string
+  readonly clientSecret: string
+  /** UUID; random when absent. */
+  readonly id?: string
+  /** `agent` when absent. */
+  readonly roles?: readonly Role[]
+  readonly policyName?: string
+  readonly externalSubject?: string
+  readonly tags?: Readonly<Record<string, string>>
+}
+
+export interface RegistryOptions {
+  readonly store: Pick<Store, 'agents'>
+  readonly clock: Clock
+  readonly secrets: SecretHasher
+  /** Policy that new agents get unless the registration names one (Policy:AssignOnRegistration). */
+  readonly defaultPolicy: string | undefined
+  readonly quarantine: QuarantineRules
+  /** Told after each change; `agent` is undefined when it was removed. */
+  readonly onChange?: (id: string, agent: AgentRecord | undefined) => void
+  /** Told when a change of trust, which nobody waits for, could not be stored. */
+  readonly onError?: (error: unknown) => void
+}
+
+/**
+ * All agents. Reads come from a snapshot in memory; a change is stored first, with its audit entry, and then
+ * shows in the snapshot at once. Changes of one agent are made in the order they were asked for.
+ * Methods that change something reject with StoreError when the store fails; then nothing was changed.
+ */
+export interface Registry {
+  /** By UUID in any letter case. */
+  get(id: string): AgentRecord | undefined
+  /** The agent bound to this subject of the external identity provider. */
+  bySubject(subject: string): AgentRecord | undefined
+  /** In the order of registration. */
+  list(page: Page): Paged<AgentRecord>
+  /** Whether some active agent has the role. */
+  hasActive(role: Role): boolean
+  /** Live trust in [0, 1]. */
+  trustOf(agent: AgentRecord): number
+  /** Whether this is the agent's secret. Equally slow, and false, when there is no such agent. */
+  verifySecret(id: string, secret: string): Promise<boolean | Refusal>
+  register(registration: Registration, by: By): Promise<AgentRecord | Refusal>
+  setPolicy(id: string, policyName: string | null, by: By): Promise<AgentRecord | Refusal>
+  setRoles(id: string, roles: readonly Role[], by: By): Promise<AgentRecord | Refusal>
+  setExternalSubject(id: string, subject: string | null, by: By): Promise<AgentRecord | Refusal>
+  transition(id: string, transition: Transition, by: By): Promise<AgentRecord | Refusal>
+  /** Gives the agent a new random secret, returned this once. The old one stops working. */
+  rotateSecret(id: string, by: By): Promise<{ readonly clientSecret: string } | Refusal>
+  remove(id: string, by: By): Promise<{ readonly removed: string } | Refusal>
+  /** Notes what the agent did. Returns at once; is stored soon, and may quarantine the agent. */
+  recordTrust(id: string, cause: TrustCause, requestId: string | null): void
+  /** Stores what is noted, and resolves when no change is under way. For shutdown. */
+  flush(): Promise<void>
+}
+
+/** How one change is recorded, and which statuses it may start from (any, when absent). */
+interface Change {
+  readonly action: string
+  readonly by: By
+  readonly from?: readonly AgentStatus[]
+  readonly details?: AuditEntry['details']
+}
+
+/** Reads all agents from the store. */
+export async function openRegistry(options: RegistryOptions): Promise<Registry> {
+  return new StoredRegistry(options, await options.store.agents.all())
+}
+
+class StoredRegistry implements Registry {
+  readonly #options: RegistryOptions
+  readonly #snapshot: Snapshot
+  readonly #standings: StandingBook
+  /** One lane an agent, so that the snapshot sees changes in the order the store made them. */
+  readonly #lanes = createLanes()
+  /** Subjects of changes under way: two agents must never be bound to the same one. */
+  readonly #takenSubjects = new Set<string>()
+  /** Agents whose noted trust will be written when their lane is free. */
+  readonly #trustDue = new Set<string>()
+
+  constructor(options: RegistryOptions, agents: readonly AgentRecord[]) {
+    this.#options = options
+    this.#snapshot = createSnapshot(agents)
+    this.#standings = createStandingBook(options.clock, options.quarantine)
+  }
+
+  get(id: string) {
+    return this.#snapshot.get(id)
+  }
+
+  bySubject(subject: string) {
+    return this.#snapshot.bySubject(subject)
+  }
+
+  list(page: Page) {
+    return this.#snapshot.list(page)
+  }
+
+  hasActive(role: Role) {
+    return this.#snapshot.values().some(agent => agent.status === 'Active' && agent.roles.includes(role))
+  }
+
+  trustOf(agent: AgentRecord) {
+    return trustScore(agent, this.#options.clock.now())
+  }
+
+  async verifySecret(id: string, secret: string) {
+    if (secretProblem(secret) !== undefined) return false
+    const hash = await this.#options.store.agents.secretHash(id.toLowerCase())
+    return this.#options.secrets.verify(secret, hash)
+  }
+
+  async register(registration: Registration, by: By) {
+    const agent = newAgent(registration, this.#options.clock.now(), this.#options.defaultPolicy)
+    return this.#withSubject(agent.id, agent.externalSubject, () =>
+      this.#lanes.run(agent.id, () => this.#insert(agent, registration.clientSecret, by)),
+    )
+  }
+
+  setPolicy(id: string, policyName: string | null, by: By) {
+    return this.#change(id, { policyName }, { action: 'agent.policy', by })
+  }
+
+  setRoles(id: string, roles: readonly Role[], by: By) {
+    return this.#change(id, { roles: [...new Set(roles)] }, { action: 'agent.roles', by })
+  }
+
+  setExternalSubject(id: string, externalSubject: string | null, by: By) {
+    return this.#withSubject(id.toLowerCase(), externalSubject, () =>
+      this.#change(id, { externalSubject }, { action: 'agent.subject', by }),
+    )
+  }
+
+  async transition(id: string, transition: Transition, by: By) {
+    const { from, to } = transitions[transition]
+    const isLift = transition === 'liftQuarantine'
+    const trust = isLift ? { trustValue: probationTrust, trustAt: this.#options.clock.now() } : {}
+    const changed = await this.#change(id, { status: to, ...trust }, { action: `agent.${transition}`, by, from })
+    if (isLift && !isRefusal(changed)) this.#standings.forget(changed.id)
+    return changed
+  }
+
+  async rotateSecret(id: string, by: By) {
+    if (this.get(id) === undefined) return refuse('not_found')
+    const clientSecret = generateSecret()
+    const secretHash = await this.#options.secrets.hash(clientSecret)
+    if (isRefusal(secretHash)) return secretHash
+    const changed = await this.#change(id, { secretHash }, { action: 'agent.rotateSecret', by })
+    return isRefusal(changed) ? changed : { clientSecret }
+  }
+
+  remove(id: string, by: By) {
+    const key = id.toLowerCase()
+    return this.#lanes.run(key, async () => {
+      const name = this.get(key)?.name ?? null
+      const removed = await this.#options.store.agents.remove(key, this.#entry('agent.remove', key, by, { name }))
+      if (!removed) return refuse('not_found')
+      this.#snapshot.delete(key)
+      this.#standings.forget(key)
+      this.#options.onChange?.(key, undefined)
+      return { removed: key }
+    })
+  }
+
+  recordTrust(id: string, cause: TrustCause, requestId: string | null) {
+    const agent = this.get(id)
+    if (agent !== undefined && this.#standings.note(agent, cause, requestId)) this.#scheduleTrust(agent.id)
+  }
+
+  async flush() {
+    for (const id of this.#standings.noted()) this.#scheduleTrust(id)
+    await this.#lanes.idle()
+  }
+
+  #change(id: string, fields: AgentChange, what: Change): Promise<AgentRecord | Refusal> {
+    const key = id.toLowerCase()
+    return this.#lanes.run(key, () => this.#write(key, fields, what))
+  }
+
+  /** Stores a change, then shows it. Only inside the lane of the agent. */
+  async #write(id: string, fields: AgentChange, { action, by, from, details }: Change) {
+    const result = await this.#options.store.agents.update(id, fields, this.#entry(action, id, by, details), from)
+    if (result === 'wrongState') return refuse('wrong_state')
+    if (result === 'notFound') return refuse('not_found')
+    return this.#show(result)
+  }
+
+  #show(agent: AgentRecord): AgentRecord {
+    this.#snapshot.set(agent)
+    this.#options.onChange?.(agent.id, agent)
+    return agent
+  }
+
+  #entry(action: string, subject: string, by: By, details: AuditEntry['details'] = {}): AuditEntry {
+    return { at: this.#options.clock.now(), ...by, action, subject, details }
+  }
+
+  async #insert(agent: AgentRecord, secret: string, by: By): Promise<AgentRecord | Refusal> {
+    if (this.get(agent.id) !== undefined) return refuse('already_exists')
+    const message = secretProblem(secret)
+    if (message !== undefined)
+      return refuse('invalid_body', undefined, { errors: [{ field: 'clientSecret', message }] })
+    const hash = await this.#options.secrets.hash(secret)
+    if (isRefusal(hash)) return hash
+    const { name, ownerId, roles, policyName, externalSubject, tags } = agent
+    const details = { name, ownerId, roles, policyName, externalSubject, tags }
+    await this.#options.store.agents.insert(agent, hash, this.#entry('agent.register', agent.id, by, details))
+    return this.#show(agent)
+  }
+
+  async #withSubject<T>(id: string, subject: string | null, work: () => Promise<T>): Promise<T | Refusal> {
+    if (subject === null) return work()
+    const holder = this.bySubject(subject)
+    const isTaken = this.#takenSubjects.has(subject) || (holder !== undefined && holder.id !== id)
+    if (isTaken) return refuse('already_exists', 'Another agent is bound to this external subject.')
+    this.#takenSubjects.add(subject)
+    try {
+      return await work()
+    } finally {
+      this.#takenSubjects.delete(subject)
+    }
+  }
+
+  /** However fast events come, one write an agent is under way and one waits. */
+  #scheduleTrust(id: string): void {
+    if (this.#trustDue.has(id)) return
+    this.#trustDue.add(id)
+    this.#lanes.run(id, () => this.#writeTrust(id)).catch(error => this.#options.onError?.(error))
+  }
+
+  async #writeTrust(id: string): Promise<void> {
+    this.#trustDue.delete(id)
+    const change = this.#standings.take(id)
+    if (change === undefined) return
+    const { trustValue, trustAt, quarantine: cause, details } = change
+    const by = { actor: 'gateway', requestId: change.requestId }
+    const fields = { trustValue, trustAt }
+    if (cause !== undefined) {
+      const what = { action: 'agent.quarantine', by, from: ['Active'], details: { ...details, cause } } as const
+      const quarantined = await this.#write(id, { ...fields, status: 'Quarantined' }, what)
+      if (!isRefusal(quarantined)) return
+    }
+    await this.#write(id, fields, { action: 'agent.trust', by, details })
+  }
+}
+
+function newAgent(registration: Registration, now: number, defaultPolicy: string | undefined): AgentRecord {
+  const { id, name, ownerId, roles, policyName, externalSubject, tags } = registration
+  return {
+    id: (id ?? randomUUID()).toLowerCase(),
+    name,
+    ownerId,
+    status: 'Active',
+    policyName: policyName ?? defaultPolicy ?? null,
+    roles: roles === undefined ? ['agent'] : [...new Set(roles)],
+    externalSubject: externalSubject ?? null,
+    tags: tags ?? {},
+    trustValue: startingTrust,
+    trustAt: now,
+    createdAt: now,
+  }
+}

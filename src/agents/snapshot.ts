@@ -1,0 +1,49 @@
+import type { AgentRecord, Page, Paged } from '../storage/store.ts'
+
+/** All agents in memory, in the order of their registration. */
+export interface Snapshot {
+  get(id: string): AgentRecord | undefined
+  bySubject(subject: string): AgentRecord | undefined
+  list(page: Page): Paged<AgentRecord>
+  values(): readonly AgentRecord[]
+  set(agent: AgentRecord): void
+  delete(id: string): void
+}
+
+export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
+  const byId = new Map<string, AgentRecord>()
+  const idOfSubject = new Map<string, string>()
+  // Rebuilt when it is asked for after a change: cheaper than keeping it in step at each one.
+  let inOrder: readonly AgentRecord[] | undefined
+  const values = () => {
+    inOrder ??= [...byId.values()]
+    return inOrder
+  }
+
+  function set(agent: AgentRecord): void {
+    const subject = byId.get(agent.id)?.externalSubject
+    if (subject != null) idOfSubject.delete(subject)
+    if (agent.externalSubject !== null) idOfSubject.set(agent.externalSubject, agent.id)
+    byId.set(agent.id, agent)
+    inOrder = undefined
+  }
+
+  for (const agent of [...agents].sort((a, b) => a.createdAt - b.createdAt)) set(agent)
+
+  return {
+    // Ids in our own tokens are lower case already.
+    get: id => byId.get(id) ?? byId.get(id.toLowerCase()),
+    bySubject: subject => byId.get(idOfSubject.get(subject) ?? ''),
+    list({ page, pageSize }) {
+      const start = (page - 1) * pageSize
+      return { items: values().slice(start, start + pageSize), totalCount: byId.size }
+    },
+    values,
+    set,
+    delete(id) {
+      const subject = byId.get(id)?.externalSubject
+      if (subject != null) idOfSubject.delete(subject)
+      if (byId.delete(id)) inOrder = undefined
+    },
+  }
+}

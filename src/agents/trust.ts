@@ -1,0 +1,118 @@
+/**
+ * Trust of an agent over time: pure arithmetic. Trust is kept as a value and the time it was true, and drifts
+ * back to the middle from both sides, read lazily, without timers.
+ */
+export interface Trust {
+  /** In [0, 1]. */
+  readonly value: number
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** Trust of a new agent, and what every trust drifts back to. */
+export const startingTrust = 0.5
+/** Trust after a quarantine was lifted: on probation, but above the threshold that would fire again at once. */
+export const probationTrust = 0.35
+
+const halfLifeMs = 168 * 3_600_000
+const dayMs = 86_400_000
+const dailyGain = 0.05
+
+/** What moves trust. A suspended request by itself does not; only the answer of the person does. */
+export type TrustCause =
+  | 'success'
+  | 'humanApproval'
+  | 'policyDenial'
+  | 'humanDenial'
+  | 'secretDetected'
+  | 'badCredential'
+  | 'rateLimited'
+
+/** Gains shrink as trust nears 1: they are multiplied by 1 - trust. */
+const gains: Partial<Record<TrustCause, number>> = { success: 0.002, humanApproval: 0.04 }
+const losses: Partial<Record<TrustCause, number>> = {
+  policyDenial: 0.02,
+  humanDenial: 0.12,
+  secretDetected: 0.12,
+  badCredential: 0.02,
+  rateLimited: 0.005,
+}
+/** Causes that count as a denial for the quarantine by number. */
+const denials: ReadonlySet<TrustCause> = new Set<TrustCause>(['policyDenial', 'humanDenial'])
+
+export interface QuarantineRules {
+  /** Trust below this quarantines; 0 is off. */
+  readonly below: number
+  /** So many denials within `windowMs` quarantine; 0 is off. */
+  readonly denials: number
+  readonly windowMs: number
+}
+
+/** Trust and what must be remembered beside it to judge the next event. */
+export interface Standing extends Trust {
+  /** Gained by successes since `dayStart`. */
+  readonly gained: number
+  readonly dayStart: number
+  /** Times of the latest denials, oldest first, no more than the rule counts. */
+  readonly denials: readonly number[]
+}
+
+export interface Judgement {
+  readonly standing: Standing
+  /** Live trust just before, and its change. */
+  readonly before: number
+  readonly delta: number
+  /** Which rule wants the agent quarantined. */
+  readonly quarantine: 'trust' | 'denials' | undefined
+}
+
+export function trustNow(trust: Trust, now: number): number {
+  const age = Math.max(0, now - trust.at)
+  return startingTrust + (trust.value - startingTrust) * 2 ** (-age / halfLifeMs)
+}
+
+export function startStanding(trust: Trust): Standing {
+  return { ...trust, gained: 0, dayStart: trust.at, denials: [] }
+}
+
+/** Whether a success would change nothing because the day's gain is used up. Cheap: asked for each answer. */
+export function isGainSpent(standing: Standing, now: number): boolean {
+  return standing.gained >= dailyGain && now - standing.dayStart < dayMs
+}
+
+/** What the event of that cause does to the agent. `now` is milliseconds since the epoch. */
+export function judge(standing: Standing, cause: TrustCause, now: number, rules: QuarantineRules): Judgement {
+  const before = trustNow(standing, now)
+  const sameDay = now - standing.dayStart < dayMs
+  const gained = sameDay ? standing.gained : 0
+  const delta = change(cause, before, gained)
+  const next: Standing = {
+    value: Math.min(1, Math.max(0, before + delta)),
+    at: now,
+    gained: cause === 'success' ? gained + delta : gained,
+    dayStart: sameDay ? standing.dayStart : now,
+    denials: denials.has(cause) ? remember(standing.denials, now, rules) : standing.denials,
+  }
+  return { standing: next, before, delta, quarantine: verdict(next, cause, rules) }
+}
+
+function change(cause: TrustCause, trust: number, gained: number): number {
+  if (cause === 'success') return Math.min((gains.success ?? 0) * (1 - trust), Math.max(0, dailyGain - gained))
+  const loss = losses[cause]
+  if (loss === undefined) return (gains[cause] ?? 0) * (1 - trust)
+  // Anyone who knows an agent's id can send a wrong secret for it. That must not push it out of service.
+  const floor = cause === 'badCredential' ? Math.min(trust, probationTrust) : 0
+  return Math.max(floor, trust - loss) - trust
+}
+
+function remember(times: readonly number[], now: number, rules: QuarantineRules): readonly number[] {
+  if (rules.denials === 0) return times
+  return [...times.filter(at => now - at < rules.windowMs), now].slice(-rules.denials)
+}
+
+function verdict(standing: Standing, cause: TrustCause, rules: QuarantineRules): Judgement['quarantine'] {
+  if (denials.has(cause) && rules.denials > 0 && standing.denials.length >= rules.denials) return 'denials'
+  // Only a loss the agent caused itself can quarantine it.
+  if (cause !== 'badCredential' && losses[cause] !== undefined && standing.value < rules.below) return 'trust'
+  return undefined
+}

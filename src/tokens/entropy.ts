@@ -1,0 +1,56 @@
+/** Least length and least estimated randomness of a signing secret. */
+const minBytes = 32
+const minBits = 128
+
+/** Parts of sample and default secrets; long enough that a random secret never holds one. */
+const sampleWords = [
+  'secret',
+  'changeme',
+  'change-me',
+  'change_me',
+  'change-this',
+  'password',
+  'passphrase',
+  'example',
+  'sample',
+  'placeholder',
+  'default',
+  'signing',
+  'insecure',
+  'agent-gateway',
+  'agentgateway',
+  '01234567',
+  '12345678',
+  'abcdefgh',
+  'qwerty',
+]
+
+/** What makes this unfit as a signing secret; undefined when nothing does. Never holds the secret itself. */
+export function secretProblem(secret: string): string | undefined {
+  if (new TextEncoder().encode(secret).length < minBytes) return `must be ${minBytes} bytes or more`
+  const lower = secret.toLowerCase()
+  if (sampleWords.some(word => lower.includes(word))) return 'looks like a sample from documentation'
+  if (estimateBits(secret) < minBits) return `is too easy to guess (under ${minBits} bits)`
+  return undefined
+}
+
+/** Shannon entropy of the characters, times the length of the shortest part that the text repeats. */
+function estimateBits(text: string): number {
+  const unit = text.slice(0, shortestPeriod(text))
+  const counts = new Map<string, number>()
+  for (const char of unit) counts.set(char, (counts.get(char) ?? 0) + 1)
+  let bits = 0
+  for (const count of counts.values()) bits -= count * Math.log2(count / unit.length)
+  return bits
+}
+
+/** Knuth-Morris-Pratt: the length of the shortest prefix that, repeated, gives the text. */
+function shortestPeriod(text: string): number {
+  const border = [0]
+  for (let i = 1, k = 0; i < text.length; i++) {
+    while (k > 0 && text[i] !== text[k]) k = border[k - 1] ?? 0
+    if (text[i] === text[k]) k++
+    border.push(k)
+  }
+  return text.length - (border.at(-1) ?? 0)
+}
