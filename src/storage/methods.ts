@@ -1,0 +1,37 @@
+/**
+ * The methods of the contract by table, and whether each writes. Writes need a transaction of their own on every
+ * engine, and an engine in a thread needs the names on both sides.
+ */
+import type { AgentTable, AuditTable, HitlTable, PolicyTable, Store } from './store.ts'
+
+export interface Tables {
+  readonly agents: AgentTable
+  readonly policies: PolicyTable
+  readonly hitl: HitlTable
+  readonly audit: AuditTable
+  readonly probe: Pick<Store, 'ping'>
+}
+
+export type TableName = keyof Tables
+type Kind = 'read' | 'write'
+
+export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> } = {
+  agents: { all: 'read', secretHash: 'read', insert: 'write', update: 'write', remove: 'write' },
+  policies: { all: 'read', insert: 'write', update: 'write', remove: 'write' },
+  hitl: {
+    insert: 'write',
+    get: 'read',
+    pending: 'read',
+    sealed: 'read',
+    sealedResponse: 'read',
+    claim: 'write',
+    release: 'write',
+    settle: 'write',
+    deny: 'write',
+    expire: 'write',
+    lapse: 'write',
+    prune: 'write',
+  },
+  audit: { append: 'write', list: 'read', after: 'read' },
+  probe: { ping: 'write' },
+}

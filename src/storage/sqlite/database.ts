@@ -1,0 +1,134 @@
+/**
+ * Opens gateway.db: made whole or not at all, refused when it is not ours to write, brought up to date.
+ */
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Kysely, SqliteDialect } from 'kysely'
+import { StartupError } from '../../errors.ts'
+import { createMigrations, migrate, unknownStep } from '../migrations.ts'
+import type { Db, Schema } from '../schema.ts'
+import { adapt } from './adapter.ts'
+import type { WorkerOptions } from './protocol.ts'
+
+const migrations = createMigrations({ bytes: 'blob' })
+
+/** Milliseconds that a statement waits for another process, such as a backup, that holds the file. */
+const busyTimeout = 2_000
+
+export interface Database {
+  readonly connection: DatabaseSync
+  readonly db: Db
+  close(): void
+}
+
+/** @throws StartupError when the folder or the file cannot be used; the file is then as it was */
+export async function openDatabase({ directory, maxPages }: WorkerOptions): Promise<Database> {
+  const file = join(directory, 'gateway.db')
+  const lock = claimFolder(directory)
+  try {
+    if (!existsSync(file)) await create(file, directory)
+    await check(file)
+    const opened = connect(file)
+    opened.connection.exec(`pragma journal_mode = wal; pragma max_page_count = ${maxPages ?? 0}`)
+    await migrateWhole(opened)
+    return { ...opened, close: () => closeBoth(opened.connection, lock) }
+  } catch (error) {
+    lock.close()
+    throw error instanceof StartupError ? error : new StartupError(`${file} cannot be opened: ${messageOf(error)}`)
+  }
+}
+
+function closeBoth(connection: DatabaseSync, lock: DatabaseSync): void {
+  connection.close()
+  lock.close()
+}
+
+/**
+ * Makes the folder and keeps others out of it: each gateway holds agents and policies in memory, so a second one on
+ * the same files would not hear of a revocation. The lock goes with the process, however it ends.
+ */
+function claimFolder(directory: string): DatabaseSync {
+  const file = join(directory, 'gateway.lock')
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makePrivate(file)
+    const lock = new DatabaseSync(file)
+    lock.exec('begin exclusive')
+    return lock
+  } catch (error) {
+    if (isBusy(error)) throw new StartupError(`${directory} is in use by another gateway. Stop that one first.`)
+    throw new StartupError(
+      `${directory} cannot be written: ${messageOf(error)}. Set Storage:DataDirectory to a folder that can.`,
+    )
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === 5
+}
+
+/** An empty file that only we can read. SQLite gives its companions the same mode. */
+function makePrivate(file: string): void {
+  closeSync(openSync(file, 'a', 0o600))
+}
+
+/** Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage. */
+async function create(file: string, directory: string): Promise<void> {
+  const draft = `${file}.new`
+  rmSync(draft, { force: true })
+  rmSync(`${draft}-journal`, { force: true })
+  makePrivate(draft)
+  const opened = connect(draft)
+  await migrateWhole(opened)
+  opened.connection.close()
+  renameSync(draft, file)
+  const folder = openSync(directory, 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+}
+
+/** Reads only, so that a file that is refused stays as it is. */
+async function check(file: string): Promise<void> {
+  if (statSync(file).size === 0) throw new StartupError(`${file} is empty. Restore it from a backup or remove it.`)
+  const connection = new DatabaseSync(file, { readOnly: true })
+  try {
+    const damage = ['agents', 'policies', 'hitl'].flatMap(table => quickCheck(connection, table))
+    if (damage.length > 0) throw new Error(damage[0])
+    const step = await unknownStep(kyselyOver(connection), migrations)
+    if (step !== undefined) {
+      throw new StartupError(`${file} was made by a newer version (${step}). Run that version or restore a backup.`)
+    }
+  } catch (error) {
+    if (error instanceof StartupError) throw error
+    throw new StartupError(`${file} is not a sound gateway database: ${messageOf(error)}. Restore it from a backup.`)
+  } finally {
+    connection.close()
+  }
+}
+
+/** The trail is left out: it grows without bound, and `audit verify` checks it thoroughly. */
+function quickCheck(connection: DatabaseSync, table: string): string[] {
+  const rows = connection.prepare(`pragma quick_check(${table})`).all() as { quick_check: string }[]
+  return rows.map(row => row.quick_check).filter(line => line !== 'ok')
+}
+
+function connect(file: string): Pick<Database, 'connection' | 'db'> {
+  const connection = new DatabaseSync(file, { timeout: busyTimeout })
+  connection.exec('pragma synchronous = full; pragma foreign_keys = on')
+  return { connection, db: kyselyOver(connection) }
+}
+
+function kyselyOver(connection: DatabaseSync): Db {
+  return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(connection) }) })
+}
+
+async function migrateWhole({ connection, db }: Pick<Database, 'connection' | 'db'>): Promise<void> {
+  connection.exec('begin immediate')
+  await migrate(db, migrations)
+  connection.exec('commit')
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

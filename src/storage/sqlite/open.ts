@@ -1,0 +1,89 @@
+import { resolve } from 'node:path'
+import { type Clock, systemClock } from '../../clock.ts'
+import { methods, type TableName, type Tables } from '../methods.ts'
+import { type Store, StoreError } from '../store.ts'
+import { startThread, type Thread } from './thread.ts'
+
+export interface SqliteOptions {
+  /** Folder of gateway.db, relative to the working directory. Made, for its owner alone, when it is missing. */
+  readonly directory: string
+  readonly clock?: Clock
+  /** Cap on the size of the database in pages of 4,096 bytes; writes past it fail like those on a full disk. */
+  readonly maxPages?: number
+}
+
+/** Milliseconds that a successful probe counts for: one that asks for health all the time costs no disk writes. */
+const probeHolds = 1_000
+
+type Call = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
+
+/**
+ * The store on one SQLite file, in a thread of its own. A thread that dies is started again by the next call.
+ * @throws StartupError when the folder cannot be written, or the file is damaged, newer, or in use
+ */
+export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
+  const { directory, clock = systemClock, maxPages } = options
+  let thread: Thread | undefined
+  let starting: Promise<Thread> | undefined
+  let closed = false
+
+  async function start(): Promise<Thread> {
+    const started = await startThread({ directory: resolve(directory), maxPages })
+    thread = started
+    void started.ended.then(() => {
+      thread = undefined
+    })
+    return started
+  }
+
+  async function restart(): Promise<Thread> {
+    if (closed) throw new StoreError('The store is closed')
+    starting ??= start().finally(() => {
+      starting = undefined
+    })
+    return starting.catch(error => {
+      throw new StoreError(error.message, { cause: error })
+    })
+  }
+
+  async function close(): Promise<void> {
+    closed = true
+    await starting?.catch(() => undefined)
+    await thread?.close()
+  }
+
+  await start()
+  const { probe, ...tables } = bind(async (table, method, args) => {
+    // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
+    const running = thread ?? (await restart())
+    return running.call({ table, method, args })
+  })
+  return { ...tables, ping: sparingly(() => probe.ping(), clock), close }
+}
+
+/** The tables of the contract, each method sent through `call`. */
+function bind(call: Call): Tables {
+  const tables = Object.entries(methods).map(([table, kinds]) => {
+    const names = Object.keys(kinds)
+    const bound = names.map(name => [name, (...args: unknown[]) => call(table as TableName, name, args)])
+    return [table, Object.fromEntries(bound)]
+  })
+  return Object.fromEntries(tables)
+}
+
+/** Runs `probe` once for all who wait, and not again while its last success holds. */
+function sparingly(probe: () => Promise<void>, clock: Clock): () => Promise<void> {
+  let goodUntil = Number.NEGATIVE_INFINITY
+  let running: Promise<void> | undefined
+  async function run(): Promise<void> {
+    await probe()
+    goodUntil = clock.steady() + probeHolds
+  }
+  return async () => {
+    if (clock.steady() < goodUntil) return
+    running ??= run().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+}

@@ -1,0 +1,59 @@
+/** The storage thread: the only one that touches the database, so no wait for the disk ever holds up a request. */
+import { setImmediate as nextLoopTurn } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import { createCommitter, isWrite, read } from './commit.ts'
+import { type Database, openDatabase } from './database.ts'
+import type { Message, Reply, Request, WorkerOptions } from './protocol.ts'
+
+const port = parentPort
+if (port === null) throw new Error('worker.ts runs as a worker only')
+
+/** Calls in one commit: bounds how long the first of them waits for the last. */
+const maxBatch = 512
+
+try {
+  serve(await openDatabase(workerData as WorkerOptions))
+  send('ready')
+} catch (error) {
+  send({ refused: error instanceof Error ? error.message : String(error) })
+}
+
+function serve(database: Database): void {
+  const commit = createCommitter(database)
+  const waiting: Request[] = []
+  let working = false
+
+  /** Gives way to the event loop before each round, so that all calls that have arrived share it. */
+  async function work(): Promise<void> {
+    working = true
+    while (waiting.length > 0) {
+      await nextLoopTurn()
+      const requests = waiting.splice(0, maxBatch)
+      const calls = requests.filter(request => request !== 'close')
+      const writes = calls.filter(isWrite)
+      if (writes.length > 0) send(await commit(writes))
+      for (const call of calls) if (!isWrite(call)) send([await read(database.db, call)])
+      if (requests.includes('close')) close()
+    }
+    working = false
+  }
+
+  function close(): void {
+    database.close()
+    port?.close()
+  }
+
+  port?.on('message', (request: Request) => {
+    waiting.push(request)
+    if (!working) void work()
+  })
+}
+
+function send(message: Message): void {
+  port?.postMessage(message, Array.isArray(message) ? message.flatMap(bytesOf) : [])
+}
+
+/** Bytes read from the database are ours alone: they are handed over, not copied. */
+function bytesOf(reply: Reply): ArrayBuffer[] {
+  return 'value' in reply && reply.value instanceof Uint8Array ? [reply.value.buffer as ArrayBuffer] : []
+}

@@ -1,0 +1,73 @@
+import type { ExpressionBuilder } from 'kysely'
+import { canonicalJson, link } from '../chain.ts'
+import type { AuditRow, Db, Operations, Schema } from '../schema.ts'
+import type { AuditEntry, AuditFilter, AuditRecord, AuditTable } from '../store.ts'
+
+/** Adds `entry` to the trail, in the transaction that `db` is in. */
+export async function append(db: Db, entry: AuditEntry): Promise<AuditRecord> {
+  const last = await db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1).executeTakeFirst()
+  const record = link(entry, last)
+  const { requestId, details, ...columns } = record
+  await db
+    .insertInto('audit')
+    .values({ ...columns, request_id: requestId, details: canonicalJson(details) })
+    .execute()
+  return record
+}
+
+/** `entry` with facts that only the store knows. */
+export function withFacts(entry: AuditEntry, facts: AuditEntry['details']): AuditEntry {
+  return { ...entry, details: { ...entry.details, ...facts } }
+}
+
+export const audit: Operations<AuditTable> = {
+  append,
+
+  async list(db, page, filter = {}) {
+    const where = matching(filter)
+    const counted = await db
+      .selectFrom('audit')
+      .select(eb => eb.fn.countAll<number>().as('total'))
+      .where(where)
+      .executeTakeFirstOrThrow()
+    const rows = await db
+      .selectFrom('audit')
+      .selectAll()
+      .where(where)
+      .orderBy('seq', 'desc')
+      .limit(page.pageSize)
+      .offset((page.page - 1) * page.pageSize)
+      .execute()
+    return { items: rows.map(toRecord), totalCount: Number(counted.total) }
+  },
+
+  async after(db, seq, limit) {
+    const rows = await db.selectFrom('audit').selectAll().where('seq', '>', seq).orderBy('seq').limit(limit).execute()
+    return rows.map(toRecord)
+  },
+}
+
+function matching({ actor, action, subject, from, to }: AuditFilter) {
+  return (eb: ExpressionBuilder<Schema, 'audit'>) =>
+    eb.and([
+      ...(actor === undefined ? [] : [eb('actor', '=', actor)]),
+      ...(action === undefined ? [] : [eb('action', '=', action)]),
+      ...(subject === undefined ? [] : [eb('subject', '=', subject)]),
+      ...(from === undefined ? [] : [eb('at', '>=', from)]),
+      ...(to === undefined ? [] : [eb('at', '<', to)]),
+    ])
+}
+
+function toRecord(row: AuditRow): AuditRecord {
+  const { request_id, details, ...columns } = row
+  return { ...columns, requestId: request_id, details: parseDetails(details) }
+}
+
+/** Never throws: a record that was tampered with must still be read, to be named by verification. */
+function parseDetails(text: string): AuditEntry['details'] {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return { unreadable: text }
+  }
+}
