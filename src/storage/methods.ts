@@ -2,12 +2,13 @@
  * The methods of the contract by table, and whether each writes. Writes need a transaction of their own on every
  * engine, and an engine in a thread needs the names on both sides.
  */
-import type { AgentTable, AuditTable, HitlTable, PolicyTable, Store } from './store.ts'
+import type { AgentTable, AuditTable, GrantTable, HitlTable, PolicyTable, Store } from './store.ts'
 
 export interface Tables {
   readonly agents: AgentTable
   readonly policies: PolicyTable
   readonly hitl: HitlTable
+  readonly grants: GrantTable
   readonly audit: AuditTable
   readonly probe: Pick<Store, 'ping'>
 }
@@ -32,6 +33,7 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
     lapse: 'write',
     prune: 'write',
   },
+  grants: { insert: 'write', active: 'read', use: 'write', remove: 'write', prune: 'write' },
   audit: { append: 'write', list: 'read', after: 'read' },
   probe: { ping: 'write' },
 }

@@ -13,7 +13,10 @@ export interface EngineTypes {
 
 /** The steps by name, oldest first. */
 export function createMigrations(types: EngineTypes): Record<string, Migration> {
-  return { '0001-start': { up: db => start(db, types) } }
+  return {
+    '0001-start': { up: db => start(db, types) },
+    '0002-grants': { up: db => run(db, grants) },
+  }
 }
 
 /**
@@ -34,7 +37,10 @@ export async function unknownStep(db: Db, migrations: Record<string, Migration>)
 
 async function start(db: Kysely<unknown>, types: EngineTypes): Promise<void> {
   const bytes = sql.raw(types.bytes)
-  const statements = [...registry, ...queue(bytes), ...trail, sql`create table probe (payload ${bytes} not null)`]
+  await run(db, [...registry, ...queue(bytes), ...trail, sql`create table probe (payload ${bytes} not null)`])
+}
+
+async function run(db: Kysely<unknown>, statements: readonly RawBuilder<unknown>[]): Promise<void> {
   for (const statement of statements) await statement.execute(db)
 }
 
@@ -120,4 +126,23 @@ const trail = [
   )`,
   sql`create index audit_subject on audit (subject)`,
   sql`create index audit_actor on audit (actor)`,
+]
+
+const grants = [
+  sql`create table grants (
+    id text primary key,
+    agent_id text not null,
+    policy_name text not null,
+    rule text not null,
+    method text not null,
+    origin text not null,
+    path text not null,
+    max_uses integer not null,
+    uses integer not null,
+    hitl_id text not null,
+    granted_by text not null,
+    created_at bigint not null,
+    expires_at bigint not null
+  )`,
+  sql`create index grants_agent on grants (agent_id, expires_at)`,
 ]

@@ -3,6 +3,7 @@ import type { Tables } from './methods.ts'
 import type { Operations } from './schema.ts'
 import { agents } from './tables/agents.ts'
 import { audit } from './tables/audit.ts'
+import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
 import { probe } from './tables/probe.ts'
@@ -11,6 +12,7 @@ export const operations: { readonly [T in keyof Tables]: Operations<Tables[T]> }
   agents,
   policies,
   hitl,
+  grants,
   audit,
   probe,
 }

@@ -76,6 +76,22 @@ export interface HitlSealedRow {
   response: Uint8Array | null
 }
 
+export interface GrantRow {
+  id: string
+  agent_id: string
+  policy_name: string
+  rule: string
+  method: string
+  origin: string
+  path: string
+  max_uses: number
+  uses: number
+  hitl_id: string
+  granted_by: string
+  created_at: number
+  expires_at: number
+}
+
 export interface AuditRow {
   seq: number
   at: number
@@ -99,6 +115,7 @@ export interface Schema {
   policies: PolicyRow
   hitl: HitlRow
   hitl_sealed: HitlSealedRow
+  grants: GrantRow
   audit: AuditRow
   probe: ProbeRow
 }

@@ -201,6 +201,40 @@ export interface HitlTable {
   prune(before: number, limit: number): Promise<number>
 }
 
+/** Leave to pass without asking, given with an approval: bounded in time, uses and reach. */
+export interface GrantRecord {
+  /** UUID, lower case. */
+  readonly id: string
+  readonly agentId: string
+  /** The Hitl rule that it answers. */
+  readonly policyName: string
+  readonly rule: string
+  readonly method: string
+  /** Scheme, host and port. */
+  readonly origin: string
+  /** Path, with `*` for one segment and `**` at the end for the rest. */
+  readonly path: string
+  readonly maxUses: number
+  readonly uses: number
+  /** The request that was approved with it. */
+  readonly hitlId: string
+  readonly grantedBy: string
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
+export interface GrantTable {
+  insert(grant: GrantRecord, entry: AuditEntry): Promise<void>
+  /** Unexpired at `now` and not used up, oldest first. */
+  active(now: number, agentId?: string): Promise<readonly GrantRecord[]>
+  /** Counts one use, in one conditional update; undefined when the grant is gone, expired or used up. */
+  use(id: string, now: number, entry: AuditEntry): Promise<GrantRecord | undefined>
+  /** False when there was no such grant. */
+  remove(id: string, entry: AuditEntry): Promise<boolean>
+  /** Removes up to `limit` that expired at `now` or are used up. Their uses stay in the audit trail. */
+  prune(now: number, limit: number): Promise<number>
+}
+
 /** What is written to the audit trail. The store adds seq, previous hash and hash. */
 export interface AuditEntry {
   readonly at: number
@@ -244,6 +278,7 @@ export interface Store {
   readonly agents: AgentTable
   readonly policies: PolicyTable
   readonly hitl: HitlTable
+  readonly grants: GrantTable
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>
