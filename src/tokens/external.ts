@@ -1,0 +1,204 @@
+import type { JWTPayload, JWTVerifyOptions } from 'jose'
+import { errors, jwtVerify } from 'jose'
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.ts'
+import { StartupError } from '../errors.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Claims } from './claims.ts'
+import { areClaims, isAlive, leewaySeconds } from './claims.ts'
+import { parseCompact } from './compact.ts'
+import type { FetchDocument } from './fetch.ts'
+import type { KeySet, ProviderKeys } from './keyset.ts'
+import { createKeySet } from './keyset.ts'
+import type { Verify } from './verify.ts'
+
+/** Security:AgentAuth:ExternalIdentity. */
+export interface ExternalSettings {
+  readonly Provider: string | undefined
+  readonly Jwt: {
+    readonly Authority: string | undefined
+    readonly Audience: string | undefined
+    readonly RequireHttpsMetadata: boolean
+    readonly ValidateIssuer: boolean
+    readonly ValidateAudience: boolean
+    readonly AgentIdClaim: string
+    readonly Binding: 'on' | 'off'
+  }
+}
+
+export interface ExternalParts {
+  readonly settings: ExternalSettings
+  readonly clock: Clock
+  readonly fetchDocument: FetchDocument
+  /** By UUID in any letter case. */
+  readonly agent: (id: string) => AgentRecord | undefined
+  readonly agentOfSubject: (subject: string) => AgentRecord | undefined
+  /** Told why the provider's keys could not be fetched. */
+  readonly onError?: (error: unknown) => void
+}
+
+export interface External {
+  /** Whether the token is valid and bound to this agent (POST /tokens). Never rejects. */
+  verifyFor(token: string, agent: AgentRecord): Promise<boolean>
+  /**
+   * Claims of a token sent on /proxy itself. `sub` is the id of the agent it is bound to, `external_sub` the
+   * subject at the provider. The binding is looked up each time, so that a change of it counts at once.
+   */
+  readonly verify: Verify
+  /** What start-up warns of. */
+  readonly warnings: readonly string[]
+}
+
+const section = 'Security:AgentAuth:ExternalIdentity'
+const maxKnown = 20_000
+/** Asymmetric only: a public key must never pass for a shared secret. */
+const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+const headerNames = new Set(['alg', 'typ', 'kid', 'x5t', 'x5t#S256'])
+/** Media types of access tokens (RFC 7519 section 5.1, RFC 9068 section 2.1). */
+const headerTypes = new Set(['jwt', 'at+jwt', 'application/at+jwt'])
+/** Claims that only ID tokens have (OpenID Connect Core 1.0 sections 2 and 3.3.2.11). */
+const idTokenClaims = ['nonce', 'at_hash', 'c_hash']
+
+/**
+ * Tokens of the configured identity provider (spec 4.1 rule 4, 5.7). Undefined when none is configured.
+ * Throws StartupError when the settings do not make sense.
+ */
+export function createExternal(parts: ExternalParts): External | undefined {
+  const { Provider, Jwt } = parts.settings
+  if (Provider === undefined || Provider === '') return undefined
+  const authority = checkSettings(parts.settings)
+  const keySet = createKeySet({
+    authority,
+    requireHttps: Jwt.RequireHttpsMetadata,
+    checkIssuer: Jwt.ValidateIssuer,
+    fetchDocument: parts.fetchDocument,
+    clock: parts.clock,
+    onError: parts.onError,
+  })
+  const verifyToken = createTokenCheck(keySet, parts)
+  return {
+    async verifyFor(token, agent) {
+      const claims = await verifyToken(token)
+      if (claims === undefined) return false
+      return Jwt.Binding === 'off' || isBound(claims, agent, Jwt.AgentIdClaim)
+    },
+    verify(token) {
+      const claims = verifyToken(token)
+      return claims instanceof Promise ? claims.then(found => withAgent(found, parts)) : withAgent(claims, parts)
+    },
+    warnings: warningsOf(authority, Jwt),
+  }
+}
+
+function checkSettings({ Provider, Jwt }: ExternalSettings): URL {
+  if (Provider?.toLowerCase() !== 'jwt') throw new StartupError(`${section}:Provider: must be Jwt`)
+  const authority = URL.parse(Jwt.Authority ?? '')
+  const isPlain = authority?.protocol === 'http:'
+  if (authority === null || !(isPlain || authority.protocol === 'https:')) {
+    throw new StartupError(`${section}:Jwt:Authority: must be an https URL`)
+  }
+  if (authority.username !== '' || authority.search !== '' || authority.hash !== '') {
+    throw new StartupError(`${section}:Jwt:Authority: must have no user, query or fragment`)
+  }
+  if (isPlain && Jwt.RequireHttpsMetadata) {
+    throw new StartupError(`${section}:Jwt:Authority: is plain http, and RequireHttpsMetadata is true`)
+  }
+  if (Jwt.ValidateAudience && !Jwt.Audience) {
+    throw new StartupError(`${section}:Jwt:Audience: is needed, because ValidateAudience is true`)
+  }
+  return authority
+}
+
+function warningsOf(authority: URL, jwt: ExternalSettings['Jwt']): readonly string[] {
+  const warnings: string[] = []
+  if (authority.protocol === 'http:') warnings.push(`${section}: keys of the identity provider come over plain http`)
+  if (!jwt.ValidateIssuer) warnings.push(`${section}: ValidateIssuer is false, the issuer of tokens is not checked`)
+  if (!jwt.ValidateAudience) warnings.push(`${section}: ValidateAudience is false, tokens for others are accepted`)
+  if (jwt.Binding === 'off') warnings.push(`${section}: Binding is off, any valid token gets in as any agent`)
+  return warnings
+}
+
+/** Verifies signature and claims, not yet whose token it is. */
+function createTokenCheck(keySet: KeySet, { settings, clock }: ExternalParts) {
+  const known = new LRUCache<string, Claims>({ max: maxKnown })
+
+  async function check(token: string): Promise<Claims | undefined> {
+    const payload = await verifyWith(keySet, token, settings, clock)
+    if (payload === undefined || !areClaims(payload, clock.now())) return undefined
+    if (!isAlive(payload, clock.now()) || !isAccessToken(payload)) return undefined
+    known.set(token, payload)
+    return payload
+  }
+
+  return (token: string): Claims | undefined | Promise<Claims | undefined> => {
+    const claims = known.get(token)
+    if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : undefined
+    const parsed = parseCompact(token)
+    return parsed !== undefined && isAccepted(parsed.header) ? check(token) : undefined
+  }
+}
+
+function isAccepted(header: Readonly<Record<string, unknown>>): boolean {
+  const { alg, typ, kid } = header
+  if (!algorithms.includes(alg as string)) return false
+  if (typ !== undefined && !(typeof typ === 'string' && headerTypes.has(typ.toLowerCase()))) return false
+  if (kid !== undefined && typeof kid !== 'string') return false
+  return Object.keys(header).every(name => headerNames.has(name))
+}
+
+/** Providers mark what is not for others: Keycloak by `typ`, Cognito by `token_use`, all by the claims of ID tokens. */
+function isAccessToken(payload: Claims): boolean {
+  const { typ, token_use: use } = payload
+  if (use !== undefined && use !== 'access') return false
+  if (typ !== undefined && !(typeof typ === 'string' && ['bearer', 'jwt', 'at+jwt'].includes(typ.toLowerCase())))
+    return false
+  return !idTokenClaims.some(name => Object.hasOwn(payload, name))
+}
+
+async function verifyWith(keySet: KeySet, token: string, settings: ExternalSettings, clock: Clock) {
+  const keys = await keySet.current()
+  const first = keys && (await verifyOnce(keys, token, settings, clock))
+  if (first !== 'noKey') return first
+  // The provider may have new keys.
+  const newer = await keySet.newer()
+  const second = newer && (await verifyOnce(newer, token, settings, clock))
+  return second === 'noKey' ? undefined : second
+}
+
+async function verifyOnce(
+  keys: ProviderKeys,
+  token: string,
+  { Jwt }: ExternalSettings,
+  clock: Clock,
+): Promise<JWTPayload | 'noKey' | undefined> {
+  const options: JWTVerifyOptions = {
+    algorithms,
+    requiredClaims: ['sub', 'exp'],
+    clockTolerance: leewaySeconds,
+    currentDate: new Date(clock.now()),
+  }
+  if (Jwt.ValidateIssuer) options.issuer = keys.issuer
+  if (Jwt.ValidateAudience && Jwt.Audience) options.audience = Jwt.Audience
+  try {
+    return (await jwtVerify(token, keys.find, options)).payload
+  } catch (error) {
+    return error instanceof errors.JWKSNoMatchingKey ? 'noKey' : undefined
+  }
+}
+
+/** The binding rule: the token names the agent, or its subject is the one the agent was registered with. */
+function isBound(claims: Claims, agent: AgentRecord, agentIdClaim: string): boolean {
+  return agentIdIn(claims, agentIdClaim) === agent.id || claims.sub === agent.externalSubject
+}
+
+function agentIdIn(claims: Claims, name: string): string | undefined {
+  const value = Object.hasOwn(claims, name) ? claims[name] : undefined
+  return typeof value === 'string' ? value.toLowerCase() : undefined
+}
+
+function withAgent(claims: Claims | undefined, { settings, agent, agentOfSubject }: ExternalParts): Claims | undefined {
+  if (claims === undefined) return undefined
+  const named = agentIdIn(claims, settings.Jwt.AgentIdClaim)
+  const found = named === undefined ? agentOfSubject(claims.sub) : agent(named)
+  return found && { ...claims, sub: found.id, external_sub: claims.sub }
+}

@@ -1,0 +1,94 @@
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Issue, TokenReply } from './issue.ts'
+import type { Throttle } from './throttle.ts'
+import { addressKey } from './throttle.ts'
+
+/** Body of POST /tokens (spec 4.1). */
+export interface GrantRequest {
+  readonly agentId?: string
+  readonly clientSecret?: string
+  readonly externalToken?: string
+}
+
+export interface GrantParts {
+  /** By UUID in any letter case. */
+  readonly agent: (id: string) => AgentRecord | undefined
+  readonly trustOf: (agent: AgentRecord) => number
+  /** Equally slow, and false, for an unknown agent. */
+  readonly verifySecret: (id: string, secret: string) => Promise<boolean | Refusal>
+  /** Whether the token of the identity provider is valid and belongs to the agent; absent when none is configured. */
+  readonly verifyExternal: ((token: string, agent: AgentRecord) => Promise<boolean>) | undefined
+  readonly issue: Issue
+  /** Failures per agent id, and per client address. */
+  readonly perAgent: Throttle
+  readonly perAddress: Throttle
+  /** Told of each wrong credential of a known agent. */
+  readonly onBadCredential?: (agentId: string) => void
+}
+
+/** Exchanges credentials for a token. `peer` is the address of the client. Rejects with StoreError. */
+export type Grant = (request: GrantRequest, peer: string) => Promise<TokenReply | Refusal>
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export function createGrant(parts: GrantParts): Grant {
+  return async (request, peer) => {
+    const id = (request.agentId ?? '').toLowerCase()
+    const keys = [
+      [parts.perAddress, addressKey(peer)],
+      // A text that is no id cannot be guessed at; it must not take up room either.
+      ...(uuid.test(id) ? [[parts.perAgent, id] as const] : []),
+    ] as const
+    const wait = beginAll(keys)
+    if (wait !== undefined) return refuse('too_many_logins', undefined, { headers: ['Retry-After', String(wait)] })
+    let failed = false
+    try {
+      const agent = await authenticate(id, request, parts)
+      failed = agent === undefined
+      if (agent === undefined) return refuse('unauthenticated')
+      if (isRefusal(agent)) return agent
+      return await parts.issue({ id: agent.id, name: agent.name, trustScore: parts.trustOf(agent) })
+    } finally {
+      for (const [throttle, key] of keys) throttle.end(key, failed)
+    }
+  }
+}
+
+/** Begins an attempt in all of them or in none; seconds to wait if there is no room. */
+function beginAll(keys: readonly (readonly [Throttle, string])[]): number | undefined {
+  for (const [index, [throttle, key]] of keys.entries()) {
+    const wait = throttle.begin(key)
+    if (wait === undefined) continue
+    for (const [begun, begunKey] of keys.slice(0, index)) begun.end(begunKey, false)
+    return wait
+  }
+  return undefined
+}
+
+/** The active agent that proved who it is. Unknown, inactive and wrong secret are told apart by nothing. */
+async function authenticate(
+  id: string,
+  request: GrantRequest,
+  parts: GrantParts,
+): Promise<AgentRecord | Refusal | undefined> {
+  if (!uuid.test(id)) return undefined
+  const proof = await prove(id, request, parts)
+  if (isRefusal(proof)) return proof
+  // Read after the proof, which takes its time: the agent may have been revoked meanwhile.
+  const agent = parts.agent(id)
+  if (agent === undefined) return undefined
+  if (!proof) parts.onBadCredential?.(agent.id)
+  return proof && agent.status === 'Active' ? agent : undefined
+}
+
+/** The external token first, then the secret (spec 4.1 rule 2). */
+async function prove(id: string, request: GrantRequest, parts: GrantParts): Promise<boolean | Refusal> {
+  const { clientSecret, externalToken } = request
+  const agent = parts.agent(id)
+  if (externalToken !== undefined && agent !== undefined && parts.verifyExternal !== undefined) {
+    if (await parts.verifyExternal(externalToken, agent)) return true
+  }
+  return clientSecret === undefined ? false : parts.verifySecret(id, clientSecret)
+}

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+import { SignJWT } from 'jose'
+import type { Clock } from '../clock.ts'
+import type { SigningKeys } from './key.ts'
+
+/** Security:AgentAuth:TokenIssuance. */
+export interface IssuanceSettings {
+  readonly Issuer: string
+  readonly Audience: string
+  /** Lifetime, milliseconds. */
+  readonly Expiration: number
+}
+
+export interface TokenParts {
+  readonly keys: SigningKeys
+  readonly settings: IssuanceSettings
+  readonly clock: Clock
+}
+
+/** What a token says of its agent. */
+export interface TokenSubject {
+  readonly id: string
+  readonly name: string
+  readonly trustScore: number
+}
+
+/** Answer of POST /tokens: both shapes of spec 4.1 at once. */
+export interface TokenReply {
+  readonly accessToken: string
+  readonly token: string
+  readonly tokenType: 'Bearer'
+  /** ISO 8601, UTC. */
+  readonly expiresAt: string
+}
+
+export type Issue = (subject: TokenSubject) => Promise<TokenReply>
+
+/** Issues internal tokens (spec 2.4): JWT signed with HS256. */
+export function createIssuer({ keys, settings, clock }: TokenParts): Issue {
+  return async ({ id, name, trustScore }) => {
+    const issuedAt = Math.floor(clock.now() / 1000)
+    const expires = issuedAt + Math.ceil(settings.Expiration / 1000)
+    const token = await new SignJWT({ name, trust_score: trustScore })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .setSubject(id)
+      .setIssuer(settings.Issuer)
+      .setAudience(settings.Audience)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(expires)
+      .setJti(randomUUID())
+      .sign(keys.current)
+    return { accessToken: token, token, tokenType: 'Bearer', expiresAt: new Date(expires * 1000).toISOString() }
+  }
+}

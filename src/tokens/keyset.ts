@@ -1,0 +1,113 @@
+import type { LocalJWKSet } from 'jose'
+import { createLocalJWKSet } from 'jose'
+import type { Clock } from '../clock.ts'
+import type { FetchDocument } from './fetch.ts'
+
+/** Keys are fetched again when they are this old, */
+const freshMs = 600_000
+/** no more often than this, whatever tokens ask for, */
+const cooldownMs = 30_000
+/** and used for this long when the provider cannot be reached. */
+const lastGoodMs = 24 * 3_600_000
+
+export interface ProviderKeys {
+  readonly issuer: string
+  /** The key for a token's header, by jose. */
+  readonly find: LocalJWKSet
+}
+
+export interface KeySetOptions {
+  /** Security:AgentAuth:ExternalIdentity:Jwt:Authority. */
+  readonly authority: URL
+  readonly requireHttps: boolean
+  /** The discovery document must name the authority as its issuer (OpenID Connect Discovery 1.0 section 4.3). */
+  readonly checkIssuer: boolean
+  readonly fetchDocument: FetchDocument
+  readonly clock: Clock
+  /** Told why the keys could not be fetched. */
+  readonly onError?: ((error: unknown) => void) | undefined
+}
+
+/** The public keys of the identity provider. */
+export interface KeySet {
+  /** Undefined when there are none to be had. */
+  current(): Promise<ProviderKeys | undefined>
+  /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
+  newer(): Promise<ProviderKeys | undefined>
+}
+
+interface Discovery {
+  readonly issuer: string
+  readonly keysUrl: URL
+}
+
+export function createKeySet(options: KeySetOptions): KeySet {
+  const { clock } = options
+  let keys: { readonly value: ProviderKeys; readonly at: number } | undefined
+  let discovery: Discovery | undefined
+  let triedAt = Number.NEGATIVE_INFINITY
+  let underway: Promise<ProviderKeys | undefined> | undefined
+
+  async function load(): Promise<ProviderKeys | undefined> {
+    try {
+      discovery ??= await discover(options)
+      const value = { issuer: discovery.issuer, find: await fetchKeys(discovery.keysUrl, options) }
+      keys = { value, at: clock.steady() }
+      return value
+    } catch (error) {
+      // It may have moved.
+      discovery = undefined
+      options.onError?.(error)
+      return undefined
+    } finally {
+      underway = undefined
+    }
+  }
+
+  /** All who ask at once share one fetch. */
+  function fetchNow(): Promise<ProviderKeys | undefined> {
+    if (underway !== undefined) return underway
+    if (clock.steady() - triedAt < cooldownMs) return Promise.resolve(undefined)
+    triedAt = clock.steady()
+    underway = load()
+    return underway
+  }
+
+  const ageOfKeys = () => clock.steady() - (keys?.at ?? Number.NEGATIVE_INFINITY)
+
+  return {
+    async current() {
+      if (ageOfKeys() < freshMs) return keys?.value
+      const fetched = await fetchNow()
+      return fetched ?? (ageOfKeys() < lastGoodMs ? keys?.value : undefined)
+    },
+    newer: fetchNow,
+  }
+}
+
+async function discover(options: KeySetOptions): Promise<Discovery> {
+  const base = withoutSlash(options.authority.href)
+  const document = parseObject(await options.fetchDocument(new URL(`${base}/.well-known/openid-configuration`)))
+  const { issuer, jwks_uri: keysUrl } = document
+  if (typeof issuer !== 'string' || typeof keysUrl !== 'string') throw new TypeError('discovery document is incomplete')
+  if (options.checkIssuer && withoutSlash(issuer) !== base) {
+    throw new TypeError(`discovery document of ${base} names another issuer: ${issuer}`)
+  }
+  const url = new URL(keysUrl)
+  const isAllowed = url.protocol === 'https:' || (url.protocol === 'http:' && !options.requireHttps)
+  if (!isAllowed) throw new TypeError(`jwks_uri is not https: ${keysUrl}`)
+  return { issuer, keysUrl: url }
+}
+
+async function fetchKeys(url: URL, { fetchDocument }: KeySetOptions): Promise<LocalJWKSet> {
+  // jose checks the shape, and takes public keys only.
+  return createLocalJWKSet(parseObject(await fetchDocument(url)) as unknown as Parameters<typeof createLocalJWKSet>[0])
+}
+
+function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  if (typeof value !== 'object' || value === null) throw new TypeError('not a JSON object')
+  return value as Record<string, unknown>
+}
+
+const withoutSlash = (url: string): string => url.replace(/\/$/, '')

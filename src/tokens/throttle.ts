@@ -1,0 +1,63 @@
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.ts'
+
+const windowMs = 60_000
+/** Keys remembered. The oldest are forgotten first, so a flood of made-up keys costs no more memory. */
+const maxKeys = 20_000
+
+interface Attempts {
+  /** Steady times of failures within the window, oldest first. */
+  failures: number[]
+  /** Attempts under way: each may turn out a failure, so it counts as one until it is over. */
+  underway: number
+}
+
+/** Counts failures per key. */
+export interface Throttle {
+  /** Seconds to wait, when there is no room for an attempt; undefined when it has begun. */
+  begin(key: string): number | undefined
+  /** Each begun attempt is ended once. */
+  end(key: string, failed: boolean): void
+}
+
+/** At most `limit` failures a key within a minute, attempts under way included. */
+export function createThrottle(limit: number, clock: Clock): Throttle {
+  const known = new LRUCache<string, Attempts>({ max: maxKeys })
+
+  function attemptsOf(key: string): Attempts {
+    const attempts = known.get(key) ?? { failures: [], underway: 0 }
+    const since = clock.steady() - windowMs
+    while ((attempts.failures[0] ?? Infinity) <= since) attempts.failures.shift()
+    known.set(key, attempts)
+    return attempts
+  }
+
+  return {
+    begin(key) {
+      const attempts = attemptsOf(key)
+      if (attempts.failures.length >= limit) {
+        return Math.max(1, Math.ceil(((attempts.failures[0] ?? 0) + windowMs - clock.steady()) / 1000))
+      }
+      // The others may well succeed, and then there is room again.
+      if (attempts.failures.length + attempts.underway >= limit) return 1
+      attempts.underway++
+      return undefined
+    },
+    end(key, failed) {
+      const attempts = attemptsOf(key)
+      attempts.underway = Math.max(0, attempts.underway - 1)
+      if (failed) attempts.failures.push(clock.steady())
+    },
+  }
+}
+
+/** Key of a client address. Whoever has one IPv6 address has its whole /64. */
+export function addressKey(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
+  if (mapped !== null) return mapped[1]!
+  if (!address.includes(':')) return address
+  const [head = '', tail] = address.toLowerCase().split('%')[0]!.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length)
+  return [...groups, ...Array(Math.max(0, missing)).fill('0'), ...(tail ?? '').split(':')].slice(0, 4).join(':')
+}

@@ -1,0 +1,66 @@
+import type { JWTVerifyOptions } from 'jose'
+import { errors, jwtVerify } from 'jose'
+import { LRUCache } from 'lru-cache'
+import type { Claims } from './claims.ts'
+import { areClaims, isAlive, leewaySeconds } from './claims.ts'
+import { parseCompact } from './compact.ts'
+import type { TokenParts } from './issue.ts'
+
+/** Verified tokens kept, so that each is verified once. */
+const maxKnown = 20_000
+
+/** Claims of a valid token, at once when it was verified before; undefined for any other. Never rejects. */
+export type Verify = (token: string) => Claims | undefined | Promise<Claims | undefined>
+
+/**
+ * Verifies internal tokens: HS256 with our own keys and nothing else, whatever the header of the token asks for
+ * (RFC 8725 section 3.1).
+ */
+export function createVerifier(parts: TokenParts): Verify {
+  const { clock } = parts
+  const known = new LRUCache<string, Claims>({ max: maxKnown })
+
+  async function check(token: string): Promise<Claims | undefined> {
+    const payload = await verifySignature(token, parts)
+    if (payload === undefined || !isOurs(payload, parts)) return undefined
+    known.set(token, payload)
+    return payload
+  }
+
+  return token => {
+    const claims = known.get(token)
+    if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : undefined
+    const parsed = parseCompact(token)
+    return parsed !== undefined && isOurHeader(parsed.header) ? check(token) : undefined
+  }
+}
+
+/** We write two header parameters. Any other (kid, jku, jwk, crit, zip, ...) is not from us. */
+function isOurHeader(header: Readonly<Record<string, unknown>>): boolean {
+  return header['alg'] === 'HS256' && header['typ'] === 'JWT' && Object.keys(header).length === 2
+}
+
+async function verifySignature(token: string, { keys, settings, clock }: TokenParts) {
+  const options: JWTVerifyOptions = {
+    algorithms: ['HS256'],
+    issuer: settings.Issuer,
+    audience: settings.Audience,
+    requiredClaims: ['sub', 'iat', 'exp'],
+    currentDate: new Date(clock.now()),
+  }
+  for (const key of keys.verifying) {
+    try {
+      return (await jwtVerify(token, key, options)).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) return undefined
+    }
+  }
+  return undefined
+}
+
+/** Types as they must be, and no longer lifetime than we give. */
+function isOurs(payload: Readonly<Record<string, unknown>>, { settings, clock }: TokenParts): payload is Claims {
+  if (!areClaims(payload, clock.now())) return false
+  const lifetime = payload.exp - Number(payload['iat'])
+  return lifetime <= Math.ceil(settings.Expiration / 1000) + leewaySeconds
+}
