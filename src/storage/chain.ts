@@ -17,7 +17,8 @@ export function canonicalJson(value: unknown): string {
 
 /** The hash that `record` must carry: SHA-256, hex, over `previous` and the canonical JSON of all but the hashes. */
 export function hashOf(record: Omit<AuditRecord, 'hash'>): string {
-  const { previous, ...told } = record
+  const { previous, seq, at, actor, action, subject, requestId, details } = record
+  const told = { seq, at, actor, action, subject, requestId, details }
   return hash('sha256', previous + canonicalJson(told), 'hex')
 }
 

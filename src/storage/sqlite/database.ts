@@ -119,7 +119,8 @@ function connect(file: string): Pick<Database, 'connection' | 'db'> {
   return { connection, db: kyselyOver(connection) }
 }
 
-function kyselyOver(connection: DatabaseSync): Db {
+/** The tables of a file that is not changed through them. */
+export function kyselyOver(connection: DatabaseSync): Db {
   return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(connection) }) })
 }
 

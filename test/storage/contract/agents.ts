@@ -1,0 +1,90 @@
+import type { Test } from 'tap'
+import type { Engine } from './samples.ts'
+import { actions, agent, entry, trail } from './samples.ts'
+
+export function agents(t: Test, engine: Engine): void {
+  t.test('an agent reads back as it was stored, apart from its secret', async t => {
+    const store = await engine(t)
+    const stored = agent('a1', {
+      roles: ['admin', 'reviewer'],
+      policyName: 'p',
+      externalSubject: 'sub|1',
+      tags: { team: 'ö', __proto__: 'x' },
+      trustValue: 1,
+      createdAt: 1_763_712_000_123,
+    })
+    await store.agents.insert(stored, '$2b$10$hash', entry('agent.register'))
+    t.same(await store.agents.all(), [stored])
+    t.equal(await store.agents.secretHash('a1'), '$2b$10$hash')
+    t.equal(await store.agents.secretHash('a2'), undefined)
+  })
+
+  t.test('all agents come in order of creation', async t => {
+    const store = await engine(t)
+    for (const [id, createdAt] of [
+      ['c', 2],
+      ['b', 1],
+      ['a', 2],
+    ] as const)
+      await store.agents.insert(agent(id, { createdAt }), 'h', entry('agent.register'))
+    t.same(
+      (await store.agents.all()).map(each => each.id),
+      ['b', 'a', 'c'],
+    )
+  })
+
+  t.test('an id is taken once, and the second attempt leaves no audit entry', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+    await t.rejects(store.agents.insert(agent('a1', { name: 'other' }), 'h2', entry('agent.register')), {
+      name: 'StoreError',
+    })
+    t.equal(await store.agents.secretHash('a1'), 'h')
+    t.same(await actions(store), ['agent.register'])
+  })
+
+  t.test('a change is recorded with before and after, and never with the hash', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+    const change = { status: 'Quarantined', policyName: 'p', secretHash: 'new-hash' } as const
+    const changed = await store.agents.update('a1', change, entry('agent.change', { details: { why: 'x' } }))
+    t.same(changed, agent('a1', { status: 'Quarantined', policyName: 'p' }))
+    t.same(await store.agents.all(), [changed])
+    t.equal(await store.agents.secretHash('a1'), 'new-hash')
+    const [, record] = await trail(store)
+    t.same(record?.details, {
+      why: 'x',
+      before: { status: 'Active', policyName: null },
+      after: { status: 'Quarantined', policyName: 'p' },
+    })
+    t.notMatch(JSON.stringify(record), /new-hash/)
+  })
+
+  t.test('every field that can change does', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+    const change = { roles: ['auditor'], externalSubject: 's', trustValue: 0.25, trustAt: 5 } as const
+    await store.agents.update('a1', change, entry('agent.change'))
+    t.same(await store.agents.all(), [agent('a1', change)])
+  })
+
+  t.test('a change from a status the agent is not in does nothing', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1', { status: 'Revoked' }), 'h', entry('agent.register'))
+    const change = { status: 'Active' } as const
+    t.equal(await store.agents.update('a1', change, entry('agent.activate'), ['Inactive', 'Quarantined']), 'wrongState')
+    t.equal(await store.agents.update('a1', change, entry('agent.activate'), []), 'wrongState')
+    t.equal(await store.agents.update('a2', change, entry('agent.activate')), 'notFound')
+    t.same(await store.agents.all(), [agent('a1', { status: 'Revoked' })])
+    t.same(await actions(store), ['agent.register'])
+  })
+
+  t.test('a removed agent is gone, and removing it again says so', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+    t.equal(await store.agents.remove('a1', entry('agent.delete')), true)
+    t.equal(await store.agents.remove('a1', entry('agent.delete')), false)
+    t.same(await store.agents.all(), [])
+    t.same(await actions(store), ['agent.register', 'agent.delete'])
+  })
+}

@@ -1,0 +1,75 @@
+import fc from 'fast-check'
+import type { Test } from 'tap'
+import { verifyTrail } from '../../../src/audit/trail.ts'
+import type { Engine } from './samples.ts'
+import { entry, trail } from './samples.ts'
+
+export function audit(t: Test, engine: Engine): void {
+  t.test('records are numbered without a gap and each names the hash of the one before', async t => {
+    const store = await engine(t)
+    const appended = await Promise.all(['a', 'b', 'c'].map(action => store.audit.append(entry(action))))
+    t.same(await trail(store), appended)
+    t.same(
+      appended.map(record => record.seq),
+      [1, 2, 3],
+    )
+    t.equal(appended[0]?.previous, '0'.repeat(64))
+    t.equal(appended[2]?.previous, appended[1]?.hash)
+    t.match(appended[0]?.hash, /^[0-9a-f]{64}$/)
+  })
+
+  t.test('the list is newest first, in pages, with the count of all that match', async t => {
+    const store = await engine(t)
+    for (let n = 1; n <= 5; n++) {
+      const subject = n % 2 === 0 ? 'even' : 'odd'
+      await store.audit.append(entry(`action ${n}`, { at: n * 10, actor: `actor ${n}`, subject }))
+    }
+    const list = async (page: number, filter?: Parameters<typeof store.audit.list>[1]) => {
+      const { items, totalCount } = await store.audit.list({ page, pageSize: 2 }, filter)
+      return [items.map(record => record.seq), totalCount]
+    }
+    t.same(await list(1), [[5, 4], 5])
+    t.same(await list(3), [[1], 5])
+    t.same(await list(4), [[], 5])
+    t.same(await list(2, { subject: 'odd' }), [[1], 3])
+    t.same(await list(1, { actor: 'actor 4' }), [[4], 1])
+    t.same(await list(1, { action: 'action 1' }), [[1], 1])
+    t.same(await list(1, { from: 20, to: 40 }), [[3, 2], 2], 'from is included, to is not')
+    t.same(await list(1, { subject: 'odd', from: 50 }), [[5], 1])
+  })
+
+  t.test('the trail is read on from any record', async t => {
+    const store = await engine(t)
+    for (const action of ['a', 'b', 'c']) await store.audit.append(entry(action))
+    t.same(
+      (await store.audit.after(1, 1)).map(record => record.seq),
+      [2],
+    )
+    t.same(await store.audit.after(3, 10), [])
+  })
+
+  t.test('whatever text and details an entry has, it verifies after reading', async t => {
+    const store = await engine(t)
+    const text = fc.string({ unit: 'binary', maxLength: 20 })
+    const entries = fc.record({
+      at: fc.integer({ min: 0, max: 2 ** 52 }),
+      actor: text,
+      action: text,
+      subject: text,
+      requestId: fc.option(text),
+      details: fc.dictionary(text, fc.anything({ maxDepth: 3 })),
+    })
+    let expected = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(entries, { maxLength: 5 }), async given => {
+        for (const each of given)
+          expected += await store.audit.append(each).then(
+            () => 1,
+            () => 0,
+          )
+        t.match(await verifyTrail(store.audit), { ok: true, entries: expected })
+      }),
+      { numRuns: 60 },
+    )
+  })
+}

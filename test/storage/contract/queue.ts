@@ -1,0 +1,140 @@
+import type { Test } from 'tap'
+import type { Engine } from './samples.ts'
+import { actions, approve, deny, entry, get, pending, roomy, sealed, settle, suspend, trail } from './samples.ts'
+
+const waits = {
+  status: 'Pending',
+  replay: null,
+  attempt: 0,
+  leaseUntil: null,
+  approvedBy: [],
+  decidedBy: null,
+  decidedAt: null,
+  comment: null,
+  responseStatus: null,
+  responseStored: false,
+}
+
+export function queue(t: Test, engine: Engine): void {
+  t.test('a suspended request reads back whole, and its sealed bytes byte for byte', async t => {
+    const store = await engine(t)
+    t.equal(await suspend(store, 'h1', { body: 'a\u0000b', idempotencyKey: 'k' }), 'stored')
+    t.same(await store.hitl.get('h1', 1_999), { ...pending('h1', { body: 'a\u0000b', idempotencyKey: 'k' }), ...waits })
+    t.same(await store.hitl.sealed('h1'), sealed)
+    t.equal(await store.hitl.sealedResponse('h1'), undefined)
+    t.same(await actions(store), ['hitl.suspend'])
+  })
+
+  t.test('an expired or unknown item is not there', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    t.equal(await store.hitl.get('h1', 2_000), undefined)
+    t.equal(await store.hitl.get('h2', 1_500), undefined)
+    t.equal(await store.hitl.sealed('h2'), undefined)
+    t.same(await store.hitl.pending(2_000), [])
+    t.equal(await approve(store, 'h1', { now: 2_000 }), 'notFound')
+    t.equal(await deny(store, 'h1', 'r1', 2_000), 'notFound')
+  })
+
+  t.test('the list is oldest first, without headers and bodies, and filtered', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h2', { createdAt: 1_001 })
+    await suspend(store, 'h1', { createdAt: 1_001, rule: null })
+    await suspend(store, 'h3', { agentId: 'a2', url: 'http://other.example/' })
+    await suspend(store, 'h4')
+    await deny(store, 'h4')
+    const { headers: _, body: __, bodyEncoding: ___, ...brief } = { ...pending('h2', { createdAt: 1_001 }), ...waits }
+    const all = await store.hitl.pending(1_500)
+    t.same(
+      all.map(item => item.id),
+      ['h3', 'h1', 'h2'],
+    )
+    t.same(all[2], brief)
+    const ids = async (filter: Parameters<typeof store.hitl.pending>[1]) =>
+      (await store.hitl.pending(1_500, filter)).map(item => item.id)
+    t.same(await ids({ agentId: 'a2' }), ['h3'])
+    t.same(await ids({ host: 'api.Example' }), ['h1', 'h2'])
+    t.same(await ids({ rule: 'orders', host: 'api.example' }), ['h2'])
+    t.same(await ids({ limit: 2 }), ['h3', 'h1'])
+  })
+
+  t.test('both limits hold exactly, also for requests that come at once', async t => {
+    const store = await engine(t)
+    const limits = { maxPending: 5, maxPendingOfAgent: 3 }
+    const agents = ['a1', 'a1', 'a1', 'a1', 'a2', 'a2', 'a3', 'a3']
+    const results = await Promise.all(
+      agents.map((agentId, n) =>
+        store.hitl.insert(pending(`h${n}`, { agentId }), sealed, limits, entry('hitl.suspend')),
+      ),
+    )
+    t.same(results, ['stored', 'stored', 'stored', 'agentQueueFull', 'stored', 'stored', 'queueFull', 'queueFull'])
+    t.equal((await actions(store)).length, 5, 'what was refused is not recorded as suspended')
+  })
+
+  t.test('expired and decided items take no room', async t => {
+    const store = await engine(t)
+    const limits = { maxPending: 1, maxPendingOfAgent: 1 }
+    const insert = (id: string, createdAt: number) =>
+      store.hitl.insert(pending(id, { createdAt, expiresAt: createdAt + 10 }), sealed, limits, entry('hitl.suspend'))
+    t.equal(await insert('h1', 1_000), 'stored')
+    t.equal(await insert('h2', 1_009), 'queueFull')
+    t.equal(await insert('h3', 1_010), 'stored')
+    await deny(store, 'h3', 'r1', 1_011)
+    t.equal(await insert('h4', 1_012), 'stored')
+  })
+
+  t.test('an idempotency key of one agent names one item until that is gone', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1', { idempotencyKey: 'k' })
+    t.same(await suspend(store, 'h2', { idempotencyKey: 'k' }), { existing: await get(store, 'h1') })
+    t.equal(await suspend(store, 'h3', { idempotencyKey: 'k', agentId: 'a2' }), 'stored')
+    await deny(store, 'h1')
+    t.match(await suspend(store, 'h4', { idempotencyKey: 'k' }), { existing: { id: 'h1', status: 'Denied' } })
+    await store.hitl.prune(1_501, 10)
+    t.equal(await suspend(store, 'h5', { idempotencyKey: 'k' }), 'stored')
+    t.equal(await suspend(store, 'h6', { idempotencyKey: 'k', createdAt: 2_000, expiresAt: 3_000 }), 'stored')
+    t.equal(await store.hitl.get('h5', 1_500), undefined, 'an expired holder gives way')
+    t.same((await actions(store)).slice(-2), ['hitl.expire', 'hitl.suspend'])
+  })
+
+  t.test('expiry takes the oldest first, up to the limit, with an audit entry each', async t => {
+    const store = await engine(t)
+    for (const [id, expiresAt] of [
+      ['h1', 1_300],
+      ['h2', 1_200],
+      ['h3', 1_100],
+      ['h4', 9_000],
+    ] as const)
+      await suspend(store, id, { expiresAt })
+    await approve(store, 'h3', { now: 1_050 })
+    t.same(await store.hitl.expire(1_300, 1), ['h2'])
+    t.same(await store.hitl.expire(1_300, 10), ['h1'], 'what was decided does not expire')
+    t.same(await store.hitl.expire(1_300, 10), [])
+    t.equal(await store.hitl.sealed('h1'), undefined)
+    const record = (await trail(store)).at(-1)
+    t.match(record, { at: 1_300, actor: 'gateway', action: 'hitl.expire', subject: 'h1', requestId: null })
+    t.same(record?.details, { agentId: 'a1', digest: 'digest h1' })
+  })
+
+  t.test('pruning removes old decided items, never one whose replay is in flight', async t => {
+    const store = await engine(t)
+    for (const id of ['h1', 'h2', 'h3', 'h4']) await suspend(store, id)
+    await approve(store, 'h1')
+    await approve(store, 'h2')
+    await settle(store, 'h2', 1, 'completed')
+    await deny(store, 'h3', 'r1', 1_501)
+    t.equal(await store.hitl.prune(1_500, 10), 0)
+    t.equal(await store.hitl.prune(9_999, 1), 1)
+    t.equal(await store.hitl.prune(9_999, 10), 1)
+    t.equal(await store.hitl.prune(9_999, 10), 0)
+    t.same([(await get(store, 'h1')).replay, (await get(store, 'h4')).status], ['inFlight', 'Pending'])
+  })
+
+  t.test('a thousand items are suspended at once', async t => {
+    const store = await engine(t)
+    const ids = Array.from({ length: 1_000 }, (_, n) => `h${n}`)
+    const results = await Promise.all(ids.map(id => store.hitl.insert(pending(id), sealed, roomy, entry('s'))))
+    t.ok(results.every(result => result === 'stored'))
+    t.equal((await store.hitl.pending(1_500)).length, 1_000)
+  })
+}

@@ -1,0 +1,145 @@
+import type { Test } from 'tap'
+import type { Engine } from './samples.ts'
+import { actions, approve, deny, entry, get, sealed, settle, suspend, trail } from './samples.ts'
+
+export function verdicts(t: Test, engine: Engine): void {
+  t.test('an approval claims the item for replay and is recorded with digest and attempt', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    const result = await approve(store, 'h1', { comment: 'fine' })
+    const state = { status: 'Approved', replay: 'inFlight', attempt: 1, leaseUntil: 1_600, approvedBy: ['r1'] }
+    t.match(result, { claimed: { id: 'h1', ...state, decidedBy: 'r1', decidedAt: 1_500, comment: 'fine' } })
+    t.same(await store.hitl.sealed('h1'), sealed, 'what is sealed stays until the outcome is known')
+    const record = (await trail(store)).at(-1)
+    t.match(record, { actor: 'r1', action: 'hitl.approve', subject: 'h1' })
+    t.same(record?.details, { digest: 'digest h1', approvals: 1, approvalsNeeded: 1, attempt: 1 })
+  })
+
+  t.test('a denial is final and drops what was sealed', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    t.match(await deny(store, 'h1'), { denied: { status: 'Denied', decidedBy: 'r1', decidedAt: 1_500, comment: 'no' } })
+    t.equal(await store.hitl.sealed('h1'), undefined)
+    t.match(await deny(store, 'h1', 'r2'), { lost: { status: 'Denied', decidedBy: 'r1' } })
+    t.match(await approve(store, 'h1'), { lost: { status: 'Denied', decidedBy: 'r1' } })
+    t.match(await approve(store, 'h1', { resend: true }), { lost: { status: 'Denied' } })
+    t.same(await actions(store), ['hitl.suspend', 'hitl.deny'])
+    t.equal(await deny(store, 'h2'), 'notFound')
+    t.equal(await approve(store, 'h2'), 'notFound')
+  })
+
+  t.test('of 50 verdicts at once on each of 20 items one wins, and only that one is recorded', async t => {
+    const store = await engine(t)
+    const ids = Array.from({ length: 20 }, (_, n) => `h${n}`)
+    for (const id of ids) await suspend(store, id)
+    const calls = Array.from({ length: 50 }, (_, n) => `r${n}`).flatMap((reviewer, n) =>
+      ids.map(id => (n % 2 === 0 ? approve(store, id, { reviewer }) : deny(store, id, reviewer))),
+    )
+    const results = await Promise.all(calls)
+    const won = results.filter(result => result !== 'notFound' && !('lost' in result))
+    t.equal(won.length, ids.length)
+    t.equal(results.length - won.length, 49 * ids.length)
+    const subjects = (await trail(store))
+      .filter(record => record.action !== 'hitl.suspend')
+      .map(record => record.subject)
+    t.same(subjects.sort(), [...ids].sort())
+  })
+
+  t.test('an item that needs two approvals waits for a second reviewer, who counts once', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1', { approvalsNeeded: 2 })
+    t.match(await approve(store, 'h1'), { waiting: { status: 'Pending', approvedBy: ['r1'], decidedBy: null } })
+    t.match(await approve(store, 'h1'), { waiting: { approvedBy: ['r1'] } })
+    t.match(await approve(store, 'h1', { reviewer: 'r2' }), { claimed: { approvedBy: ['r1', 'r2'], decidedBy: 'r2' } })
+    t.same(await actions(store), ['hitl.suspend', 'hitl.approve', 'hitl.approve'])
+  })
+
+  t.test('an outcome is written once and drops what was sealed when it is complete', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    await approve(store, 'h1')
+    const outcome = { replay: 'completed', responseStatus: 201, sealedResponse: new Uint8Array([7]) } as const
+    t.equal(await store.hitl.settle('h1', 1, outcome, entry('hitl.replay')), true)
+    t.match(await get(store, 'h1'), {
+      replay: 'completed',
+      responseStatus: 201,
+      responseStored: true,
+      leaseUntil: null,
+    })
+    t.same(await store.hitl.sealedResponse('h1'), new Uint8Array([7]))
+    t.equal(await store.hitl.sealed('h1'), undefined)
+    t.equal(await settle(store, 'h1', 1, 'failed'), false)
+    t.equal(await store.hitl.release('h1', 1, entry('hitl.release')), false)
+    t.match(await approve(store, 'h1'), { lost: { replay: 'completed' } })
+    t.match(await approve(store, 'h1', { resend: true }), { lost: { replay: 'completed' } })
+    t.match((await trail(store)).at(-1)?.details, { attempt: 1, replay: 'completed', responseStatus: 201 })
+  })
+
+  t.test('a claim that is released waits again with no approval counted', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    await approve(store, 'h1', { comment: 'fine' })
+    t.equal(await store.hitl.release('h1', 2, entry('hitl.release')), false, 'not by another attempt')
+    t.equal(await store.hitl.release('h1', 1, entry('hitl.release')), true)
+    const state = { status: 'Pending', replay: null, attempt: 1, leaseUntil: null, approvedBy: [], decidedBy: null }
+    t.match(await get(store, 'h1'), { ...state, decidedAt: null, comment: null })
+    t.equal(await settle(store, 'h1', 1, 'completed'), false, 'a released attempt has no outcome')
+    t.match(await approve(store, 'h1', { reviewer: 'r2' }), { claimed: { attempt: 2, approvedBy: ['r2'] } })
+  })
+
+  for (const replay of ['failed', 'unknown'] as const) {
+    t.test(`after ${replay} only a resend claims again, once`, async t => {
+      const store = await engine(t)
+      await suspend(store, 'h1')
+      t.match(await approve(store, 'h1', { resend: true }), { lost: { status: 'Pending' } })
+      await approve(store, 'h1')
+      t.match(await approve(store, 'h1', { resend: true }), { lost: { replay: 'inFlight' } })
+      await settle(store, 'h1', 1, replay)
+      t.same(await store.hitl.sealed('h1'), sealed)
+      t.match(await approve(store, 'h1', { reviewer: 'r2' }), { lost: { replay } })
+      const again = await Promise.all(['r2', 'r3'].map(reviewer => approve(store, 'h1', { reviewer, resend: true })))
+      t.match(again, [{ claimed: { attempt: 2, replay: 'inFlight', decidedBy: 'r1' } }, { lost: { attempt: 2 } }])
+      t.equal(await settle(store, 'h1', 1, 'completed'), false, 'the first attempt has lost its claim')
+      t.equal(await settle(store, 'h1', 2, 'completed'), true)
+      t.match((await trail(store)).at(-2)?.details, { resend: true, attempt: 2, digest: 'digest h1' })
+    })
+
+    t.test(`a resend that is released after ${replay} does not forget it`, async t => {
+      const store = await engine(t)
+      await suspend(store, 'h1')
+      await approve(store, 'h1')
+      await settle(store, 'h1', 1, replay)
+      await approve(store, 'h1', { resend: true })
+      t.equal(await store.hitl.release('h1', 2, entry('hitl.release')), true)
+      t.match(await get(store, 'h1'), { status: 'Approved', replay, attempt: 2, leaseUntil: null })
+      t.match(await approve(store, 'h1', { resend: true }), { claimed: { attempt: 3 } })
+    })
+  }
+
+  t.test('a replay whose lease ran out is unknown, until its outcome is told after all', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    await suspend(store, 'h2')
+    await approve(store, 'h1', { leaseUntil: 1_600 })
+    await approve(store, 'h2', { leaseUntil: 1_601 })
+    t.same(await store.hitl.lapse(1_599), [])
+    t.same(await store.hitl.lapse(1_600), ['h1'])
+    t.same(await store.hitl.lapse(1_600), [])
+    const record = (await trail(store)).at(-1)
+    t.match(record, { at: 1_600, actor: 'gateway', action: 'hitl.lapse', subject: 'h1' })
+    t.same(record?.details, { attempt: 1, digest: 'digest h1' })
+    t.match(await get(store, 'h1'), { status: 'Approved', replay: 'unknown' })
+    t.equal(await settle(store, 'h1', 1, 'completed'), true)
+    t.match(await get(store, 'h1'), { replay: 'completed' })
+  })
+
+  t.test('a lapsed replay can be sent again, and then its first attempt is heard no more', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    await approve(store, 'h1')
+    await store.hitl.lapse(1_600)
+    t.match(await approve(store, 'h1', { resend: true, leaseUntil: 1_800 }), { claimed: { attempt: 2 } })
+    t.equal(await settle(store, 'h1', 1, 'completed'), false)
+    t.same(await store.hitl.lapse(1_800), ['h1'])
+  })
+}
