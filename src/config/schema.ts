@@ -1,3 +1,14 @@
+import {
+  cidr,
+  clientSecret,
+  headerName,
+  hostName,
+  hostPattern,
+  httpUrl,
+  listenHost,
+  provider,
+  uuid,
+} from './formats.ts'
 import type { Values } from './setting.ts'
 import {
   boolean,
@@ -21,11 +32,11 @@ export const schema = {
   System: {
     Server: {
       Http: {
-        Host: text('127.0.0.1', 'Address to listen on.'),
+        Host: text('127.0.0.1', 'Address to listen on.', listenHost),
         Port: integer(7080, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
       },
-      AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.'),
-      TrustedProxies: list('Addresses or CIDRs whose X-Forwarded-For is believed for input.clientIp.'),
+      AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
+      TrustedProxies: list('Addresses or CIDRs whose X-Forwarded-For is believed for input.clientIp.', cidr),
       MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),
       HeadersTimeoutSeconds: integer(10, 'Time for a request head to arrive.', { min: 1, max: 3_600 }),
       IdleTimeoutSeconds: integer(60, 'A client that neither sends nor takes body bytes this long is cut off.', {
@@ -48,7 +59,11 @@ export const schema = {
   Security: {
     AgentAuth: {
       UseCustomHeader: boolean(true, 'Agents send their token in CustomHeaderName; false: in Authorization.'),
-      CustomHeaderName: text('Gateway-Authorization', 'Header field that carries the agent token on /proxy.'),
+      CustomHeaderName: text(
+        'Gateway-Authorization',
+        'Header field that carries the agent token on /proxy.',
+        headerName,
+      ),
       FallbackToAuthorization: boolean(
         false,
         'Also accept the token in Authorization when the custom header is absent.',
@@ -73,9 +88,9 @@ export const schema = {
         BcryptCost: integer(10, 'bcrypt cost of stored secrets.', { min: 4, max: 15 }),
       },
       ExternalIdentity: {
-        Provider: optional('Jwt switches external identity on; absent is off.'),
+        Provider: optional('Jwt switches external identity on; absent is off.', provider),
         Jwt: {
-          Authority: optional('Issuer address of the identity provider.'),
+          Authority: optional('Issuer address of the identity provider.', httpUrl),
           Audience: optional('Audience expected in external tokens.'),
           RequireHttpsMetadata: boolean(true, 'Refuse an Authority over plain http.'),
           ValidateIssuer: boolean(true, 'Check the issuer claim of external tokens.'),
@@ -86,15 +101,15 @@ export const schema = {
       },
     },
     Bootstrap: {
-      AgentId: optional('UUID of the first admin; generated if absent.'),
-      ClientSecret: secret('Secret of the first admin; generated into bootstrap.json if absent.'),
+      AgentId: optional('UUID of the first admin; generated if absent.', uuid),
+      ClientSecret: secret('Secret of the first admin; generated into bootstrap.json if absent.', clientSecret),
     },
     Sealing: {
       Secret: secret('Key that seals requests held for review; derived from the signing key if absent.'),
     },
   },
   Storage: {
-    DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key.'),
+    DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, from the working directory.'),
   },
   Policy: {
     Directory: text('policies', 'Folder of policy files, *.yaml, relative to gateway.yaml; watched for changes.'),
@@ -126,11 +141,14 @@ export const schema = {
   },
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
-    AllowHosts: list('Host patterns that alone may be called; empty allows all. example.com or *.example.com.'),
-    DenyHosts: list('Host patterns never called.'),
-    AllowCidrs: list('Address ranges allowed although DenyPrivateNetworks or the fixed list refuses them.'),
-    DenyCidrs: list('Address ranges never connected to.'),
-    SelfUrls: list('Further URLs under which this gateway is reached; calls to them are refused as loops.'),
+    AllowHosts: list(
+      'Host patterns that alone may be called; empty allows all. example.com or *.example.com.',
+      hostPattern,
+    ),
+    DenyHosts: list('Host patterns never called.', hostPattern),
+    AllowCidrs: list('Address ranges allowed although DenyPrivateNetworks or the fixed list refuses them.', cidr),
+    DenyCidrs: list('Address ranges never connected to.', cidr),
+    SelfUrls: list('Further URLs under which this gateway is reached; calls to them are refused as loops.', httpUrl),
   },
   Trust: {
     QuarantineBelow: number(0.2, 'An agent whose trust falls below this is quarantined; 0 switches it off.', {

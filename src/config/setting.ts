@@ -3,7 +3,7 @@
  * the loader, `agent-gateway check`, gateway.yaml and the README table are all held against that one place.
  */
 export interface Setting<T> {
-  readonly kind: 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list' | 'timespan' | 'map' | 'objects'
+  readonly kind: 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list' | 'timespan' | 'objects'
   readonly default: T
   /** One sentence for gateway.yaml and the README. Says the unit when the key does not. */
   readonly meaning: string
@@ -12,9 +12,14 @@ export interface Setting<T> {
   readonly choices?: readonly string[]
   /** Printed as *** wherever settings are shown. */
   readonly secret?: boolean
-  /** kind objects: the settings of one entry. kind map: the setting of one value. */
-  readonly entry?: SettingTree | Setting<unknown>
+  /** Further rule for the text, or for each text of a list. */
+  readonly format?: Format
+  /** kind objects: the settings of one entry; absent when another part of the program checks the entries. */
+  readonly entry?: SettingTree
 }
+
+/** Says what is wrong with the text ("must be ..."), never repeating it; undefined when nothing is. */
+export type Format = (text: string) => string | undefined
 
 export interface SettingTree {
   readonly [key: string]: Setting<unknown> | SettingTree
@@ -22,6 +27,21 @@ export interface SettingTree {
 
 /** The plain values of a tree of settings. */
 export type Values<S> = S extends Setting<infer T> ? T : { readonly [K in keyof S]: Values<S[K]> }
+
+export function isSetting(node: Setting<unknown> | SettingTree): node is Setting<unknown> {
+  return typeof node['kind'] === 'string'
+}
+
+/** Every setting of a tree with the names of the keys that lead to it, in the order of the schema. */
+export function* settingsOf(
+  tree: SettingTree,
+  path: readonly string[] = [],
+): Generator<readonly [readonly string[], Setting<unknown>]> {
+  for (const [key, node] of Object.entries(tree)) {
+    if (isSetting(node)) yield [[...path, key], node]
+    else yield* settingsOf(node, [...path, key])
+  }
+}
 
 interface Range {
   readonly min?: number
@@ -49,17 +69,27 @@ export const boolean = (value: boolean, meaning: string): Setting<boolean> => ({
   meaning,
 })
 
-export const text = (value: string, meaning: string): Setting<string> => ({ kind: 'text', default: value, meaning })
+/** Text that is never empty. */
+export const text = (value: string, meaning: string, format?: Format): Setting<string> => ({
+  kind: 'text',
+  default: value,
+  meaning,
+  ...(format && { format }),
+})
 
 /** Text that is absent unless configured. */
-export const optional = (meaning: string): Setting<string | undefined> => ({
+export const optional = (meaning: string, format?: Format): Setting<string | undefined> => ({
   kind: 'text',
   default: undefined,
   meaning,
+  ...(format && { format }),
 })
 
 /** Absent unless configured, and never shown. */
-export const secret = (meaning: string): Setting<string | undefined> => ({ ...optional(meaning), secret: true })
+export const secret = (meaning: string, format?: Format): Setting<string | undefined> => ({
+  ...optional(meaning, format),
+  secret: true,
+})
 
 export const choice = <const C extends readonly string[]>(
   choices: C,
@@ -68,10 +98,11 @@ export const choice = <const C extends readonly string[]>(
 ): Setting<C[number]> => ({ kind: 'choice', default: value, choices, meaning })
 
 /** A YAML list, or comma-separated text in an environment variable. */
-export const list = (meaning: string, value: readonly string[] = []): Setting<readonly string[]> => ({
+export const list = (meaning: string, format?: Format): Setting<readonly string[]> => ({
   kind: 'list',
-  default: value,
+  default: [],
   meaning,
+  ...(format && { format }),
 })
 
 export const secretList = (meaning: string): Setting<readonly string[]> => ({ ...list(meaning), secret: true })
@@ -82,14 +113,6 @@ export const timespan = (value: number, meaning: string, range: Range = {}): Set
   default: value,
   meaning,
   ...range,
-})
-
-/** Free names, each with a value of one kind. */
-export const map = <T>(entry: Setting<T>, meaning: string): Setting<Readonly<Record<string, T>>> => ({
-  kind: 'map',
-  default: {},
-  meaning,
-  entry,
 })
 
 /** A list of maps with the same keys. */

@@ -1,0 +1,71 @@
+import type { ConfigProblem, Findings } from './given.ts'
+import type { Config } from './schema.ts'
+import { schema } from './schema.ts'
+import type { Setting } from './setting.ts'
+import { settingsOf } from './setting.ts'
+
+/** A rule over several settings. The problem stands at the first of them that was given. */
+interface CrossCheck {
+  readonly settings: readonly Setting<unknown>[]
+  /** What is wrong, or undefined. Only asked when each of the settings is right by itself. */
+  readonly problem: (config: Config) => string | undefined
+}
+
+const { ExternalIdentity } = schema.Security.AgentAuth
+
+const checks: readonly CrossCheck[] = [
+  {
+    settings: [ExternalIdentity.Jwt.Authority, ExternalIdentity.Provider],
+    problem: ({ Security: { AgentAuth } }) => {
+      const { Provider, Jwt } = AgentAuth.ExternalIdentity
+      return Provider !== undefined && Jwt.Authority === undefined ? 'is needed when Provider is Jwt' : undefined
+    },
+  },
+  {
+    settings: [ExternalIdentity.Jwt.Authority, ExternalIdentity.Jwt.RequireHttpsMetadata],
+    problem: ({ Security: { AgentAuth } }) => {
+      const { Authority, RequireHttpsMetadata } = AgentAuth.ExternalIdentity.Jwt
+      return RequireHttpsMetadata && Authority !== undefined && /^http:/i.test(Authority)
+        ? 'must be an https URL unless RequireHttpsMetadata is false'
+        : undefined
+    },
+  },
+  {
+    settings: [ExternalIdentity.Jwt.Audience, ExternalIdentity.Jwt.ValidateAudience, ExternalIdentity.Provider],
+    problem: ({ Security: { AgentAuth } }) => {
+      const { Provider, Jwt } = AgentAuth.ExternalIdentity
+      return Provider !== undefined && Jwt.ValidateAudience && Jwt.Audience === undefined
+        ? 'is needed unless ValidateAudience is false'
+        : undefined
+    },
+  },
+  {
+    settings: [
+      schema.HumanInTheLoop.LeaseSeconds,
+      schema.Proxy.HeadersTimeoutSeconds,
+      schema.Proxy.ConnectTimeoutSeconds,
+    ],
+    problem: config => {
+      const longest = config.Proxy.ConnectTimeoutSeconds + config.Proxy.HeadersTimeoutSeconds
+      return config.HumanInTheLoop.LeaseSeconds <= longest
+        ? 'must be longer than Proxy:ConnectTimeoutSeconds and Proxy:HeadersTimeoutSeconds together'
+        : undefined
+    },
+  },
+]
+
+const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
+
+/** The mistakes that only show when settings are seen together. `fallbackPlace` is used when none was given. */
+export function crossCheck(config: Config, given: Findings['given'], fallbackPlace: string): ConfigProblem[] {
+  const problems: ConfigProblem[] = []
+  for (const { settings, problem } of checks) {
+    const found = settings.map(setting => given.get(setting)).filter(one => one !== undefined)
+    if (found.some(one => one.value === undefined)) continue
+    const message = problem(config)
+    if (message === undefined) continue
+    const name = pathOf.get(settings[0] as Setting<unknown>)
+    problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
+  }
+  return problems
+}

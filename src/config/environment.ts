@@ -1,0 +1,43 @@
+import type { Findings } from './given.ts'
+import { childOf, record, unknownKey } from './given.ts'
+import type { Setting, SettingTree } from './setting.ts'
+import { isSetting } from './setting.ts'
+import { readFromText } from './value.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Takes the variables that name a setting: the keys on the way to it, in any letter case, joined by `__`
+ * (spec.md 5.6). Only names that begin with a key of the top level are looked at, and none with an empty part.
+ */
+export function readEnvironment(schema: SettingTree, env: Environment, findings: Findings): void {
+  const seen = new Map<Setting<unknown>, string>()
+  for (const [name, text] of Object.entries(env)) {
+    const keys = name.split('__')
+    if (text === undefined || keys.length < 2 || keys.includes('') || !childOf(schema, keys[0] as string)) continue
+    const place = `env ${name}`
+    const target = find(schema, keys)
+    if ('problem' in target) {
+      findings.problems.push({ place, message: target.problem })
+      continue
+    }
+    const other = seen.get(target.setting)
+    if (other !== undefined) findings.problems.push({ place, message: `the same setting as ${other}` })
+    seen.set(target.setting, name)
+    record(findings, target.setting, { place, name: '' }, readFromText(target.setting, text))
+  }
+}
+
+function find(
+  schema: SettingTree,
+  keys: readonly string[],
+): { readonly setting: Setting<unknown> } | { readonly problem: string } {
+  let node: Setting<unknown> | SettingTree = schema
+  for (const key of keys) {
+    if (isSetting(node)) return { problem: 'unknown key' }
+    const child = childOf(node, key)
+    if (child === undefined) return { problem: unknownKey(node, key) }
+    node = child.node
+  }
+  return isSetting(node) ? { setting: node } : { problem: 'is a section, not a setting' }
+}

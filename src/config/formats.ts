@@ -1,0 +1,71 @@
+import { isIP } from 'node:net'
+import type { Format } from './setting.ts'
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+/** Header fields that mean something else to HTTP, so that a token in them would be lost or leak. */
+const takenHeaders = new Set([
+  'authorization',
+  'proxy-authorization',
+  'www-authenticate',
+  'cookie',
+  'host',
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'content-length',
+  'content-type',
+  'expect',
+  'via',
+])
+
+/** RFC 9110 section 5.1, without the fields that are taken. */
+export const headerName: Format = value => {
+  if (!token.test(value) || value.includes('_')) return 'must be a header field name of letters, digits and dashes'
+  return takenHeaders.has(value.toLowerCase()) ? 'must not be a field that HTTP itself uses' : undefined
+}
+
+/** An address, or a range such as 10.0.0.0/8 or fd00::/8 (RFC 4632, RFC 4291 section 2.3). */
+export const cidr: Format = value => {
+  const [address = '', prefix, ...rest] = value.split('/')
+  const bits = { 4: 32, 6: 128 }[isIP(address)]
+  const valid = bits !== undefined && !address.includes('%') && rest.length === 0
+  const prefixValid = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (bits ?? 0))
+  return valid && prefixValid ? undefined : 'must be an IP address or a range such as 10.0.0.0/8'
+}
+
+const name = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/i
+
+/** A host name, an IPv4 address, or an IPv6 address in brackets: as a URL has it, without a port. */
+export const hostName: Format = value => {
+  const valid = value.startsWith('[') ? value.endsWith(']') && isIP(value.slice(1, -1)) === 6 : name.test(value)
+  return valid ? undefined : 'must be a host name without scheme, port or path'
+}
+
+/** `example.com`, `*.example.com` (any name below it) or `.example.com` (both). */
+export const hostPattern: Format = value =>
+  hostName(value.replace(/^\*?\./, '')) && 'must be a host such as example.com or *.example.com'
+
+/** What `listen` takes: an address, or a name to resolve. */
+export const listenHost: Format = value =>
+  isIP(value) !== 0 || name.test(value) ? undefined : 'must be an IP address or a host name'
+
+export const httpUrl: Format = value => {
+  const url = URL.parse(value)
+  const plain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === ''
+  return plain ? undefined : 'must be an http or https URL without user or fragment'
+}
+
+export const uuid: Format = value =>
+  /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? undefined : 'must be a UUID'
+
+/** bcrypt reads no more than 72 bytes. */
+export const clientSecret: Format = value =>
+  Buffer.byteLength(value) <= 72 ? undefined : 'must be no longer than 72 bytes'
+
+/** The one kind of identity provider (spec.md 5.6). */
+export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')

@@ -1,0 +1,74 @@
+import { nearest } from './nearest.ts'
+import type { Setting, SettingTree } from './setting.ts'
+import { isSetting } from './setting.ts'
+import type { Reading } from './value.ts'
+
+/** One mistake in the configuration. `place` is `gateway.yaml:8:5` or `env NAME`. */
+export interface ConfigProblem {
+  readonly place: string
+  readonly message: string
+}
+
+/** `gateway.yaml:8:5: System:Server:Http:Port: must be <= 65535` */
+export const formatProblem = (problem: ConfigProblem): string => `${problem.place}: ${problem.message}`
+
+/** What one source says of one setting. Undefined `value`: it was given, but wrong, and a problem tells so. */
+export interface Given {
+  readonly place: string
+  readonly value: unknown
+}
+
+/** What all sources say so far, the later one winning, and every mistake on the way. */
+export interface Findings {
+  readonly given: Map<Setting<unknown>, Given>
+  readonly problems: ConfigProblem[]
+}
+
+/** Takes one reading into the findings. `name` stands in front of the problem; empty when the place says it all. */
+export function record(
+  findings: Findings,
+  setting: Setting<unknown>,
+  at: { readonly place: string; readonly name: string },
+  reading: Reading,
+): void {
+  if ('value' in reading) {
+    findings.given.set(setting, { place: at.place, value: reading.value })
+    return
+  }
+  findings.given.set(setting, { place: at.place, value: undefined })
+  findings.problems.push({
+    place: at.place,
+    message: at.name === '' ? reading.problem : `${at.name}: ${reading.problem}`,
+  })
+}
+
+/** The child of a tree by its key in any letter case, with the key as the schema spells it. */
+export function childOf(
+  tree: SettingTree,
+  key: string,
+): { readonly name: string; readonly node: Setting<unknown> | SettingTree } | undefined {
+  const wanted = key.toLowerCase()
+  const found = Object.entries(tree).find(([name]) => name.toLowerCase() === wanted)
+  return found && { name: found[0], node: found[1] }
+}
+
+export function unknownKey(tree: SettingTree, key: string): string {
+  const meant = nearest(key, Object.keys(tree))
+  return meant === undefined ? 'unknown key' : `unknown key, did you mean ${meant}?`
+}
+
+/** The values of a tree: what was given, else the default. Frozen all the way down. */
+export function assemble(tree: SettingTree, given: Findings['given']): unknown {
+  const entries = Object.entries(tree).map(([key, node]) => {
+    if (!isSetting(node)) return [key, assemble(node, given)]
+    const found = given.get(node)
+    return [key, deepFreeze(found?.value ?? node.default)]
+  })
+  return Object.freeze(Object.fromEntries(entries))
+}
+
+function deepFreeze(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const item of Object.values(value)) deepFreeze(item)
+  return Object.freeze(value)
+}

@@ -1,0 +1,30 @@
+import { crossCheck } from './check.ts'
+import type { Environment } from './environment.ts'
+import { readEnvironment } from './environment.ts'
+import type { ConfigFile } from './file.ts'
+import { readFile } from './file.ts'
+import type { ConfigProblem, Findings } from './given.ts'
+import { assemble } from './given.ts'
+import type { Config } from './schema.ts'
+import { schema } from './schema.ts'
+
+export interface ConfigSources {
+  /** gateway.yaml; without it the defaults and the environment are all there is. */
+  readonly file?: ConfigFile | undefined
+  readonly env: Environment
+}
+
+export type LoadedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] }
+
+/**
+ * The configuration: defaults, overridden by gateway.yaml, overridden by the environment. Every mistake in either
+ * is reported, and with one there is no configuration.
+ */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const findings: Findings = { given: new Map(), problems: [] }
+  if (sources.file !== undefined) readFile(schema, sources.file, findings)
+  readEnvironment(schema, sources.env, findings)
+  const config = assemble(schema, findings.given) as Config
+  const problems = [...findings.problems, ...crossCheck(config, findings.given, sources.file?.path ?? 'configuration')]
+  return problems.length > 0 ? { problems } : { config }
+}
