@@ -52,6 +52,7 @@ export const refusalKinds = {
     title: 'Foreign origin',
     detail: 'The Host or Origin header does not belong to this gateway.',
   },
+  hitl_denied: { status: 403, title: 'Denied by a reviewer', detail: 'A reviewer denied the request.' },
   not_found: { status: 404, title: 'Not found', detail: 'There is nothing here by that name.' },
   method_not_allowed: {
     status: 405,
@@ -98,6 +99,11 @@ export const refusalKinds = {
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive in time.' },
   internal: { status: 500, title: 'Internal error', detail: 'The gateway failed. The log has the cause.' },
   upstream_failed: { status: 502, title: 'Upstream failed', detail: 'The upstream could not be reached or broke off.' },
+  answer_not_kept: {
+    status: 502,
+    title: 'Answer not kept',
+    detail: 'The request was approved and sent; the answer of the upstream is not available.',
+  },
   circuit_open: {
     status: 503,
     title: 'Circuit open',

@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { RefusalCode } from '../errors.ts'
+import { isRefusal, refusalKinds, refuse, StartupError } from '../errors.ts'
+import type { RequestFields } from './headers.ts'
+import { readFields } from './headers.ts'
+import { readRequestTarget } from './request-line.ts'
+import { sendRefusal } from './respond.ts'
+
+/** A request whose head has been read and whose framing is sound. */
+export interface Incoming {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly requestId: string
+  readonly fields: RequestFields
+  readonly expectsContinue: boolean
+}
+
+export interface ListenerOptions {
+  readonly maxConnections: number
+  readonly headersTimeoutMs: number
+  readonly keepAliveMs: number
+  /** Pseudonym in `Via` that marks a request of our own; undefined when loops are not looked for. */
+  readonly viaName: string | undefined
+  /** `/proxy/...`: `rawTarget` is the raw text behind it. */
+  readonly onProxy: (incoming: Incoming & { readonly rawTarget: string }) => Promise<void>
+  /** Everything else: `path` is path and query as received. */
+  readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
+  readonly report: (what: string, error: unknown) => void
+}
+
+export interface Listener {
+  listen(host: string, port: number): Promise<AddressInfo>
+  /** Stops accepting and resolves when the last connection is closed. */
+  drain(): Promise<void>
+  /** Cuts off every connection. */
+  destroy(): void
+}
+
+const maxHeaderSize = 16_384
+/** How often node looks for heads that are late. */
+const checkIntervalMs = 2_000
+const refusedMethods = new Set(['TRACE', 'CONNECT'])
+const methodNotAllowed = refuse('method_not_allowed', undefined, {
+  headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
+})
+
+/** The listener: request heads are checked as RFC 9112 asks, where node is lenient, and dispatched. */
+export function createListener(options: ListenerOptions): Listener {
+  const nextId = createRequestIds()
+  let draining = false
+
+  const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
+    const requestId = nextId()
+    if (draining) res.shouldKeepAlive = false
+    dispatch({ req, res, requestId, expectsContinue }, options).catch((error: unknown) => {
+      options.report('a request failed', error)
+      sendRefusal(res, refuse('internal'), requestId)
+    })
+  }
+
+  const server = createServer({
+    requireHostHeader: true,
+    headersTimeout: options.headersTimeoutMs,
+    // A body that moves has no total limit; one that stands still is cut off by whoever reads it.
+    requestTimeout: 0,
+    keepAliveTimeout: options.keepAliveMs,
+    connectionsCheckingInterval: checkIntervalMs,
+    maxHeaderSize,
+    insecureHTTPParser: false,
+    noDelay: true,
+    // An upgrade is never taken: the request is answered as if it had not been asked for.
+    shouldUpgradeCallback: () => false,
+  })
+  // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
+  server.maxHeadersCount = 0
+  server.maxConnections = options.maxConnections
+  server.on('request', (req, res) => take(req, res, false))
+  server.on('checkContinue', (req, res) => take(req, res, true))
+  server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
+  server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
+  server.on('clientError', refuseUnreadable)
+
+  return {
+    listen: (host, port) => listen(server, host, port),
+    async drain() {
+      draining = true
+      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      // A connection becomes idle only after its last answer: look again until none is left.
+      const sweeper = setInterval(() => server.closeIdleConnections(), 100)
+      await closed.finally(() => clearInterval(sweeper))
+    },
+    destroy() {
+      server.closeAllConnections()
+    },
+  }
+}
+
+type Arrived = Omit<Incoming, 'fields'>
+
+async function dispatch(arrived: Arrived, options: ListenerOptions): Promise<void> {
+  const { req, res, requestId } = arrived
+  const fields = readFields(req.rawHeaders, req.httpVersion)
+  if (isRefusal(fields)) return closeWith(arrived, fields)
+  if (refusedMethods.has(req.method ?? '')) return sendRefusal(res, methodNotAllowed, requestId)
+  if (options.viaName !== undefined && fields.via.includes(options.viaName) && isOwnVia(fields.via, options.viaName)) {
+    return sendRefusal(res, refuse('loop_detected'), requestId)
+  }
+  const route = readRequestTarget(req.url ?? '', fields.host)
+  if (isRefusal(route)) return sendRefusal(res, route, requestId)
+  const incoming = { ...arrived, fields }
+  if (route.kind === 'proxy') return options.onProxy({ ...incoming, rawTarget: route.rawTarget })
+  return options.onOwn({ ...incoming, path: route.path })
+}
+
+/** Answers a head that is not sound. Where its body ends is in doubt, so nothing behind it is read. */
+function closeWith(arrived: Arrived, refusal: ReturnType<typeof refuse>): void {
+  arrived.res.shouldKeepAlive = false
+  sendRefusal(arrived.res, refusal, arrived.requestId)
+}
+
+/** Whether one of the received-by parts is our pseudonym (RFC 9110 section 7.6.3). */
+function isOwnVia(via: string, name: string): boolean {
+  return via.split(',').some(part => part.trim().split(/\s+/)[1] === name)
+}
+
+/** Ids that are unique over restarts and threads, and cheap: a random start and a counter. */
+function createRequestIds(): () => string {
+  const start = randomBytes(9).toString('base64url')
+  let count = 0
+  return () => `${start}-${(count++).toString(36)}`
+}
+
+function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(listenProblem(error, host, port)))
+    server.listen(port, host, () => resolve(server.address() as AddressInfo))
+  })
+}
+
+function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  const where = `${host}:${port}`
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new StartupError(`${where} is taken. Stop what listens there, or set System:Server:Http:Port.`)
+    case 'EACCES':
+      return new StartupError(`${where} needs rights this user does not have. Set System:Server:Http:Port above 1023.`)
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new StartupError(`${host} is not an address of this machine. Set System:Server:Http:Host.`)
+    default:
+      return error
+  }
+}
+
+/** Answers bytes that node could not read as a request. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  endRaw(socket, unreadableCode(error.code))
+}
+
+function unreadableCode(code: string | undefined): RefusalCode {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return 'headers_too_large'
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return 'body_too_large'
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return 'request_timeout'
+    default:
+      return 'invalid_request'
+  }
+}
+
+interface Answering {
+  readonly _httpMessage?: ServerResponse | null
+}
+
+/** Writes an answer without a request to answer, and closes. */
+function endRaw(socket: Duplex, code: RefusalCode): void {
+  const { status, title, detail } = refusalKinds[code]
+  // Node keeps the answer under way here; a second head behind its first bytes would be a lie.
+  const midAnswer = (socket as Socket & Answering)._httpMessage?.headersSent === true
+  if (!socket.writable || midAnswer) {
+    socket.destroy()
+    return
+  }
+  const body = JSON.stringify({ type: `urn:agent-gateway:problem:${code}`, title, status, code, detail })
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    `Gateway-Error: ${code}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}

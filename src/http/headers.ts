@@ -1,0 +1,198 @@
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+
+/** Most header fields of a request; node itself would drop the rest in silence. */
+const maxFields = 128
+
+const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?$/
+
+/** Request fields for one connection only, or set anew for the next one (spec 4.4, RFC 9110 section 7.6.1). */
+const hopByHopRequest = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** Response fields for one connection only (RFC 9110 section 7.6.1). */
+const hopByHopResponse = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** End-to-end fields that a `Connection` field must not name: dropping them would change what was decided on. */
+const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
+
+/** What the gateway needs to know of a request's header section. Raw arrays are flat: name, value, name, value. */
+export interface RequestFields {
+  /** Body bytes announced; 0 when there is no body, -1 when it is chunked. */
+  readonly contentLength: number
+  readonly host: string
+  /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
+  readonly nominated: ReadonlySet<string> | undefined
+  readonly expect: string | undefined
+  readonly maxForwards: string | undefined
+  /** Values of `Via`, joined. */
+  readonly via: string
+}
+
+interface Tally {
+  hosts: number
+  host: string
+  codings: string | undefined
+  contentLength: number
+  connection: string | undefined
+  expect: string | undefined
+  maxForwards: string | undefined
+  via: string
+}
+
+/** Reads the header section once and refuses what node lets through (RFC 9112 sections 3.2, 6.1; RFC 9110 7.6.1). */
+export function readFields(raw: readonly string[], httpVersion: string): RequestFields | Refusal {
+  if (raw.length > maxFields * 2) return refuse('headers_too_large', `More than ${maxFields} header fields.`)
+  const tally = tallyFields(raw)
+  if (tally.hosts > 1) return refuse('invalid_request', 'More than one Host header.')
+  if (!hostPattern.test(tally.host)) return refuse('invalid_request', 'The Host header is malformed.')
+  const contentLength = bodyLength(tally, httpVersion)
+  if (typeof contentLength !== 'number') return contentLength
+  const nominated = tally.connection === undefined ? undefined : nominatedNames(tally.connection)
+  if (isRefusal(nominated)) return nominated
+  const { host, expect, maxForwards, via } = tally
+  return { contentLength, host, nominated, expect, maxForwards, via }
+}
+
+function tallyFields(raw: readonly string[]): Tally {
+  const tally: Tally = {
+    hosts: 0,
+    host: '',
+    codings: undefined,
+    contentLength: 0,
+    connection: undefined,
+    expect: undefined,
+    maxForwards: undefined,
+    via: '',
+  }
+  for (let i = 0; i < raw.length; i += 2) noteField(tally, (raw[i] as string).toLowerCase(), raw[i + 1] as string)
+  return tally
+}
+
+function noteField(tally: Tally, name: string, value: string): void {
+  switch (name) {
+    case 'host':
+      tally.hosts += 1
+      tally.host = value
+      break
+    case 'content-length':
+      tally.contentLength = Number(value)
+      break
+    case 'transfer-encoding':
+      tally.codings = joined(tally.codings, value)
+      break
+    case 'connection':
+      tally.connection = joined(tally.connection, value)
+      break
+    case 'via':
+      tally.via = tally.via === '' ? value : `${tally.via}, ${value}`
+      break
+    case 'expect':
+      tally.expect = value
+      break
+    case 'max-forwards':
+      tally.maxForwards = value
+  }
+}
+
+const joined = (before: string | undefined, value: string) => (before === undefined ? value : `${before}, ${value}`)
+
+function bodyLength(tally: Tally, httpVersion: string): number | Refusal {
+  if (tally.codings === undefined) return tally.contentLength
+  if (tally.codings.trim().toLowerCase() !== 'chunked') {
+    return refuse('invalid_request', 'Transfer-Encoding may only be chunked.')
+  }
+  return httpVersion === '1.1' ? -1 : refuse('invalid_request', 'Transfer-Encoding needs HTTP/1.1.')
+}
+
+function nominatedNames(connection: string): ReadonlySet<string> | undefined | Refusal {
+  let names: Set<string> | undefined
+  for (const part of connection.split(',')) {
+    const name = part.trim().toLowerCase()
+    if (name === '' || name === 'close' || hopByHopRequest.has(name)) continue
+    if (notNominable.test(name)) return refuse('invalid_request', `Connection must not name ${name}.`)
+    names ??= new Set()
+    names.add(name)
+  }
+  return names
+}
+
+/** True when a field name is the token header, or would become it where `_` and `.` are read as `-`. */
+export function isTokenField(lowerName: string, tokenName: string): boolean {
+  if (lowerName.length !== tokenName.length) return false
+  if (lowerName === tokenName) return true
+  return /[_.]/.test(lowerName) && lowerName.replace(/[_.]/g, '-') === tokenName.replace(/[_.]/g, '-')
+}
+
+/** All values of one field, in order. */
+export function fieldValues(raw: readonly string[], lowerName: string): string[] {
+  const values: string[] = []
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string
+    if (name.length === lowerName.length && name.toLowerCase() === lowerName) values.push(raw[i + 1] as string)
+  }
+  return values
+}
+
+/**
+ * The fields to send upstream: all end-to-end ones in their order, without the tokens (spec 4.4).
+ * `tokenNames` are the lower-cased names of the fields that carry or may carry the agent's token.
+ */
+export function upstreamFields(raw: readonly string[], fields: RequestFields, tokenNames: readonly string[]): string[] {
+  const out: string[] = []
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = (raw[i] as string).toLowerCase()
+    if (hopByHopRequest.has(name) || fields.nominated?.has(name)) continue
+    if (tokenNames.some(token => isTokenField(name, token))) continue
+    out.push(raw[i] as string, raw[i + 1] as string)
+  }
+  return out
+}
+
+/** The fields of an upstream response to pass on, as text: bytes become the code points of the same number. */
+export function downstreamFields(raw: readonly Buffer[]): string[] {
+  const out: string[] = []
+  let nominated: string[] | undefined
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = (raw[i] as Buffer).toString('latin1')
+    const lower = name.toLowerCase()
+    if (lower === 'connection') nominated = connectionNames((raw[i + 1] as Buffer).toString('latin1'), nominated)
+    else if (!hopByHopResponse.has(lower)) out.push(name, (raw[i + 1] as Buffer).toString('latin1'))
+  }
+  return nominated === undefined ? out : withoutNames(out, nominated)
+}
+
+function connectionNames(value: string, before: string[] | undefined): string[] | undefined {
+  const lower = value.toLowerCase()
+  // What nearly every upstream says names no field.
+  if (lower === 'keep-alive' || lower === 'close') return before
+  return [...(before ?? []), ...lower.split(',').map(part => part.trim())]
+}
+
+function withoutNames(fields: readonly string[], names: readonly string[]): string[] {
+  const out: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    if (!names.includes(name.toLowerCase())) out.push(name, fields[i + 1] as string)
+  }
+  return out
+}

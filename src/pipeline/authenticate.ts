@@ -1,0 +1,65 @@
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
+import type { AgentStatus } from '../storage/store.ts'
+import type { Claims, Exchange } from './exchange.ts'
+import type { Parts } from './parts.ts'
+
+const bearer = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i
+
+/**
+ * Finds the agent behind the token (spec 5.1, 5.2). Which agent it is comes from the token; what it may do now is
+ * read from the registry.
+ */
+export function authenticate(exchange: Exchange, parts: Parts): Refusal | undefined | Promise<Refusal | undefined> {
+  const token = tokenOf(exchange, parts)
+  if (token === undefined) return refuse('unauthenticated')
+  const claims = parts.verifyToken(token)
+  if (claims instanceof Promise) return claims.then(verified => admit(exchange, verified, parts))
+  return admit(exchange, claims, parts)
+}
+
+/** The token text, and the names of the fields that are kept back from the upstream. */
+function tokenOf(exchange: Exchange, parts: Parts): string | undefined {
+  const { UseCustomHeader, CustomHeaderName, FallbackToAuthorization } = parts.config.Security.AgentAuth
+  const raw = exchange.req.rawHeaders
+  if (!UseCustomHeader) {
+    exchange.tokenNames = ['authorization']
+    return bearerToken(fieldValues(raw, 'authorization'))
+  }
+  const custom = CustomHeaderName.toLowerCase()
+  const values = fieldValues(raw, custom)
+  if (values.length > 0 || !FallbackToAuthorization) {
+    exchange.tokenNames = [custom]
+    return bearerToken(values)
+  }
+  exchange.tokenNames = [custom, 'authorization']
+  return bearerToken(fieldValues(raw, 'authorization'))
+}
+
+/** Two tokens are none: it is not ours to choose. */
+function bearerToken(values: readonly string[]): string | undefined {
+  return values.length === 1 ? bearer.exec(values[0] as string)?.[1] : undefined
+}
+
+function admit(exchange: Exchange, claims: Claims | undefined, parts: Parts): Refusal | undefined {
+  const agent = claims === undefined ? undefined : parts.agentOf(claims.sub)
+  if (agent === undefined) return refuse('unauthenticated')
+  exchange.claims = claims
+  exchange.agent = agent
+  return refusalOfStatus(agent.status)
+}
+
+/** Why an agent of this status may not call; undefined when it may. */
+export function refusalOfStatus(status: AgentStatus): Refusal | undefined {
+  switch (status) {
+    case 'Active':
+      return undefined
+    case 'Revoked':
+      return refuse('agent_revoked')
+    case 'Quarantined':
+      return refuse('agent_quarantined')
+    case 'Inactive':
+      return refuse('agent_inactive')
+  }
+}

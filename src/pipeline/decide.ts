@@ -1,0 +1,142 @@
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { Rulebook } from '../policy/decide.ts'
+import { decideBody, decideHead } from '../policy/decide.ts'
+import type { Decision } from '../policy/decision.ts'
+import type { Activity, AgentFacts, Destination, RequestHead } from '../policy/input.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { classifyAddress } from '../upstream/address.ts'
+import type { Resolution } from '../upstream/resolve.ts'
+import { literalAddress } from '../upstream/resolve.ts'
+import { closeCircuit } from './circuit.ts'
+import type { Exchange } from './exchange.ts'
+import { holdBody } from './hold-body.ts'
+import type { Parts } from './parts.ts'
+import type { Target } from './target.ts'
+
+/**
+ * Asks for a decision and sees that the destination may be reached. From the head when that settles it; only
+ * otherwise is the body held (spec 1, 4.4). The name is looked up after the decision, unless a rule reads the
+ * address: a refused request must not carry anything out in a DNS question.
+ */
+export async function decide(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+  const { agent, target } = exchange
+  if (agent === undefined || target === undefined) throw new Error('cannot happen: decided before the checks')
+  const { MaxRequestBytes } = parts.config.Proxy
+  if (MaxRequestBytes > 0 && exchange.fields.contentLength > MaxRequestBytes) return refuse('body_too_large')
+  const blocked = parts.egress.checkHost(target.origin)
+  if (blocked !== undefined) return blocked
+  const rulebook = parts.rulebookOf(agent)
+  if (rulebook.readsDestination) {
+    const unreachable = await reach(exchange, target, parts)
+    if (unreachable !== undefined) return unreachable
+    pinDestination(exchange)
+  }
+  const decision = await evaluate(exchange, rulebook, parts)
+  if (isRefusal(decision)) return decision
+  exchange.decision = decision
+  exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
+  if (exchange.effect === 'Deny') {
+    return refuse(decision.source === 'error' ? 'policy_error' : 'policy_denied', decision.publicReason)
+  }
+  return exchange.resolution === undefined ? reach(exchange, target, parts) : undefined
+}
+
+async function evaluate(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Decision | Refusal> {
+  const head = new RequestView(exchange, parts)
+  const first = decideHead(rulebook, head)
+  if (!('need' in first)) return first
+  const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
+  exchange.continue()
+  const held = await holdBody(exchange.req, MaxEvaluatedBodyBytes)
+  if (held === undefined) return refuse('invalid_request', 'The request ended before its body did.')
+  if (held.complete) exchange.body = held.bytes
+  else {
+    if (OversizeBody === 'reject') return refuse('body_too_large')
+    exchange.req.unshift(held.bytes)
+  }
+  return decideBody(rulebook, head, first, held)
+}
+
+/** Resolves the host and checks every address it has; they are the only ones the connection may go to. */
+function reach(exchange: Exchange, target: Target, parts: Parts): Refusal | undefined | Promise<Refusal | undefined> {
+  const resolved = parts.resolver.resolve(target.origin.host)
+  if (!(resolved instanceof Promise)) return admit(exchange, target, resolved, parts)
+  return resolved.then(answer => {
+    if (!('failed' in answer)) return admit(exchange, target, answer, parts)
+    closeCircuit(exchange, 'failure', parts)
+    return answer.failed === 'notFound' ? refuse('upstream_failed') : refuse('upstream_timeout')
+  })
+}
+
+/** A decision on the address is one on the address connected to: of several, the first, and no other. */
+function pinDestination(exchange: Exchange): void {
+  const { resolution } = exchange
+  if (resolution !== undefined) exchange.resolution = { ...resolution, addresses: resolution.addresses.slice(0, 1) }
+}
+
+function admit(exchange: Exchange, target: Target, resolution: Resolution, parts: Parts): Refusal | undefined {
+  const refusal = parts.egress.checkAddresses(target.origin, resolution.addresses)
+  if (refusal === undefined) exchange.resolution = resolution
+  return refusal
+}
+
+/** The request as the decision point sees it. Costly views are made when a rule asks for them. */
+class RequestView implements RequestHead {
+  readonly method: string
+  readonly url: string
+  readonly scheme: string
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  readonly rawPath: string
+  readonly queryString: string
+  readonly rawHeaders: readonly string[]
+  readonly contentLength: number
+  readonly now: number
+  readonly #exchange: Exchange
+  readonly #parts: Parts
+
+  constructor(exchange: Exchange, parts: Parts) {
+    const target = exchange.target as Target
+    this.#exchange = exchange
+    this.#parts = parts
+    this.method = exchange.req.method as string
+    this.url = target.url
+    this.scheme = target.origin.scheme
+    this.host = target.origin.host
+    this.port = target.origin.port
+    this.path = target.path
+    this.rawPath = target.path
+    this.queryString = target.query ?? ''
+    this.rawHeaders = exchange.req.rawHeaders
+    this.contentLength = exchange.fields.contentLength
+    this.now = parts.clock.now()
+  }
+
+  get clientIp(): string {
+    return this.#parts.clientIpOf(this.#exchange.req)
+  }
+
+  get destination(): Destination | undefined {
+    const { resolution, target } = this.#exchange
+    const ip = resolution?.addresses[0] ?? literalAddress(target?.origin.host ?? '')
+    return ip === undefined ? undefined : { ip, class: destinationClass(ip) }
+  }
+
+  get agent(): AgentFacts {
+    const agent = this.#exchange.agent as AgentRecord
+    const { id, name, ownerId, status, policyName, createdAt, tags } = agent
+    const trustScore = this.#parts.trustOf(agent, this.now)
+    return { id, name, ownerId, status, policyName, createdAt, tags, claims: this.#exchange.claims ?? {}, trustScore }
+  }
+
+  get activity(): Activity | undefined {
+    return this.#parts.activityOf((this.#exchange.agent as AgentRecord).id, this.now)
+  }
+}
+
+function destinationClass(ip: string): Destination['class'] {
+  const kind = classifyAddress(ip)
+  return kind === 'unspecified' || kind === 'multicast' || kind === 'embedded' ? 'reserved' : kind
+}

@@ -1,0 +1,83 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { RefusalCode } from '../errors.ts'
+import type { RequestFields } from '../http/headers.ts'
+import type { Permit } from '../limits/breaker.ts'
+import type { Decision, Effect } from '../policy/decision.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Resolution } from '../upstream/resolve.ts'
+import type { Target } from './target.ts'
+
+/** What arrived: a request on the proxy road, checked as far as its framing. */
+export interface Arrival {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly requestId: string
+  /** Raw text behind `/proxy/`. */
+  readonly rawTarget: string
+  readonly fields: RequestFields
+  /** The client waits for `100 Continue` before it sends the body. */
+  readonly expectsContinue: boolean
+}
+
+/** Claims of a verified token. */
+export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string }
+
+/** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
+export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'
+
+/** The record of one request in flight, filled step by step. A step reads what earlier steps have set. */
+export class Exchange {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** Kept here: the request loses its own reference when its body is handed on. */
+  readonly socket: Socket
+  readonly requestId: string
+  readonly rawTarget: string
+  readonly fields: RequestFields
+  readonly expectsContinue: boolean
+  /** Steady milliseconds. */
+  readonly startedAt: number
+
+  agent: AgentRecord | undefined = undefined
+  claims: Claims | undefined = undefined
+  /** Lower-cased names of the fields that carried or may carry a token; never sent upstream. */
+  tokenNames: readonly string[] = []
+  target: Target | undefined = undefined
+  permit: Permit | undefined = undefined
+  resolution: Resolution | undefined = undefined
+  decision: Decision | undefined = undefined
+  /** What is carried out: the decision, or Allow when the gateway only observes. */
+  effect: Effect | undefined = undefined
+  /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */
+  body: Buffer | undefined = undefined
+
+  refusal: RefusalCode | undefined = undefined
+  hitlId: string | undefined = undefined
+  ending: Ending | undefined = undefined
+  upstreamStatus: number | undefined = undefined
+  bytesUp = 0
+  bytesDown = 0
+  /** Steady milliseconds since when the client has not taken what is there for it. */
+  stalledSince: number | undefined = undefined
+
+  constructor(arrival: Arrival, startedAt: number) {
+    this.req = arrival.req
+    this.res = arrival.res
+    this.socket = arrival.req.socket
+    this.requestId = arrival.requestId
+    this.rawTarget = arrival.rawTarget
+    this.fields = arrival.fields
+    this.expectsContinue = arrival.expectsContinue
+    this.startedAt = startedAt
+  }
+
+  get hasBody(): boolean {
+    return this.fields.contentLength !== 0
+  }
+
+  /** Tells a client that waits for it to send its body. Only called once the body is wanted. */
+  continue(): void {
+    if (this.expectsContinue && !this.res.headersSent) this.res.writeContinue()
+  }
+}

@@ -1,0 +1,225 @@
+import type { Dispatcher } from 'undici'
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import { downstreamFields, upstreamFields } from '../http/headers.ts'
+import { sendRefusal } from '../http/respond.ts'
+import type { Connection, UpstreamHandler, UpstreamRequest } from '../upstream/connections.ts'
+import { UpstreamBusyError } from '../upstream/connections.ts'
+import { closeCircuit, outcomeOfStatus } from './circuit.ts'
+import type { Exchange } from './exchange.ts'
+import type { Parts } from './parts.ts'
+import type { Target } from './target.ts'
+
+/** Responses up to this length are sent in one write with their head, bytes. */
+const oneWriteBytes = 65_536
+
+/** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
+export function forward(exchange: Exchange, parts: Parts): undefined {
+  const { target, resolution } = exchange
+  if (target === undefined || resolution === undefined) throw new Error('cannot happen: forwarded before the checks')
+  exchange.continue()
+  const request = upstreamRequest(exchange, target, parts)
+  parts.connections.send(target.origin, resolution, request, new Forward(exchange, target, parts))
+}
+
+/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
+function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): UpstreamRequest {
+  return {
+    method: exchange.req.method as Dispatcher.HttpMethod,
+    path: target.requestTarget,
+    headers: requestFields(exchange, parts),
+    body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
+  }
+}
+
+/** The fields of the upstream request; those that frame its body are for the connection to set. */
+export function requestFields(exchange: Exchange, parts: Parts): string[] {
+  const headers = upstreamFields(exchange.req.rawHeaders, exchange.fields, exchange.tokenNames)
+  if (parts.config.Proxy.Via) headers.push('Via', viaOf(exchange.req.httpVersion))
+  // A length that was announced stays announced; undici checks that it is kept.
+  if (exchange.body === undefined && exchange.fields.contentLength > 0) {
+    headers.push('Content-Length', String(exchange.fields.contentLength))
+  }
+  return headers
+}
+
+/** Pseudonym of this gateway in `Via` (RFC 9110 section 7.6.3): what comes back with it is a loop. */
+export const viaName = 'agent-gateway'
+const viaOf = (httpVersion: string) => `${httpVersion} ${viaName}`
+
+/** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
+class Forward implements UpstreamHandler {
+  connection: Connection | undefined = undefined
+  readonly #exchange: Exchange
+  readonly #target: Target
+  readonly #parts: Parts
+  #controller: Dispatcher.DispatchController | undefined = undefined
+  /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
+  #missing = 0
+  #listensForDrain = false
+  #done = false
+
+  constructor(exchange: Exchange, target: Target, parts: Parts) {
+    this.#exchange = exchange
+    this.#target = target
+    this.#parts = parts
+    exchange.res.once('close', () => this.#clientClosed())
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#done) controller.abort(new Error('the client left'))
+  }
+
+  onBodySent(chunk: Buffer): void {
+    this.#exchange.bytesUp += chunk.length
+    const most = this.#parts.config.Proxy.MaxRequestBytes
+    if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reason = ''): void {
+    const raw = controller.rawHeaders as unknown as readonly Buffer[]
+    if (status < 200) {
+      this.#pass(status, raw)
+      return
+    }
+    const { res, req } = this.#exchange
+    this.#exchange.upstreamStatus = status
+    closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
+    const fields = downstreamFields(raw)
+    // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
+    if (!req.complete) fields.push('Connection', 'close')
+    res.sendDate = false
+    res.writeHead(status, reason, fields)
+    this.#missing = shortLength(fields)
+    if (this.#missing === 0) process.nextTick(flushHead, this.#exchange)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { res } = this.#exchange
+    this.#exchange.bytesDown += chunk.length
+    if (this.#missing > 0 && chunk.length === this.#missing) {
+      // The whole answer is here: head and body leave in one write.
+      res.end(chunk)
+      return
+    }
+    this.#missing = 0
+    if (res.write(chunk)) return
+    controller.pause()
+    this.#exchange.stalledSince = this.#parts.clock.steady()
+    if (this.#listensForDrain) return
+    this.#listensForDrain = true
+    res.on('drain', () => this.#drained())
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#done) return
+    this.#done = true
+    const { res } = this.#exchange
+    this.#exchange.ending = 'forwarded'
+    this.connection?.release(true)
+    const trailers = controller.rawTrailers as unknown as readonly Buffer[] | null
+    if (trailers !== null && trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
+    res.end()
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    this.connection?.release(false)
+    if (this.#done) return
+    this.#done = true
+    const refusal = refusalOf(error)
+    const clientFault = this.#exchange.req.destroyed && !this.#exchange.req.complete
+    closeCircuit(
+      this.#exchange,
+      clientFault || refusal.refusal === 'upstream_busy' ? 'neutral' : 'failure',
+      this.#parts,
+    )
+    this.#fail(refusal)
+  }
+
+  /** Interim answers are for the client that asked for the request (RFC 9110 section 15.2). */
+  #pass(status: number, raw: readonly Buffer[]): void {
+    const { res, req } = this.#exchange
+    if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
+    const fields = pairs(downstreamFields(raw))
+    if (status === 102) res.writeProcessing()
+    else if (status === 103 && fields.some(([name]) => name.toLowerCase() === 'link')) {
+      res.writeEarlyHints(hintsOf(fields))
+    }
+  }
+
+  #drained(): void {
+    this.#exchange.stalledSince = undefined
+    this.#controller?.resume()
+  }
+
+  /** Ends the exchange on our own account: the upstream request is cut off, not completed short. */
+  #giveUp(refusal: Refusal): void {
+    if (this.#done) return
+    this.#done = true
+    closeCircuit(this.#exchange, 'neutral', this.#parts)
+    this.#fail(refusal)
+    this.#controller?.abort(new Error(refusal.refusal))
+  }
+
+  #fail(refusal: Refusal): void {
+    const { res, requestId } = this.#exchange
+    this.#exchange.refusal = refusal.refusal
+    this.#exchange.ending = res.headersSent ? 'broken' : 'refused'
+    // Behind a head that has left, a broken connection is the only honest end.
+    if (res.headersSent) res.destroy()
+    else sendRefusal(res, refusal, requestId)
+  }
+
+  #clientClosed(): void {
+    if (this.#done) return
+    this.#done = true
+    this.#exchange.ending = 'aborted'
+    if (this.#parts.connections.cancel(this.#target.origin, this)) return
+    this.#controller?.abort(new Error('the client left'))
+  }
+}
+
+/** Lets a head leave whose body did not come with it. */
+function flushHead(exchange: Exchange): void {
+  if (!exchange.res.writableEnded) exchange.res.flushHeaders()
+}
+
+/** Length of a body that is short enough to wait for it; 0 when there is none, or it is long or not announced. */
+function shortLength(fields: readonly string[]): number {
+  for (let i = 0; i < fields.length; i += 2) {
+    if ((fields[i] as string).toLowerCase() !== 'content-length') continue
+    const length = Number(fields[i + 1])
+    return length <= oneWriteBytes ? length : 0
+  }
+  return 0
+}
+
+function pairs(fields: readonly string[]): [string, string][] {
+  const out: [string, string][] = []
+  for (let i = 0; i < fields.length; i += 2) out.push([fields[i] as string, fields[i + 1] as string])
+  return out
+}
+
+function hintsOf(fields: readonly (readonly [string, string])[]): Record<string, string | string[]> {
+  const hints: Record<string, string[]> = {}
+  for (const [name, value] of fields) {
+    const lower = name.toLowerCase()
+    const before = hints[lower] ?? []
+    hints[lower] = [...before, value]
+  }
+  return hints
+}
+
+const timeouts: ReadonlySet<unknown> = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** What the agent may know of a failure: which side, and whether it was time. The cause is for the log alone. */
+export function refusalOf(error: Error): Refusal {
+  if (error instanceof UpstreamBusyError) return refuse('upstream_busy', undefined, { headers: ['Retry-After', '1'] })
+  const code = 'code' in error ? error.code : undefined
+  return timeouts.has(code) ? refuse('upstream_timeout') : refuse('upstream_failed')
+}

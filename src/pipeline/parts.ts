@@ -1,0 +1,39 @@
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Queue } from '../hitl/queue.ts'
+import type { Breaker } from '../limits/breaker.ts'
+import type { RateLimiter } from '../limits/token-bucket.ts'
+import type { Rulebook } from '../policy/decide.ts'
+import type { Activity } from '../policy/input.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Connections } from '../upstream/connections.ts'
+import type { Egress } from '../upstream/egress.ts'
+import type { Resolver } from '../upstream/resolve.ts'
+import type { Claims, Exchange } from './exchange.ts'
+import type { Watch } from './watch.ts'
+
+/** What the road needs of the rest of the gateway. Nothing here waits for the store on an allowed request. */
+export interface Parts {
+  readonly config: Config
+  readonly clock: Clock
+  /** Claims of a token that this gateway or the configured identity provider issued; undefined when not valid. */
+  readonly verifyToken: (token: string) => Claims | undefined | Promise<Claims | undefined>
+  /** The agent as it is now. */
+  readonly agentOf: (id: string) => AgentRecord | undefined
+  readonly trustOf: (agent: AgentRecord, now: number) => number
+  readonly rateLimiter: RateLimiter
+  readonly breaker: Breaker
+  readonly egress: Egress
+  readonly resolver: Resolver
+  readonly connections: Connections
+  readonly rulebookOf: (agent: AgentRecord) => Rulebook
+  readonly activityOf: (agentId: string, now: number) => Activity | undefined
+  readonly clientIpOf: (req: IncomingMessage) => string
+  readonly watch: Watch
+  readonly queue: Pick<Queue, 'suspend' | 'waitForVerdict' | 'answer'>
+  /** Told of every exchange when it is over. */
+  readonly settled: (exchange: Exchange) => void
+  /** Told of faults that no caller can mend. */
+  readonly report: (what: string, error: unknown) => void
+}

@@ -1,0 +1,57 @@
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import { sendRefusal } from '../http/respond.ts'
+import { authenticate } from './authenticate.ts'
+import { closeCircuit, passCircuit } from './circuit.ts'
+import { decide } from './decide.ts'
+import type { Arrival } from './exchange.ts'
+import { Exchange } from './exchange.ts'
+import { forward } from './forward.ts'
+import { limit } from './limit.ts'
+import type { Parts } from './parts.ts'
+import { suspend } from './suspend.ts'
+import { parseTarget } from './target.ts'
+
+/**
+ * The road of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
+ * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing.
+ */
+export async function enforce(arrival: Arrival, parts: Parts): Promise<void> {
+  const exchange = new Exchange(arrival, parts.clock.steady())
+  parts.watch.add(exchange)
+  exchange.res.once('close', () => settle(exchange, parts))
+  try {
+    const refusal =
+      (await authenticate(exchange, parts)) ??
+      readTarget(exchange) ??
+      limit(exchange, parts) ??
+      passCircuit(exchange, parts) ??
+      (await decide(exchange, parts)) ??
+      (exchange.effect === 'Hitl' ? await suspend(exchange, parts) : forward(exchange, parts))
+    if (refusal !== undefined) answer(exchange, refusal)
+  } catch (error) {
+    parts.report('a request failed', error)
+    answer(exchange, refuse('internal'))
+  }
+}
+
+function readTarget(exchange: Exchange): Refusal | undefined {
+  const target = parseTarget(exchange.rawTarget)
+  if (isRefusal(target)) return target
+  exchange.target = target
+  return undefined
+}
+
+function answer(exchange: Exchange, refusal: Refusal): void {
+  exchange.refusal = refusal.refusal
+  exchange.ending ??= 'refused'
+  sendRefusal(exchange.res, refusal, exchange.requestId)
+}
+
+/** The end of every exchange, however it went: the permit goes back, and whoever counts is told. */
+function settle(exchange: Exchange, parts: Parts): void {
+  parts.watch.remove(exchange)
+  exchange.ending ??= 'aborted'
+  closeCircuit(exchange, 'neutral', parts)
+  parts.settled(exchange)
+}

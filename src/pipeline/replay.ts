@@ -1,0 +1,100 @@
+import { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { HeldRequest, ReplayResult, Send } from '../hitl/model.ts'
+import { downstreamFields } from '../http/headers.ts'
+import type { Outcome } from '../limits/breaker.ts'
+import type { Connection, UpstreamHandler } from '../upstream/connections.ts'
+import type { Resolution } from '../upstream/resolve.ts'
+import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
+import { refusalOf } from './forward.ts'
+import type { Parts } from './parts.ts'
+import type { Target } from './target.ts'
+import { parseTarget } from './target.ts'
+
+type SenderParts = Pick<Parts, 'breaker' | 'clock' | 'connections' | 'egress' | 'resolver'>
+
+/**
+ * Sends what a person has approved: the same checks of destination and circuit as on the proxy road, made again
+ * now, and a connection that nothing else uses (spec 4.5).
+ */
+export function createSender(parts: SenderParts): Send {
+  return async request => {
+    const target = parseTarget(request.url)
+    if (isRefusal(target)) return { kind: 'notSent', refusal: target }
+    const resolution = await reach(target, parts)
+    if (isRefusal(resolution)) return { kind: 'notSent', refusal: resolution }
+    const permit = parts.breaker.acquire(target.origin.key, parts.clock.steady())
+    if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
+    return new Promise(resolve => {
+      const learnt = (outcome: Outcome) => parts.breaker.release(permit, outcome, parts.clock.steady())
+      const handler = new Replay(resolve, learnt)
+      parts.connections.sendAlone(target.origin, resolution, upstreamRequest(request, target), handler)
+    })
+  }
+}
+
+async function reach(target: Target, { egress, resolver }: SenderParts): Promise<Resolution | Refusal> {
+  const blocked = egress.checkHost(target.origin)
+  if (blocked !== undefined) return blocked
+  const resolution = await resolver.resolve(target.origin.host)
+  if ('failed' in resolution) return refuse('upstream_failed')
+  return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
+}
+
+function upstreamRequest(request: HeldRequest, target: Target) {
+  return {
+    method: request.method as Dispatcher.HttpMethod,
+    path: target.requestTarget,
+    headers: [...request.rawHeaders],
+    body: request.body.byteLength === 0 ? null : Buffer.from(request.body),
+  }
+}
+
+/** Turns the answer of a replay into a value with a body to read. */
+class Replay implements UpstreamHandler {
+  connection: Connection | undefined = undefined
+  readonly #resolve: (result: ReplayResult) => void
+  readonly #learnt: (outcome: Outcome) => void
+  #sent = false
+  #body: Readable | undefined = undefined
+
+  constructor(resolve: (result: ReplayResult) => void, learnt: (outcome: Outcome) => void) {
+    this.#resolve = resolve
+    this.#learnt = learnt
+  }
+
+  onRequestStart(): void {
+    this.#sent = true
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (status < 200) return
+    this.#learnt(outcomeOfStatus(status))
+    const body = new Readable({ read: () => controller.resume() })
+    this.#body = body
+    const rawHeaders = downstreamFields(controller.rawHeaders as unknown as readonly Buffer[])
+    this.#resolve({ kind: 'answered', status, rawHeaders, body })
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#body?.push(chunk) === false) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    this.connection?.release(true)
+    this.#body?.push(null)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    this.connection?.release(false)
+    if (this.#body !== undefined) {
+      this.#body.destroy(error)
+      return
+    }
+    this.#learnt('failure')
+    // Without a single byte on the wire nothing has happened, and a person may decide anew.
+    this.#resolve({ kind: this.#sent ? 'failed' : 'notSent', refusal: refusalOf(error) })
+  }
+}

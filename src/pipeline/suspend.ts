@@ -1,0 +1,135 @@
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { DetailView } from '../hitl/view.ts'
+import { fieldValues } from '../http/headers.ts'
+import { sendReply } from '../http/respond.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Exchange } from './exchange.ts'
+import { requestFields } from './forward.ts'
+import { holdBody } from './hold-body.ts'
+import type { Parts } from './parts.ts'
+import type { Target } from './target.ts'
+
+/** Longest wait that an agent may ask for: below the usual time limits of what lies between, seconds. */
+const longestWait = 55
+/** When an agent should look again, seconds. */
+const pollSeconds = '5'
+
+interface Suspended {
+  readonly id: string
+  readonly expiresAt: number
+}
+
+/** Holds the request for a person: 202 and where to look, or the verdict itself to an agent that waits for it. */
+export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+  const body = await wholeBody(exchange, parts)
+  if (isRefusal(body)) return body
+  const { target, agent, decision } = exchange
+  if (target === undefined || agent === undefined || decision === undefined)
+    throw new Error('cannot happen: no decision')
+  exchange.body = body
+  const suspended = await parts.queue.suspend({
+    request: heldRequest(exchange, target, body, parts),
+    decision,
+    agent,
+    idempotencyKey: fieldValues(exchange.req.rawHeaders, 'idempotency-key')[0],
+    requestId: exchange.requestId,
+  })
+  if (isRefusal(suspended)) return suspended
+  exchange.hitlId = suspended.id
+  exchange.ending = 'suspended'
+  const seconds = preferredWait(exchange.req.rawHeaders)
+  const verdict = seconds === 0 ? undefined : await waitFor({ exchange, agent, id: suspended.id, seconds }, parts)
+  if (verdict === 'pending' || verdict === undefined) return accepted(exchange, suspended)
+  return verdict === 'answered' ? undefined : verdict
+}
+
+function heldRequest(exchange: Exchange, target: Target, body: Buffer, parts: Parts) {
+  return {
+    method: exchange.req.method as string,
+    url: target.url,
+    rawHeaders: requestFields(exchange, parts),
+    body,
+  }
+}
+
+async function wholeBody(exchange: Exchange, parts: Parts): Promise<Buffer | Refusal> {
+  if (exchange.body !== undefined || !exchange.hasBody) return exchange.body ?? Buffer.alloc(0)
+  const most = parts.config.HumanInTheLoop.MaxStoredBodyBytes
+  const tooLarge = refuse('body_too_large', `A request held for review may have a body of ${most} bytes at most.`)
+  if (exchange.fields.contentLength > most) return tooLarge
+  exchange.continue()
+  const held = await holdBody(exchange.req, most)
+  if (held === undefined) return refuse('invalid_request', 'The request ended before its body did.')
+  return held.complete ? held.bytes : tooLarge
+}
+
+/** Seconds of `Prefer: wait=N` (RFC 7240 section 4.3); 0 when the agent does not wait. */
+export function preferredWait(rawHeaders: readonly string[]): number {
+  for (const value of fieldValues(rawHeaders, 'prefer')) {
+    const match = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(value)
+    if (match !== null) return Math.min(Number(match[1]), longestWait)
+  }
+  return 0
+}
+
+/** Where to look, for people and for programs (spec 4.4). */
+function accepted(exchange: Exchange, suspended: Suspended): undefined {
+  const statusUrl = `/hitl/status/${suspended.id}`
+  const { id } = suspended
+  const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
+  const expiresAt = new Date(suspended.expiresAt).toISOString()
+  void sendReply(exchange.res, {
+    status: 202,
+    headers: [
+      'Location',
+      statusUrl,
+      'Retry-After',
+      pollSeconds,
+      'Content-Type',
+      asJson ? 'application/json; charset=utf-8' : 'text/plain; charset=utf-8',
+      'Gateway-Hitl-Id',
+      id,
+    ],
+    body: asJson
+      ? JSON.stringify({ id, status: 'Pending', statusUrl, expiresAt, retryAfter: Number(pollSeconds) })
+      : `The request is held for review. Poll ${statusUrl} for the verdict; it lapses at ${expiresAt}.\n`,
+  })
+}
+
+interface Wait {
+  readonly exchange: Exchange
+  readonly agent: AgentRecord
+  readonly id: string
+  readonly seconds: number
+}
+
+async function waitFor(wait: Wait, parts: Parts): Promise<'pending' | 'answered' | Refusal> {
+  const { exchange, agent, id, seconds } = wait
+  const left = new AbortController()
+  exchange.res.once('close', () => left.abort())
+  const view = await parts.queue.waitForVerdict(id, agent, { ms: seconds * 1_000, signal: left.signal })
+  if (view === undefined) return refuse('not_found', 'The request lapsed: nobody decided it in time.')
+  if (view.status === 'Pending' || view.replay === 'inFlight') return 'pending'
+  if (view.status === 'Denied') return denied(view)
+  return deliver(wait, view, parts)
+}
+
+function denied(view: DetailView): Refusal {
+  const members = { hitlId: view.id, comment: view.comment }
+  return refuse('hitl_denied', view.comment ?? undefined, { members })
+}
+
+/** Gives the agent the upstream's answer to what was approved. */
+async function deliver(wait: Wait, view: DetailView, parts: Parts): Promise<'answered' | Refusal> {
+  const { exchange, agent, id } = wait
+  if (view.replay === 'failed') return refuse('upstream_failed', 'The request was approved, but the upstream failed.')
+  const answer = view.replay === 'completed' ? await parts.queue.answer(id, agent) : undefined
+  if (answer === undefined) return refuse('answer_not_kept')
+  exchange.upstreamStatus = answer.status
+  const { res } = exchange
+  res.sendDate = false
+  res.writeHead(answer.status, [...answer.rawHeaders, 'Gateway-Hitl-Id', id])
+  res.end(answer.body)
+  return 'answered'
+}

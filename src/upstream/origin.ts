@@ -1,0 +1,14 @@
+/** Scheme, host and port of an upstream: the key of connections and of the circuit. */
+export interface Origin {
+  readonly scheme: 'http' | 'https'
+  /** Lower case; IPv6 in brackets. */
+  readonly host: string
+  readonly port: number
+  /** `https://api.example.com`, with the port unless it is the scheme's own. */
+  readonly key: string
+}
+
+export function createOrigin(scheme: 'http' | 'https', host: string, port: number): Origin {
+  const usual = port === (scheme === 'http' ? 80 : 443)
+  return Object.freeze({ scheme, host, port, key: `${scheme}://${host}${usual ? '' : `:${port}`}` })
+}

@@ -1,0 +1,112 @@
+import { lookup } from 'node:dns'
+import { isIP } from 'node:net'
+import type { Clock } from '../clock.ts'
+
+/** Addresses of a host name, in the order to try. */
+export type Lookup = (name: string) => Promise<readonly string[]>
+
+/** The system's resolver: hosts file, search domains and all (getaddrinfo). */
+export const systemLookup: Lookup = name =>
+  new Promise((resolve, reject) => {
+    lookup(name, { all: true, order: 'verbatim' }, (error, found) => {
+      if (error === null) resolve(found.map(entry => entry.address))
+      else reject(error)
+    })
+  })
+
+/** One answer of the resolver. The same object as long as it is valid, so that users compare by identity. */
+export interface Resolution {
+  readonly addresses: readonly string[]
+  /** Steady milliseconds until which the answer may be used. */
+  readonly validUntil: number
+}
+
+/** The name could not be resolved; `timedOut` tells a silent resolver from a negative answer. */
+export interface ResolveFailure {
+  readonly failed: 'notFound' | 'timedOut' | 'busy'
+}
+
+export interface Resolver {
+  /** At once for literal addresses and answers still valid, else one look-up shared by all who ask. */
+  resolve(host: string): Resolution | Promise<Resolution | ResolveFailure>
+}
+
+export interface ResolverOptions {
+  readonly clock: Clock
+  readonly lookup: Lookup
+  /** Longest use of one answer, milliseconds. */
+  readonly validMs?: number
+  readonly timeoutMs?: number
+  /** Look-ups under way at once: getaddrinfo holds a thread of libuv's pool, and token checks need some too. */
+  readonly concurrency?: number
+}
+
+const maxNames = 10_000
+const maxQueue = 1_000
+
+export function createResolver(options: ResolverOptions): Resolver {
+  const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 2 } = options
+  const answers = new Map<string, Resolution>()
+  const underway = new Map<string, Promise<Resolution | ResolveFailure>>()
+  const queue: (() => void)[] = []
+  let running = 0
+
+  const finish = () => {
+    running -= 1
+    queue.shift()?.()
+  }
+
+  const start = (name: string): Promise<readonly string[]> => {
+    running += 1
+    return options.lookup(name).finally(finish)
+  }
+
+  const queued = (name: string): Promise<readonly string[]> =>
+    running < concurrency
+      ? start(name)
+      : new Promise((resolve, reject) => {
+          queue.push(() => start(name).then(resolve, reject))
+        })
+
+  const keep = (name: string, addresses: readonly string[]): Resolution => {
+    if (answers.size >= maxNames) answers.delete(answers.keys().next().value as string)
+    const resolution = { addresses, validUntil: clock.steady() + validMs }
+    answers.set(name, resolution)
+    return resolution
+  }
+
+  const ask = async (name: string): Promise<Resolution | ResolveFailure> => {
+    if (queue.length >= maxQueue) return { failed: 'busy' }
+    const { promise: silence, resolve: giveUp } = Promise.withResolvers<'silence'>()
+    const timer = setTimeout(giveUp, timeoutMs, 'silence')
+    try {
+      const found = await Promise.race([queued(name), silence])
+      if (found === 'silence') return { failed: 'timedOut' }
+      return found.length === 0 ? { failed: 'notFound' } : keep(name, found)
+    } catch {
+      // Which of the resolver's errors it was is nothing an agent should learn; all of them mean: no address.
+      return { failed: 'notFound' }
+    } finally {
+      clearTimeout(timer)
+      underway.delete(name)
+    }
+  }
+
+  return {
+    resolve(host) {
+      const literal = literalAddress(host)
+      if (literal !== undefined) return { addresses: [literal], validUntil: Number.POSITIVE_INFINITY }
+      const known = answers.get(host)
+      if (known !== undefined && known.validUntil > clock.steady()) return known
+      const pending = underway.get(host) ?? ask(host)
+      underway.set(host, pending)
+      return pending
+    },
+  }
+}
+
+/** The address that a host names by itself, without brackets. */
+export function literalAddress(host: string): string | undefined {
+  const bare = host.startsWith('[') ? host.slice(1, -1) : host
+  return isIP(bare) === 0 ? undefined : bare
+}
