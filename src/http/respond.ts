@@ -34,19 +34,25 @@ export function jsonReply(status: number, value: unknown, headers: readonly stri
  */
 export async function sendReply(res: ServerResponse, reply: Reply): Promise<void> {
   const body = reply.body ?? ''
-  if (body instanceof Readable) {
-    res.writeHead(reply.status, ownHeaders(reply.headers))
-    if (res.req.method === 'HEAD') {
-      body.destroy()
-      res.end()
-      return
-    }
-    // Either end may go away: pipeline destroys the other, which is all there is to do.
-    await pipeline(body, res).catch(() => {})
-    return
-  }
+  if (body instanceof Readable) return sendStream(res, reply, body)
   res.writeHead(reply.status, [...ownHeaders(reply.headers), 'Content-Length', String(Buffer.byteLength(body))])
   res.end(body)
+}
+
+async function sendStream(res: ServerResponse, reply: Reply, body: Readable): Promise<void> {
+  try {
+    res.writeHead(reply.status, ownHeaders(reply.headers))
+  } catch (error) {
+    body.destroy()
+    throw error
+  }
+  if (res.req.method === 'HEAD') {
+    body.destroy()
+    res.end()
+    return
+  }
+  // Either end may go away: pipeline destroys the other, which is all there is to do.
+  await pipeline(body, res).catch(() => {})
 }
 
 /**

@@ -1,0 +1,84 @@
+import type { Transition } from '../agents/agent.ts'
+import { detail, summarise } from '../agents/agent.ts'
+import type { By, Registration, Registry } from '../agents/registry.ts'
+import type { Clock } from '../clock.ts'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { Reply } from '../http/respond.ts'
+import { jsonReply } from '../http/respond.ts'
+import type { Role } from '../storage/store.ts'
+import type { Call, Handlers } from './call.ts'
+import { done } from './call.ts'
+import { pageReply, readPage } from './page.ts'
+
+export interface AgentParts {
+  readonly registry: Registry
+  readonly hasPolicy: (name: string) => boolean
+  readonly clock: Clock
+}
+
+/** Operations of spec 4.2, and the roles and statuses that go with them. */
+export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handlers['guarded'] {
+  const policyProblem = (name: string | null | undefined) =>
+    name === undefined || name === null || hasPolicy(name)
+      ? undefined
+      : refuse('invalid_body', undefined, { errors: [{ field: 'policyName', message: 'is not the name of a policy' }] })
+
+  const change = (transition: Transition) => async (call: Call) =>
+    doneUnlessRefused(await registry.transition(agentId(call), transition, by(call)))
+
+  return {
+    listAgents(call) {
+      const page = readPage(call)
+      const { items, totalCount } = registry.list(page)
+      return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
+    },
+    async registerAgent(call) {
+      const registration = call.body as Registration
+      const problem = policyProblem(registration.policyName)
+      if (problem !== undefined) return problem
+      const agent = await registry.register(registration, by(call))
+      if (isRefusal(agent)) return agent
+      const { id, name } = agent
+      return jsonReply(201, { id, name, clientSecret: registration.clientSecret }, ['Location', `/agents/${id}`])
+    },
+    getAgent(call) {
+      const agent = registry.get(agentId(call))
+      return agent === undefined ? refuse('not_found') : jsonReply(200, detail(agent, clock.now()))
+    },
+    deleteAgent: async call => doneUnlessRefused(await registry.remove(agentId(call), by(call))),
+    async assignPolicy(call) {
+      const { policyName } = call.body as { readonly policyName: string | null }
+      if (registry.get(agentId(call)) === undefined) return refuse('not_found')
+      return (
+        policyProblem(policyName) ?? doneUnlessRefused(await registry.setPolicy(agentId(call), policyName, by(call)))
+      )
+    },
+    async assignRoles(call) {
+      const { roles } = call.body as { readonly roles: readonly Role[] }
+      return doneUnlessRefused(await registry.setRoles(agentId(call), roles, by(call)))
+    },
+    async liftQuarantine(call) {
+      // Spec 3.1 asks for no more than that the agent exists: an active one is as it should be.
+      if (registry.get(agentId(call))?.status === 'Active') return done
+      return change('liftQuarantine')(call)
+    },
+    revokeAgent: change('revoke'),
+    quarantineAgent: change('quarantine'),
+    deactivateAgent: change('deactivate'),
+    activateAgent: change('activate'),
+  }
+}
+
+/** Whom the audit trail names. */
+export function by(call: Call): By {
+  return { actor: call.caller.agent.id, requestId: call.requestId }
+}
+
+function agentId(call: Call): string {
+  return call.params['agentId']!
+}
+
+function doneUnlessRefused(result: object): Reply | Refusal {
+  return isRefusal(result) ? result : done
+}

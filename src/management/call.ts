@@ -1,0 +1,42 @@
+import type { IncomingMessage } from 'node:http'
+import type { Refusal } from '../errors.ts'
+import type { Reply } from '../http/respond.ts'
+import type { AgentRecord } from '../storage/store.ts'
+
+/** Who calls: an active agent that the guard let in. */
+export interface Caller {
+  /** As it stands in the registry now. */
+  readonly agent: AgentRecord
+  /** True when no role lets the caller in, so that it sees nothing but its own. */
+  readonly ownOnly: boolean
+}
+
+/** One call of a public operation. Everything in it was checked against openapi.json. */
+export interface OpenCall {
+  readonly req: IncomingMessage
+  readonly requestId: string
+  /** Path parameters, percent-decoded. */
+  readonly params: Readonly<Record<string, string>>
+  /** Declared query parameters, with their defaults. */
+  readonly query: Readonly<Record<string, string | number>>
+  /** The JSON body; undefined when an optional body is absent. */
+  readonly body: unknown
+}
+
+/** One call of an operation that needs a role. */
+export interface Call extends OpenCall {
+  readonly caller: Caller
+}
+
+type Answer = Reply | Refusal
+
+/** Handlers by operationId. They answer with a value; a rejection is a fault of the gateway. */
+export interface Handlers {
+  /** Operations with an empty `x-roles`. */
+  readonly open: Readonly<Record<string, (call: OpenCall) => Answer | Promise<Answer>>>
+  /** Operations that need one of their `x-roles`. */
+  readonly guarded: Readonly<Record<string, (call: Call) => Answer | Promise<Answer>>>
+}
+
+/** 200 without a body (spec 4.2, 4.5). */
+export const done: Reply = { status: 200 }

@@ -1,0 +1,54 @@
+import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { FieldError } from '../errors.ts'
+import type { OpenApiDocument } from './openapi.ts'
+
+/**
+ * Checks a value against a schema of the document.
+ *
+ * @returns every mistake; empty when there is none
+ */
+export type Check = (value: unknown) => readonly FieldError[]
+
+/** Compiles schemas of an OpenAPI document by their JSON pointer, from the document itself. */
+export function createChecks(document: OpenApiDocument): (pointer: string) => Check {
+  const ajv = new Ajv2020({
+    allErrors: true,
+    // The document is an OpenAPI description around its schemas, not a schema itself; redocly checks it.
+    strict: false,
+    validateSchema: false,
+    validateFormats: false,
+  })
+  ajv.addSchema(document, 'openapi.json')
+  return pointer => {
+    const validate: ValidateFunction = ajv.compile({ $ref: `openapi.json#${pointer}` })
+    return value => (validate(value) ? [] : (validate.errors ?? []).map(describe))
+  }
+}
+
+function describe(error: ErrorObject): FieldError {
+  const at = jsonPath(error.instancePath)
+  switch (error.keyword) {
+    case 'required':
+      return { field: join(at, error.params['missingProperty']), message: 'is required' }
+    case 'additionalProperties':
+      return { field: join(at, error.params['additionalProperty']), message: 'is not a known field' }
+    case 'enum':
+      return { field: at, message: `must be one of ${error.params['allowedValues'].join(', ')}` }
+    default:
+      return { field: at, message: error.message ?? 'is not valid' }
+  }
+}
+
+/** `/rules/0/effect` (RFC 6901) as `rules[0].effect`; the body itself is the empty path. */
+function jsonPath(pointer: string): string {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : join(path, part)), '')
+}
+
+function join(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`
+}

@@ -1,0 +1,85 @@
+import { createReadStream } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { refuse } from '../errors.ts'
+import type { Reply } from '../http/respond.ts'
+import type { Handlers } from './call.ts'
+import { openApiText } from './openapi.ts'
+
+/** Where swagger-ui-dist lies. */
+const distribution = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+
+/** Files of swagger-ui-dist that the page needs, with their types. Nothing else is served. */
+const files: Readonly<Record<string, string>> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+}
+
+// Paths are relative, so that the page also works below a prefix of a proxy in front.
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Agent Gateway API</title>
+<link rel="stylesheet" href="open-api/assets/swagger-ui.css">
+<link rel="icon" type="image/png" href="open-api/assets/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="open-api/assets/swagger-ui-bundle.js"></script>
+<script src="open-api/assets/initializer.js"></script>
+</body>
+</html>
+`
+
+const initializer = `SwaggerUIBundle({ url: 'open-api/gateway/specifications.json', dom_id: '#swagger-ui', deepLinking: true })
+`
+
+/** No inline code, nothing from elsewhere, no frames. The pictures in the style sheet are data URLs. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Operations of spec 4.7. */
+export function docsHandlers(): Handlers['open'] {
+  return {
+    getDocs: () => ({
+      status: 200,
+      headers: [
+        'Content-Type',
+        'text/html; charset=utf-8',
+        'Content-Security-Policy',
+        contentSecurityPolicy,
+        'X-Frame-Options',
+        'DENY',
+        'Referrer-Policy',
+        'no-referrer',
+      ],
+      body: page,
+    }),
+    getSpecification: () => ({
+      status: 200,
+      headers: ['Content-Type', 'application/json; charset=utf-8'],
+      body: openApiText,
+    }),
+    getDocsAsset({ params }) {
+      const name = params['file']!
+      if (name === 'initializer.js') return asset('text/javascript; charset=utf-8', initializer)
+      const type = Object.hasOwn(files, name) ? files[name] : undefined
+      return type === undefined ? refuse('not_found') : asset(type, createReadStream(join(distribution, name)))
+    },
+  }
+}
+
+/** Public files that change with a release only. */
+function asset(type: string, body: NonNullable<Reply['body']>): Reply {
+  return { status: 200, headers: ['Content-Type', type, 'Cache-Control', 'public, max-age=3600'], body }
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage } from 'node:http'
+import { refuseStatus } from '../agents/agent.ts'
+import type { Clock } from '../clock.ts'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { AgentRecord, AuditEntry } from '../storage/store.ts'
+import type { Caller } from './call.ts'
+import type { Operation } from './openapi.ts'
+
+/** Id of the agent that a token was issued to. */
+interface Subject {
+  readonly sub: string
+}
+
+export interface GuardParts {
+  /** Claims of a valid token; undefined for any other. */
+  readonly verify: (token: string) => Subject | undefined | Promise<Subject | undefined>
+  /** The registry as it is now. */
+  readonly agent: (id: string) => AgentRecord | undefined
+  readonly audit: (entry: AuditEntry) => Promise<unknown>
+  readonly clock: Clock
+  /** Host names that calls may be addressed to; empty allows any. */
+  readonly allowedHosts: readonly string[]
+}
+
+export interface Guard {
+  /** Refuses what a browser was tricked into: a Host that is not ours, a change asked for by a foreign page. */
+  checkOrigin(req: IncomingMessage): Refusal | undefined
+  /** Who calls, if one of the operation's roles lets the caller in. A missing role is put on record. */
+  admit(req: IncomingMessage, operation: Operation, requestId: string): Promise<Caller | Refusal>
+}
+
+const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+export function createGuard(parts: GuardParts): Guard {
+  const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
+
+  async function authenticate(req: IncomingMessage): Promise<AgentRecord | Refusal> {
+    const token = bearerToken(req)
+    const claims = token === undefined ? undefined : await parts.verify(token)
+    const agent = claims === undefined ? undefined : parts.agent(claims.sub)
+    if (agent === undefined) return refuse('unauthenticated')
+    return refuseStatus(agent.status) ?? agent
+  }
+
+  return {
+    checkOrigin(req) {
+      const host = parseHost(`http://${req.headers.host}`)
+      if (host === undefined) return refuse('foreign_origin')
+      if (allowedHosts.size > 0 && !allowedHosts.has(host.hostname)) return refuse('foreign_origin')
+      const { origin } = req.headers
+      if (origin === undefined || readingMethods.has(req.method ?? '')) return undefined
+      const from = parseHost(origin)
+      // The scheme is not compared: TLS may end in front of the gateway.
+      const own = from !== undefined && from.hostname === host.hostname && from.port === host.port
+      return own || (from !== undefined && allowedHosts.has(from.hostname)) ? undefined : refuse('foreign_origin')
+    },
+    async admit(req, operation, requestId) {
+      const agent = await authenticate(req)
+      if (isRefusal(agent)) return agent
+      const granted = agent.roles.some(role => operation.access.includes(role))
+      if (granted || operation.access.includes('own')) return { agent, ownOnly: !granted }
+      const details = { operation: operation.id, roles: agent.roles }
+      const at = parts.clock.now()
+      await parts.audit({
+        at,
+        actor: agent.id,
+        action: 'management.refused',
+        subject: operation.id,
+        requestId,
+        details,
+      })
+      return refuse('forbidden', `This operation needs one of the roles: ${operation.access.join(', ')}.`)
+    },
+  }
+}
+
+/** The token of `Authorization: Bearer` (spec 5.3); undefined when the field is absent, repeated or different. */
+function bearerToken(req: IncomingMessage): string | undefined {
+  const fields = req.headersDistinct['authorization']
+  return fields?.length === 1 ? /^bearer +([\w.~+/=-]+)$/i.exec(fields[0] ?? '')?.[1] : undefined
+}
+
+/** Host name and port of an origin; an absent port and the default one of the scheme are both empty. */
+function parseHost(origin: string): { readonly hostname: string; readonly port: string } | undefined {
+  const url = URL.parse(origin)
+  if (url === null || url.host === '') return undefined
+  return { hostname: url.hostname, port: url.port === '443' || url.port === '80' ? '' : url.port }
+}

@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FieldError, Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import { readBody } from '../http/body.ts'
+import type { Call } from './call.ts'
+import type { Check } from './check.ts'
+import { parseJson } from './json.ts'
+import type { BodyRule, Operation, QueryParameter } from './openapi.ts'
+
+const MAX_BODY_BYTES = 1_048_576
+
+/** Reads what a call brings along, as its operation in openapi.json says. */
+export interface Inputs {
+  /** @param search the query without its question mark. Parameters that are not declared are ignored. */
+  readQuery(search: string): Call['query'] | Refusal
+  readBody(req: IncomingMessage, res: ServerResponse): Promise<{ readonly value: unknown } | Refusal>
+}
+
+export function createInputs(operation: Operation, checks: (pointer: string) => Check): Inputs {
+  const parameters = operation.query.map(parameter => ({ ...parameter, check: checks(parameter.schema) }))
+  const schema = operation.body?.schema
+  const checkBody = schema === undefined ? checkObject : checks(schema)
+  return {
+    readQuery(search) {
+      const given = new URLSearchParams(search)
+      const values: Record<string, string | number> = {}
+      const errors: FieldError[] = []
+      for (const parameter of parameters) {
+        const value = readParameter(parameter, given.getAll(parameter.name))
+        if (typeof value === 'object') errors.push(value)
+        else if (value !== undefined) {
+          errors.push(...parameter.check(value).map(error => ({ ...error, field: parameter.name })))
+          values[parameter.name] = value
+        }
+      }
+      return errors.length === 0 ? values : refuse('invalid_parameter', undefined, { errors })
+    },
+    async readBody(req, res) {
+      if (operation.body === undefined) return { value: undefined }
+      const bytes = await receive(req, res)
+      return isRefusal(bytes) ? bytes : parseBody(req, bytes, operation.body, checkBody)
+    },
+  }
+}
+
+function readParameter(parameter: QueryParameter, given: readonly string[]): string | number | FieldError | undefined {
+  if (given.length > 1) return { field: parameter.name, message: 'is given more than once' }
+  const [value] = given
+  if (value === undefined) return parameter.default
+  return parameter.type === 'integer' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
+}
+
+function receive(req: IncomingMessage, res: ServerResponse): Promise<Buffer | Refusal> {
+  if (req.headers['content-encoding'] !== undefined)
+    return Promise.resolve(refuse('unsupported_media_type', 'Send the body without Content-Encoding.'))
+  if (req.headers.expect !== undefined) res.writeContinue()
+  return readBody(req, MAX_BODY_BYTES)
+}
+
+function parseBody(
+  req: IncomingMessage,
+  bytes: Buffer,
+  rule: BodyRule,
+  check: Check,
+): { readonly value: unknown } | Refusal {
+  if (bytes.length === 0 && !rule.required) return { value: undefined }
+  if (bytes.length === 0) return refuse('invalid_body', 'This operation needs a JSON body.')
+  if (!/^application\/json *(;|$)/i.test(req.headers['content-type'] ?? '')) return refuse('unsupported_media_type')
+  const parsed = parseJson(bytes)
+  if ('problem' in parsed) return refuse('invalid_body', `The body ${parsed.problem}.`)
+  const errors = check(parsed.value)
+  return errors.length === 0 ? parsed : refuse('invalid_body', undefined, { errors })
+}
+
+const checkObject: Check = value =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? [] : [{ field: '', message: 'must be object' }]

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http'
+import type { Registry } from '../agents/registry.ts'
+import type { Clock } from '../clock.ts'
+import type { Queue } from '../hitl/queue.ts'
+import type { PolicyBook } from '../policies/book.ts'
+import type { Store } from '../storage/store.ts'
+import type { Grant } from '../tokens/grant.ts'
+import { agentHandlers } from './agents.ts'
+import { docsHandlers } from './docs.ts'
+import type { GuardParts } from './guard.ts'
+import { createGuard } from './guard.ts'
+import { healthHandlers } from './health.ts'
+import { hitlHandlers } from './hitl.ts'
+import { openApi } from './openapi.ts'
+import type { Explain } from './policies.ts'
+import { policyHandlers } from './policies.ts'
+import type { Management } from './router.ts'
+import { createRouter } from './router.ts'
+import { tokenHandlers } from './tokens.ts'
+
+/** Milliseconds that `GET /health` waits for its checks. */
+const HEALTH_TIME_LIMIT = 2_000
+
+export interface ManagementParts<C> {
+  readonly registry: Registry
+  readonly book: PolicyBook<C>
+  readonly explain: Explain<C>
+  readonly queue: Queue
+  readonly grant: Grant
+  readonly verify: GuardParts['verify']
+  readonly store: Pick<Store, 'audit' | 'ping'>
+  readonly clock: Clock
+  /** System:Server:AllowedHosts. */
+  readonly allowedHosts: readonly string[]
+  /** Address of the client; a trusted proxy in front may name it. */
+  readonly clientAddress: (req: IncomingMessage) => string
+}
+
+/** The control plane: everything that is not `/proxy/`. */
+export function createManagement<C>(parts: ManagementParts<C>): Management {
+  const { registry, book, queue, store, clock } = parts
+  const guard = createGuard({
+    verify: parts.verify,
+    agent: registry.get,
+    audit: entry => store.audit.append(entry),
+    clock,
+    allowedHosts: parts.allowedHosts,
+  })
+  const checks = [() => store.ping()]
+  const open = {
+    ...tokenHandlers(parts.grant, parts.clientAddress),
+    ...healthHandlers({ checks, timeLimit: HEALTH_TIME_LIMIT, clock }),
+    ...docsHandlers(),
+  }
+  const guarded = {
+    ...agentHandlers({ registry, hasPolicy: name => book.entry(name) !== undefined, clock }),
+    ...policyHandlers(book, parts.explain),
+    ...hitlHandlers(queue),
+  }
+  return createRouter(openApi, { open, guarded }, guard)
+}

@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs'
+
+/** `own` lets any active agent in, for what belongs to it; the others are roles. */
+export type Access = 'own' | 'agent' | 'reviewer' | 'auditor' | 'admin'
+
+export interface QueryParameter {
+  readonly name: string
+  /** JSON pointer of its schema in the document. */
+  readonly schema: string
+  readonly type: string
+  readonly default: string | number | undefined
+}
+
+export interface BodyRule {
+  readonly required: boolean
+  /** JSON pointer of its schema in the document; undefined when its handler checks the body. */
+  readonly schema: string | undefined
+}
+
+/** What the router needs of one operation. */
+export interface Operation {
+  readonly id: string
+  /** Upper case. */
+  readonly method: string
+  /** As in the document: `/agents/{agentId}`. */
+  readonly path: string
+  /** Of these the caller needs one; empty: public. */
+  readonly access: readonly Access[]
+  readonly query: readonly QueryParameter[]
+  readonly body: BodyRule | undefined
+}
+
+interface Parameter {
+  readonly $ref?: string
+  readonly name: string
+  readonly in: string
+  readonly schema: { readonly type: string; readonly default?: string | number }
+}
+
+interface OperationObject {
+  readonly operationId: string
+  readonly 'x-roles'?: readonly Access[]
+  readonly 'x-handled-by'?: string
+  readonly 'x-body-checked-by'?: string
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly required: boolean }
+}
+
+export interface OpenApiDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly components: { readonly parameters: Readonly<Record<string, Parameter>> }
+}
+
+/** The text of openapi.json, which lies two folders up from here in the sources and in the package alike. */
+export const openApiText = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')
+
+export const openApi = JSON.parse(openApiText) as OpenApiDocument
+
+/** Every operation that the control plane answers; those of the proxy (`x-handled-by`) are left out. */
+export function readOperations(document: OpenApiDocument): readonly Operation[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, operation]) => operation['x-handled-by'] === undefined)
+      .map(([method, operation]) => readOperation(document, `/paths/${escapePointer(path)}/${method}`, operation)),
+  )
+}
+
+function readOperation(document: OpenApiDocument, pointer: string, operation: OperationObject): Operation {
+  const [, , path = '', method = ''] = pointer.split('/')
+  const access = operation['x-roles']
+  if (access === undefined) throw new TypeError(`openapi.json: ${operation.operationId} has no x-roles`)
+  return {
+    id: operation.operationId,
+    method: method.toUpperCase(),
+    path: path.replaceAll('~1', '/'),
+    access,
+    query: (operation.parameters ?? []).flatMap((parameter, index) =>
+      readQueryParameter(document, `${pointer}/parameters/${index}`, parameter),
+    ),
+    body: operation.requestBody && {
+      required: operation.requestBody.required,
+      schema:
+        operation['x-body-checked-by'] === undefined
+          ? `${pointer}/requestBody/content/application~1json/schema`
+          : undefined,
+    },
+  }
+}
+
+function readQueryParameter(document: OpenApiDocument, pointer: string, parameter: Parameter): QueryParameter[] {
+  const name = parameter.$ref?.replace('#/components/parameters/', '')
+  const found = name === undefined ? parameter : document.components.parameters[name]
+  if (found?.in !== 'query') return []
+  const at = name === undefined ? pointer : `/components/parameters/${name}`
+  return [{ name: found.name, schema: `${at}/schema`, type: found.schema.type, default: found.schema.default }]
+}
+
+/** RFC 6901 section 3; no path of ours has a tilde. */
+function escapePointer(path: string): string {
+  return path.replaceAll('/', '~1')
+}

@@ -1,0 +1,67 @@
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import { jsonReply } from '../http/respond.ts'
+import type { PolicyBook } from '../policies/book.ts'
+import type { PolicyEntry } from '../policies/entry.ts'
+import { by } from './agents.ts'
+import type { Call, Handlers } from './call.ts'
+import { done } from './call.ts'
+import { cutPage, pageReply, readPage } from './page.ts'
+
+/** What a policy decides on a described request, which openapi.json has checked. */
+export type Explain<C> = (policy: C, request: unknown) => object | Refusal
+
+/** Operations of spec 4.3, and those that change policies. */
+export function policyHandlers<C>(book: PolicyBook<C>, explain: Explain<C>): Handlers['guarded'] {
+  return {
+    listPolicies(call) {
+      const page = readPage(call)
+      const { items, totalCount } = cutPage(book.list(), page)
+      return pageReply(page, { items: items.map(summarise), totalCount })
+    },
+    getPolicy(call) {
+      const entry = book.entry(policyName(call))
+      return entry === undefined ? refuse('not_found') : jsonReply(200, detail(entry))
+    },
+    async createPolicy(call) {
+      const entry = await book.create(call.body, by(call))
+      if (isRefusal(entry)) return entry
+      return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
+    },
+    async replacePolicy(call) {
+      const entry = await book.replace(policyName(call), call.body as object, by(call))
+      return isRefusal(entry) ? entry : jsonReply(200, detail(entry))
+    },
+    async deletePolicy(call) {
+      const removed = await book.remove(policyName(call), by(call))
+      return isRefusal(removed) ? removed : done
+    },
+    explainPolicy(call) {
+      const policy = book.get(policyName(call))
+      if (policy === undefined) return refuse('not_found')
+      const explanation = explain(policy, call.body)
+      return isRefusal(explanation) ? explanation : jsonReply(200, explanation)
+    },
+  }
+}
+
+function summarise({ document, source }: PolicyEntry<unknown>) {
+  const { name, description, owner } = document
+  return {
+    name,
+    policyName: name,
+    description,
+    owner,
+    default: document.default,
+    ruleCount: document.rules.length,
+    source,
+  }
+}
+
+function detail({ document, createdAt, version, source }: PolicyEntry<unknown>) {
+  return { ...document, CreatedOn: new Date(createdAt).toISOString(), version, source }
+}
+
+function policyName(call: Call): string {
+  return call.params['name']!
+}

@@ -1,0 +1,114 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import findMyWay from 'find-my-way'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { Reply } from '../http/respond.ts'
+import { sendRefusal, sendReply } from '../http/respond.ts'
+import { StoreError } from '../storage/store.ts'
+import type { Handlers } from './call.ts'
+import { createChecks } from './check.ts'
+import type { Guard } from './guard.ts'
+import type { Inputs } from './inputs.ts'
+import { createInputs } from './inputs.ts'
+import type { OpenApiDocument, Operation } from './openapi.ts'
+import { readOperations } from './openapi.ts'
+
+/** Longer path parameters are nobody's name: a policy name of 128 characters, each percent-encoded, still fits. */
+const MAX_PARAM_LENGTH = 384
+
+/** Answers one call of the control plane. Rejects on a fault of the gateway only. */
+export type Management = (req: IncomingMessage, res: ServerResponse, requestId: string) => Promise<void>
+
+interface Route {
+  readonly operation: Operation
+  readonly inputs: Inputs
+}
+
+interface Match {
+  readonly route: Route
+  readonly params: Readonly<Record<string, string>>
+}
+
+/**
+ * Routes calls to handlers by what openapi.json says: path, method, roles, query, body.
+ *
+ * @throws TypeError when an operation has no handler, or a handler no operation
+ */
+export function createRouter(document: OpenApiDocument, handlers: Handlers, guard: Guard): Management {
+  const operations = readOperations(document)
+  assertComplete(operations, handlers)
+  const checks = createChecks(document)
+  const routes = findMyWay({ maxParamLength: MAX_PARAM_LENGTH })
+  for (const operation of operations) {
+    const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    const route: Route = { operation, inputs: createInputs(operation, checks) }
+    routes.on(operation.method as findMyWay.HTTPMethod, path, () => {}, route)
+  }
+  const methods = [...new Set(operations.map(operation => operation.method))]
+
+  function find(method: string, path: string): Match | Refusal {
+    const found = routes.find(method as findMyWay.HTTPMethod, path)
+    if (found !== null) return { route: found.store as Route, params: found.params as Match['params'] }
+    const offered = methods.filter(other => routes.find(other as findMyWay.HTTPMethod, path) !== null)
+    if (offered.length === 0) return refuse('not_found')
+    if (offered.includes('GET')) offered.push('HEAD')
+    return refuse('method_not_allowed', undefined, { headers: ['Allow', offered.join(', ')] })
+  }
+
+  async function answer(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<Reply | Refusal> {
+    const foreign = guard.checkOrigin(req)
+    if (foreign !== undefined) return foreign
+    const [path = '', search = ''] = splitTarget(req.url ?? '')
+    if (!isCleanPath(path)) return refuse('invalid_parameter', 'The path is not validly percent-encoded text.')
+    const match = find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
+    if (isRefusal(match)) return match
+    const { operation, inputs } = match.route
+    const open = operation.access.length === 0
+    const caller = open ? undefined : await guard.admit(req, operation, requestId)
+    if (isRefusal(caller)) return caller
+    const query = inputs.readQuery(search)
+    if (isRefusal(query)) return query
+    const body = await inputs.readBody(req, res)
+    if (isRefusal(body)) return body
+    const call = { req, requestId, params: match.params, query, body: body.value }
+    return caller === undefined
+      ? handlers.open[operation.id]!(call)
+      : handlers.guarded[operation.id]!({ ...call, caller })
+  }
+
+  return async (req, res, requestId) => {
+    const reply = await answer(req, res, requestId).catch(refuseStoreError)
+    if (isRefusal(reply)) sendRefusal(res, reply, requestId)
+    else await sendReply(res, reply)
+  }
+}
+
+/** A store that fails has changed nothing, and the caller is told so (design: fail closed, say why). */
+function refuseStoreError(error: unknown): Refusal {
+  if (error instanceof StoreError) return refuse('store_unavailable')
+  throw error
+}
+
+function splitTarget(target: string): readonly [string, string] {
+  const mark = target.indexOf('?')
+  return mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)]
+}
+
+/** Whether the path decodes as UTF-8 and holds no control characters and no fragment. */
+function isCleanPath(path: string): boolean {
+  try {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    return !/[\u0000-\u001f\u007f]/.test(decodeURIComponent(path)) && !path.includes('#')
+  } catch {
+    return false
+  }
+}
+
+function assertComplete(operations: readonly Operation[], handlers: Handlers): void {
+  const wanted = operations.map(({ id, access }) => `${access.length === 0 ? 'open' : 'guarded'} ${id}`)
+  const offered = Object.entries(handlers).flatMap(([kind, map]) => Object.keys(map).map(id => `${kind} ${id}`))
+  const missing = wanted.filter(id => !offered.includes(id))
+  const orphans = offered.filter(id => !wanted.includes(id))
+  if (missing.length + orphans.length === 0) return
+  throw new TypeError(`openapi.json: without a handler: [${missing}]; handlers without an operation: [${orphans}]`)
+}

@@ -1,0 +1,85 @@
+import type { Refusal } from '../errors.ts'
+import type { Desk, PolicyEditor } from './edit.ts'
+import { createPolicy, removePolicy, replacePolicy } from './edit.ts'
+import type { PolicyEntry, PolicyInput } from './entry.ts'
+import { prepareSet } from './entry.ts'
+import { createShelf } from './shelf.ts'
+
+export type BookOptions<P, C> = Omit<Desk<P, C>, 'shelf'>
+
+/**
+ * Every policy in force, compiled, by name. Changes are made one at a time. Methods that store something reject with
+ * StoreError when the store fails; then nothing was changed.
+ */
+export interface PolicyBook<C> {
+  /** For the decision: one lookup. */
+  get(name: string): C | undefined
+  entry(name: string): PolicyEntry<C> | undefined
+  /** By name. */
+  list(): readonly PolicyEntry<C>[]
+  /** Refusals: invalid_policy, already_exists. */
+  create(document: unknown, by: PolicyEditor): Promise<PolicyEntry<C> | Refusal>
+  /** Refusals: invalid_policy, not_found, read_only. */
+  replace(name: string, document: object, by: PolicyEditor): Promise<PolicyEntry<C> | Refusal>
+  /** Refusals: not_found, read_only, in_use. */
+  remove(name: string, by: PolicyEditor): Promise<{ readonly removed: string } | Refusal>
+  /**
+   * Puts these in the place of all policies that are not of the API, if every one of them is without a mistake.
+   *
+   * @param known lines for mistakes found before
+   * @returns a line for each mistake; when there is any, nothing was changed
+   */
+  load(inputs: readonly PolicyInput[], known?: readonly string[]): Promise<readonly string[]>
+  /**
+   * Reads the policies that were made over the API.
+   *
+   * @returns a line for each that this version does not understand; it is left out, and so denies
+   */
+  restore(): Promise<readonly string[]>
+}
+
+export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
+  const shelf = createShelf<C>()
+  const desk = { ...options, shelf }
+  let lane: Promise<unknown> = Promise.resolve()
+
+  function oneAtATime<T>(work: () => Promise<T>): Promise<T> {
+    const result = lane.then(work)
+    // A failed change is its caller's; the next one is made all the same.
+    lane = result.catch(() => {})
+    return result
+  }
+
+  async function load(inputs: readonly PolicyInput[], known: readonly string[]): Promise<readonly string[]> {
+    const { entries, lines } = await prepareSet(options.language, inputs)
+    const all = [...known, ...lines]
+    if (all.length === 0) shelf.put({ fixed: entries })
+    return all
+  }
+
+  async function restore(): Promise<readonly string[]> {
+    const records = await options.store.policies.all()
+    const inputs = records.map(
+      ({ name, document, createdAt }): PolicyInput => ({
+        source: 'api',
+        document: JSON.parse(document),
+        createdAt,
+        where: () => `policy ${name} of the API`,
+      }),
+    )
+    const { entries, lines } = await prepareSet(options.language, inputs)
+    shelf.put({ editable: entries })
+    return lines
+  }
+
+  return {
+    get: name => shelf.inForce.get(name)?.compiled,
+    entry: name => shelf.inForce.get(name),
+    list: () => [...shelf.inForce.values()],
+    create: (document, by) => oneAtATime(() => createPolicy(desk, document, by)),
+    replace: (name, document, by) => oneAtATime(() => replacePolicy(desk, name, document, by)),
+    remove: (name, by) => oneAtATime(() => removePolicy(desk, name, by)),
+    load: (inputs, known = []) => oneAtATime(() => load(inputs, known)),
+    restore: () => oneAtATime(restore),
+  }
+}

@@ -1,0 +1,102 @@
+import type { Clock } from '../clock.ts'
+import type { Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { AuditEntry, Store } from '../storage/store.ts'
+import type { PolicyEntry } from './entry.ts'
+import { prepare } from './entry.ts'
+import type { Language, PolicyProblem } from './language.ts'
+import type { Shelf } from './shelf.ts'
+
+/** Who asks for a change, for the audit trail. */
+export interface PolicyEditor {
+  readonly actor: string
+  readonly requestId: string | null
+}
+
+/** What a change over the API works with. Each is checked and compiled first, stored next, and then in force. */
+export interface Desk<P, C> {
+  readonly store: Pick<Store, 'policies'>
+  readonly language: Language<P, C>
+  readonly clock: Clock
+  /** What still names the policy, for people: `agent 0b8e...`, `Policy:Global`. Undefined: nothing. */
+  readonly usedBy: (name: string) => string | undefined
+  readonly shelf: Shelf<C>
+}
+
+type Outcome<C> = Promise<PolicyEntry<C> | Refusal>
+
+export async function createPolicy<P, C>(desk: Desk<P, C>, document: unknown, by: PolicyEditor): Outcome<C> {
+  const { store, clock, shelf } = desk
+  const now = clock.now()
+  const entry = await prepareEdit(desk, document, now)
+  if (isRefusal(entry)) return entry
+  const { name } = entry.document
+  if (shelf.inForce.has(name)) return refuse('already_exists')
+  const record = { name, document: JSON.stringify(document), createdAt: now, updatedAt: now }
+  const audit = auditEntry(desk, { action: 'policy.create', subject: name, details: { version: entry.version } }, by)
+  if ((await store.policies.insert(record, audit)) === 'exists') return refuse('already_exists')
+  shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
+  return entry
+}
+
+export async function replacePolicy<P, C>(
+  desk: Desk<P, C>,
+  name: string,
+  document: object,
+  by: PolicyEditor,
+): Outcome<C> {
+  const { store, clock, shelf } = desk
+  const before = editable(shelf, name)
+  if (isRefusal(before)) return before
+  const named = { name, ...document }
+  if (named.name !== name)
+    return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
+  const entry = await prepareEdit(desk, named, before.createdAt)
+  if (isRefusal(entry)) return entry
+  const record = { name, document: JSON.stringify(named), createdAt: before.createdAt, updatedAt: clock.now() }
+  const details = { before: before.version, after: entry.version }
+  const audit = auditEntry(desk, { action: 'policy.replace', subject: name, details }, by)
+  if ((await store.policies.update(record, audit)) === 'notFound') return refuse('not_found')
+  shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
+  return entry
+}
+
+export async function removePolicy<P, C>(
+  desk: Desk<P, C>,
+  name: string,
+  by: PolicyEditor,
+): Promise<{ readonly removed: string } | Refusal> {
+  const { store, shelf } = desk
+  const before = editable(shelf, name)
+  if (isRefusal(before)) return before
+  const user = desk.usedBy(name)
+  if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
+  const audit = auditEntry(desk, { action: 'policy.remove', subject: name, details: { version: before.version } }, by)
+  if (!(await store.policies.remove(name, audit))) return refuse('not_found')
+  shelf.put({ editable: new Map([...shelf.editable].filter(([other]) => other !== name)) })
+  return { removed: name }
+}
+
+async function prepareEdit<P, C>(desk: Desk<P, C>, document: unknown, createdAt: number): Outcome<C> {
+  const entry = await prepare(desk.language, { source: 'api', document, createdAt, where: path => path })
+  return 'compiled' in entry ? entry : refuseProblems(entry)
+}
+
+/** The policy of this name if the API may change it. */
+function editable<C>(shelf: Shelf<C>, name: string): PolicyEntry<C> | Refusal {
+  if (shelf.fixed.has(name)) return refuse('read_only')
+  return shelf.editable.get(name) ?? refuse('not_found')
+}
+
+function refuseProblems(problems: readonly PolicyProblem[]): Refusal {
+  const errors = problems.map(({ code, path, message }) => ({ field: path, message, code }))
+  return refuse('invalid_policy', undefined, { errors })
+}
+
+function auditEntry(
+  { clock }: Pick<Desk<never, never>, 'clock'>,
+  what: Pick<AuditEntry, 'action' | 'subject' | 'details'>,
+  { actor, requestId }: PolicyEditor,
+): AuditEntry {
+  return { at: clock.now(), actor, requestId, ...what }
+}

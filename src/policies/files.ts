@@ -1,0 +1,54 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { PolicyInput } from './entry.ts'
+import type { YamlText } from './yaml.ts'
+import { parseYaml } from './yaml.ts'
+
+/** Largest policy file, bytes (policy-language section 8, E_LIMIT). */
+const MAX_FILE_BYTES = 8_388_608
+
+/** The policies of a directory, or a line for each mistake. */
+export interface PolicyFolder {
+  readonly inputs: readonly PolicyInput[]
+  readonly lines: readonly string[]
+}
+
+/**
+ * Reads the policy files of a directory: `*.yaml` and `*.yml`, one policy each. Hidden files are left alone, and so
+ * are `*.test.yaml`, which hold tests of policies.
+ *
+ * @param directory as it shall be named in messages, too
+ * @throws the error of the file system when the directory cannot be read
+ */
+export async function readPolicyFolder(directory: string): Promise<PolicyFolder> {
+  const names = (await readdir(directory)).filter(isPolicyFile).sort()
+  const inputs: PolicyInput[] = []
+  const lines: string[] = []
+  for (const name of names) {
+    const path = join(directory, name)
+    const read = await readPolicyFile(path).catch((error: Error) => [`${path}: cannot be read: ${error.message}`])
+    if ('document' in read) inputs.push(read)
+    else lines.push(...read)
+  }
+  return { inputs, lines }
+}
+
+function isPolicyFile(name: string): boolean {
+  return /^[^.].*\.ya?ml$/.test(name) && !/\.test\.ya?ml$/.test(name)
+}
+
+async function readPolicyFile(path: string): Promise<PolicyInput | readonly string[]> {
+  const { size, mtimeMs } = await stat(path)
+  if (size > MAX_FILE_BYTES) return [`${path}: a policy file has at most ${MAX_FILE_BYTES} bytes (E_LIMIT)`]
+  const parsed = parseYaml(await readFile(path, 'utf8'))
+  if ('problems' in parsed)
+    return parsed.problems.map(({ line, column, message }) => `${path}:${line}:${column}: ${message} (E_YAML)`)
+  return { source: 'file', document: parsed.value, createdAt: Math.floor(mtimeMs), where: place(path, parsed) }
+}
+
+function place(file: string, text: YamlText): PolicyInput['where'] {
+  return path => {
+    const { line, column } = text.locate(path)
+    return `${file}:${line}:${column}`
+  }
+}

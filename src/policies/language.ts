@@ -1,0 +1,25 @@
+/** What keeping policies needs of the policy language; the engine itself is none of this folder's business. */
+export interface Language<P, C> {
+  /** The policy, or everything that is wrong with the document. */
+  parse(document: unknown): { readonly policy: P } | { readonly problems: readonly PolicyProblem[] }
+  /** In the shape of spec 2.2: values are strings, effects are capitalised. */
+  format(policy: P): PolicyDocument
+  /** May yield to the event loop. */
+  compile(policy: P): C | Promise<C>
+}
+
+export interface PolicyProblem {
+  /** `E_...` */
+  readonly code: string
+  /** `rules[3].conditions[1]`; empty for the document itself. */
+  readonly path: string
+  readonly message: string
+}
+
+export interface PolicyDocument {
+  readonly name: string
+  readonly description: string
+  readonly owner: string
+  readonly default: string
+  readonly rules: readonly unknown[]
+}
