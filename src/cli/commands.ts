@@ -1,0 +1,54 @@
+import { StartupError } from '../errors.ts'
+import type { Command, Shell } from './shell.ts'
+import { UsageError } from './shell.ts'
+
+interface Entry {
+  readonly summary: string
+  /** Loaded when it is run, so that a small command does not pay for the gateway. */
+  readonly load: () => Promise<Command>
+}
+
+const commands: Readonly<Record<string, Entry>> = {
+  serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
+  token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
+  check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
+}
+
+/** Runs the command that the arguments name and gives the exit code. Failures are one line, without a stack. */
+export async function runCommand(shell: Shell): Promise<number> {
+  const found = findCommand(shell.args)
+  if (found === undefined) return explain(shell)
+  const command = await found.entry.load()
+  const args = shell.args.slice(found.words)
+  if (args.includes('--help') || args.includes('-h')) {
+    shell.print(command.help)
+    return 0
+  }
+  try {
+    return await command.run({ ...shell, args })
+  } catch (error) {
+    if (error instanceof UsageError) shell.complain(`agent-gateway: ${error.message}\n\n${command.help}`)
+    else if (error instanceof StartupError) shell.complain(`agent-gateway: ${error.message}`)
+    else throw error
+    return error instanceof UsageError ? 2 : 1
+  }
+}
+
+/** The entry with the longest name that the arguments begin with. */
+function findCommand(args: readonly string[]): { readonly entry: Entry; readonly words: number } | undefined {
+  for (const words of [2, 1]) {
+    const name = args.slice(0, words).join(' ')
+    const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (entry !== undefined) return { entry, words }
+  }
+  return undefined
+}
+
+function explain(shell: Shell): number {
+  const asked = ['--help', '-h', 'help'].includes(shell.args[0] ?? '')
+  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`)
+  const text = ['usage: agent-gateway COMMAND [OPTIONS]', '', ...lines, '', 'Each command explains itself with --help.']
+  if (asked) shell.print(text.join('\n'))
+  else shell.complain(text.join('\n'))
+  return asked ? 0 : 2
+}

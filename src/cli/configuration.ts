@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { formatProblem } from '../config/given.ts'
+import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { StartupError } from '../errors.ts'
+import type { Shell } from './shell.ts'
+
+/** The option that every command with a configuration takes. */
+export const configOption = { config: { type: 'string' } } as const
+
+export const configHelp = `  --config FILE  configuration file; gateway.yaml of the working directory if absent
+                 Environment variables override it: SYSTEM__SERVER__HTTP__PORT=8080`
+
+export interface Configuration {
+  readonly config: Config
+  /** The configuration file as given; undefined when there is none, and defaults and environment apply. */
+  readonly file: { readonly path: string; readonly text: string } | undefined
+  /** What relative paths in the configuration file start from. */
+  readonly baseDirectory: string
+}
+
+/**
+ * The configuration a command works with.
+ *
+ * @throws StartupError with a line for each mistake, or when the file that was asked for cannot be read
+ */
+export function readConfiguration(shell: Shell, path: string | undefined): Configuration {
+  const file = readFile(path)
+  const loaded = loadConfig({ file, env: shell.env })
+  if ('problems' in loaded) {
+    throw new StartupError(['the configuration is not valid:', ...loaded.problems.map(formatProblem)].join('\n  '))
+  }
+  return { config: loaded.config, file, baseDirectory: file === undefined ? '.' : dirname(resolve(file.path)) }
+}
+
+function readFile(asked: string | undefined): Configuration['file'] {
+  const path = asked ?? 'gateway.yaml'
+  try {
+    return { path, text: readFileSync(path, 'utf8') }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (asked === undefined && code === 'ENOENT') return undefined
+    throw new StartupError(`${path} cannot be read (${code}). Name another file with --config.`)
+  }
+}

@@ -1,0 +1,60 @@
+import type { Gateway } from '../gateway.ts'
+import { createGateway } from '../gateway.ts'
+import type { Log } from '../log.ts'
+import { createLog } from '../log.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import type { Shell } from './shell.ts'
+import { readArgs } from './shell.ts'
+
+export const help = `usage: agent-gateway serve [--config FILE]
+
+Starts the gateway. Log lines (JSON) go to standard output, what a person wants to know at start to standard error.
+SIGTERM and SIGINT finish what is in flight (System:Server:DrainSeconds) and end; a second one ends at once.
+SIGHUP reloads the policies.
+
+${configHelp}`
+
+export async function run(shell: Shell): Promise<number> {
+  const { values } = readArgs(shell, configOption)
+  const configuration = readConfiguration(shell, values.config)
+  const log = createLog(configuration.config.Logging.Level)
+  const { config, file, baseDirectory } = configuration
+  const gateway = await createGateway(config, { log, file, baseDirectory })
+  const { url } = await gateway.listen()
+  shell.complain(startupBlock(url, file?.path, gateway))
+  const code = await untilClosed(shell, gateway, log)
+  log.flush()
+  return code
+}
+
+/** Resolves with the exit code once a signal has ended the gateway. */
+function untilClosed(shell: Shell, gateway: Gateway, log: Log & { flush(): void }): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  let closing = false
+  const stop = (): void => {
+    if (closing) {
+      log.error({ count: gateway.inFlight() }, 'ended at once, requests in flight were cut off')
+      log.flush()
+      shell.exit(1)
+      return
+    }
+    closing = true
+    log.info({ count: gateway.inFlight() }, 'stopping: no new requests, finishing those in flight')
+    gateway.close().then(cutOff => resolve(cutOff === 0 ? 0 : 1), reject)
+  }
+  shell.onSignal('SIGTERM', stop)
+  shell.onSignal('SIGINT', stop)
+  shell.onSignal('SIGHUP', () => void gateway.reload())
+  return promise
+}
+
+function startupBlock(url: string, file: string | undefined, gateway: Gateway): string {
+  const rows = [
+    ['Address', url],
+    ['Docs', `${url}/open-api`],
+    ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],
+    ...gateway.summary,
+  ]
+  const lines = rows.map(([name = '', text = '']) => `  ${name.padEnd(15)}${text}`)
+  return ['', 'agent-gateway is ready', '', ...lines, ''].join('\n')
+}

@@ -1,0 +1,47 @@
+import type { ParseArgsOptionsConfig } from 'node:util'
+import { parseArgs } from 'node:util'
+import type { Environment } from '../config/environment.ts'
+
+/** What a command may use of the process it runs in. Lines are given without their end. */
+export interface Shell {
+  /** The arguments behind the name of the command. */
+  readonly args: readonly string[]
+  readonly env: Environment
+  /** A line of the result, to standard output. */
+  readonly print: (text: string) => void
+  /** A line for the person who runs it, to standard error. */
+  readonly complain: (text: string) => void
+  readonly onSignal: (name: 'SIGTERM' | 'SIGINT' | 'SIGHUP', handler: () => void) => void
+  /** Ends the process at once. */
+  readonly exit: (code: number) => void
+}
+
+/** One subcommand. `run` gives the exit code: 0 done, 1 failed or problems found, 2 used wrongly. */
+export interface Command {
+  readonly help: string
+  readonly run: (shell: Shell) => Promise<number>
+}
+
+/** A command line that is not understood: printed with the help of the command, exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/**
+ * The options and operands of a command.
+ *
+ * @throws UsageError for an option that is not known or lacks its value, or too many operands
+ */
+export function readArgs<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T, operands = 0) {
+  const parsed = parse(shell, options)
+  if (parsed.positionals.length > operands) throw new UsageError(`unexpected argument: ${parsed.positionals[operands]}`)
+  return parsed
+}
+
+function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T) {
+  try {
+    return parseArgs({ args: [...shell.args], options, allowPositionals: true, strict: true })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}

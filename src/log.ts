@@ -1,0 +1,95 @@
+import { destination, type Level, type LevelOrString, type Logger, pino, stdTimeFunctions } from 'pino'
+
+/**
+ * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are
+ * never among them, so nothing needs to be redacted here.
+ */
+export interface LogFields {
+  readonly requestId?: string
+  readonly agentId?: string
+  readonly ownerId?: string
+  readonly clientIp?: string
+  readonly method?: string
+  /** Scheme, host and port of the upstream. */
+  readonly origin?: string
+  /** Path of the target, without its query. */
+  readonly path?: string
+  /** Status of the answer sent downstream. */
+  readonly status?: number
+  /** Code of the refusal, when the gateway answered itself. */
+  readonly refusal?: string
+  readonly decision?: string
+  readonly source?: string
+  readonly policy?: string | null
+  readonly policyVersion?: string | null
+  readonly rule?: string | null
+  readonly reason?: string
+  readonly risk?: number
+  /** Rules that were evaluated. */
+  readonly evaluated?: number
+  /** What rules in shadow would have decided. */
+  readonly shadow?: readonly string[]
+  /** Id of a pending request. */
+  readonly hitlId?: string
+  /** From the head to the last byte of the answer, milliseconds. */
+  readonly ms?: number
+  readonly bytesIn?: number
+  readonly bytesOut?: number
+  /** Who gave up before the answer was complete. */
+  readonly aborted?: 'downstream' | 'upstream' | null
+  /** How many of what the message names. */
+  readonly count?: number
+  readonly file?: string
+  readonly error?: unknown
+}
+
+type Write = (fields: LogFields, message: string) => void
+
+export interface Log {
+  readonly debug: Write
+  readonly info: Write
+  readonly warn: Write
+  readonly error: Write
+}
+
+/** A log and the way to get its last lines out before the process ends. */
+export interface ProcessLog extends Log {
+  readonly flush: () => void
+}
+
+/** JSON lines to `fd`, written behind the event loop's back so that no request waits for a slow reader. */
+export function createLog(level: LevelOrString, fd = 1): ProcessLog {
+  const stream = destination({ dest: fd, sync: false })
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      messageKey: 'message',
+      formatters: { level: label => ({ level: label }) },
+      serializers: { error: describeError },
+    },
+    stream,
+  )
+  return { ...writers(logger), flush: () => stream.flushSync() }
+}
+
+/** Writes nothing: for tests and for commands that print their own text. */
+export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+function writers(logger: Logger): Log {
+  const write = (level: Level): Write => logger[level].bind(logger)
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+/** What helps to find a fault: the causes as well, the stack of the outermost only. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error)
+  const code = 'code' in error ? { code: error.code } : {}
+  const cause = error.cause === undefined ? {} : { cause: causeOf(error.cause) }
+  return { name: error.name, message: error.message, ...code, ...cause, stack: error.stack }
+}
+
+function causeOf(cause: unknown): string {
+  return cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+/**
+ * The entry, and the only reader of the process: its arguments, environment, signals and exit code.
+ * Everything else is imported only after the version of Node is known to do.
+ */
+const oldest = 24
+
+if (Number.parseInt(process.versions.node, 10) < oldest) {
+  console.error(`agent-gateway needs Node.js ${oldest} or newer; this is ${process.versions.node}.`)
+  process.exitCode = 1
+} else {
+  const { runCommand } = await import('./cli/commands.ts')
+  process.exitCode = await runCommand({
+    args: process.argv.slice(2),
+    env: process.env,
+    print: text => process.stdout.write(`${text}\n`),
+    complain: text => process.stderr.write(`${text}\n`),
+    onSignal: (name, handler) => process.on(name, handler),
+    exit: code => process.exit(code),
+  })
+}
