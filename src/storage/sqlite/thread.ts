@@ -28,6 +28,7 @@ export async function startThread(options: WorkerOptions): Promise<Thread> {
   const pending = new Map<number, Waiting>()
   let nextId = 0
   let cause: unknown
+  let closing = false
   const opened = Promise.withResolvers<void>()
 
   worker.on('message', (message: Message) => {
@@ -51,7 +52,7 @@ export async function startThread(options: WorkerOptions): Promise<Thread> {
   function settle(reply: Reply): void {
     const waiting = pending.get(reply.id)
     pending.delete(reply.id)
-    if (pending.size === 0) worker.unref()
+    if (pending.size === 0 && !closing) worker.unref()
     if ('failure' in reply) waiting?.reject(new StoreError(reply.failure))
     else waiting?.resolve(reply.value)
   }
@@ -72,6 +73,8 @@ export async function startThread(options: WorkerOptions): Promise<Thread> {
         pending.set(id, { resolve, reject })
       }),
     close: () => {
+      // Whoever closes waits for it: the process must not end before.
+      closing = true
       post('close')
       return ended
     },
