@@ -20,6 +20,8 @@ export interface HeldRequest {
 
 /** What this folder reads of a decision; the whole of it is stored. */
 export interface HeldDecision {
+  /** What decided: `rule`, `risk`, `default`, ... */
+  readonly source: string
   readonly policy: string | null
   readonly policyVersion: string | null
   readonly rule: string | null
@@ -116,7 +118,7 @@ export interface StoredAnswer {
 }
 
 export interface HitlOptions {
-  readonly store: Pick<Store, 'hitl' | 'audit'>
+  readonly store: Pick<Store, 'hitl' | 'grants' | 'audit'>
   readonly clock: Clock
   readonly settings: Config['HumanInTheLoop']
   /** 32 bytes, for nothing else. */

@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { HitlItem, ReplayOutcome } from '../storage/store.ts'
+import { grantProblem, makeGrant } from './grants.ts'
 import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
 import { auditEntry } from './model.ts'
 import { relay } from './relay.ts'
@@ -36,7 +37,7 @@ export async function approve(
   if (isRefusal(item)) return item
   const resend = approval.resend === true
   if (!isClaimable(item, resend)) return notClaimable(item)
-  const problem = options.agentProblem(item.agentId)
+  const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant))
   if (problem !== undefined) return problem
   const request = await openRequest(options, item, approval)
   if (isRefusal(request)) return request
@@ -109,7 +110,7 @@ async function replay(options: HitlOptions, attempt: Attempt, request: HeldReque
     await settle(options, attempt, { replay: 'failed', responseStatus: null, sealedResponse: null })
     return result.refusal
   }
-  return pass(options, attempt, result)
+  return await pass(options, attempt, result)
 }
 
 /** Nothing was sent: the item waits again, unless that cannot be recorded; then its lease makes it unknown. */
@@ -128,7 +129,7 @@ async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Pr
 }
 
 /** The upstream's answer for the reviewer, while it is kept for the agent and recorded. */
-function pass(options: HitlOptions, attempt: Attempt, answer: Answered): Approved {
+async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): Promise<Approved> {
   const { item } = attempt
   const body = new PassThrough()
   const { status, rawHeaders } = answer
@@ -149,7 +150,25 @@ function pass(options: HitlOptions, attempt: Attempt, answer: Answered): Approve
   // An answer that broke off before it was whole is an attempt that failed, with the status it began with.
   attempt.track(work.catch(() => (recorded ? undefined : record(null, 'failed'))))
   const own = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
+  const granted = await grant(options, attempt)
+  if (granted !== undefined) own.push('Gateway-Hitl-Grant', granted)
   return { kind: 'answered', status, rawHeaders: [...rawHeaders, ...own], body }
+}
+
+/**
+ * Stores the grant that the approval carries, now that the request did go out. One that cannot be stored is not
+ * given: the answer then lacks its id.
+ */
+async function grant(options: HitlOptions, { item, approval }: Attempt): Promise<string | undefined> {
+  if (approval.grant === undefined) return undefined
+  const { grant, entry } = makeGrant(options.clock.now(), item, approval, approval.grant)
+  try {
+    await options.store.grants.insert(grant, entry)
+    return grant.id
+  } catch (error) {
+    options.report('a grant could not be stored', error)
+    return undefined
+  }
 }
 
 /** Records the outcome. What cannot be recorded stays in flight until its lease makes it unknown. */

@@ -8,7 +8,8 @@ import { escapeDeceptive } from './redact.ts'
 
 const readers = new Set(['reviewer', 'auditor', 'admin'])
 
-export interface RequestView {
+/** One line of the list. */
+export interface RequestView extends Partial<ReviewView> {
   readonly id: string
   readonly method: string
   readonly url: string
@@ -20,14 +21,13 @@ export interface RequestView {
   readonly bodyBytes: number
   /** SHA-256, hex, over everything that an approval sends. */
   readonly digest: string
-  /** What a reviewer judges by. */
-  readonly review?: ReviewView
 }
 
+/** What a reviewer judges by, and the agent does not see. */
 export interface ReviewView {
   readonly ownerId: string
   readonly host: string
-  readonly policy: string | null
+  readonly policyName: string | null
   readonly policyVersion: string | null
   readonly rule: string | null
   readonly matched: readonly unknown[]
@@ -56,7 +56,6 @@ export function readsAll(viewer: Person): boolean {
   return viewer.roles.some(role => readers.has(role))
 }
 
-/** One line of the list. */
 export function requestView(item: HitlBrief, viewer: Person, now: number): RequestView {
   const decision = parseDecision(item)
   const all = readsAll(viewer)
@@ -71,7 +70,7 @@ export function requestView(item: HitlBrief, viewer: Person, now: number): Reque
     status: item.status,
     bodyBytes: item.bodyBytes,
     digest: item.digest,
-    ...(all ? { review: reviewView(item, decision, now) } : {}),
+    ...(all ? reviewView(item, decision, now) : {}),
   }
 }
 
@@ -96,7 +95,7 @@ function reviewView(item: HitlBrief, decision: HeldDecision, now: number): Revie
   return {
     ownerId: escapeDeceptive(item.ownerId),
     host: URL.parse(item.url)?.host ?? '',
-    policy: item.policyName,
+    policyName: item.policyName,
     policyVersion: item.policyVersion,
     rule: item.rule,
     matched: decision.matched,

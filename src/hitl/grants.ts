@@ -1,0 +1,153 @@
+/**
+ * Grants, against approval fatigue: with an approval a reviewer lets the next requests of the same agent, rule,
+ * method, origin and path pass without asking. Only a rule that asks for one reviewer is answered so: never a Deny,
+ * never a risk above the threshold.
+ */
+import { randomUUID } from 'node:crypto'
+import type { FieldError, Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { GrantRecord, HitlItem } from '../storage/store.ts'
+import type { Approval, GrantTerms, HitlOptions, Person, Suspension } from './model.ts'
+import { auditEntry } from './model.ts'
+import { orUnavailable, verdictEntry } from './verdict.ts'
+
+const maxMinutes = 480
+const maxUses = 1_000
+const maxPath = 2_048
+const batch = 100
+
+export interface Grants {
+  /**
+   * Uses one grant for a request that would be held; undefined when none covers it. `store_unavailable` when the use
+   * cannot be recorded: then it must not pass.
+   */
+  use(held: Suspension): Promise<GrantRecord | Refusal | undefined>
+  /** Active ones, oldest first. */
+  list(agentId?: string): Promise<readonly GrantRecord[]>
+  /** `not_found` when there is none by that id. */
+  revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
+  /** Removes those that are over. */
+  sweep(): Promise<void>
+}
+
+type GrantOptions = Pick<HitlOptions, 'clock'> & { readonly store: Pick<HitlOptions['store'], 'grants'> }
+
+export function createGrants(options: GrantOptions): Grants {
+  const { store, clock } = options
+  return {
+    use: held => orUnavailable(use(options, held)),
+    list: agentId => store.grants.active(clock.now(), agentId),
+    revoke: (id, { reviewer, requestId }) => {
+      const who = { actor: reviewer.id, requestId }
+      const entry = auditEntry(clock.now(), who, { action: 'hitl.grant.revoke', subject: id, details: {} })
+      const removed = store.grants.remove(id, entry)
+      return orUnavailable(removed.then(done => (done ? undefined : refuse('not_found'))))
+    },
+    async sweep() {
+      while ((await store.grants.prune(clock.now(), batch)) === batch);
+    },
+  }
+}
+
+async function use({ store, clock }: GrantOptions, held: Suspension): Promise<GrantRecord | undefined> {
+  const { request, decision, agent } = held
+  const { origin, path } = place(request.url)
+  if (!isGrantable(decision)) return undefined
+  if (decision.risk !== null && decision.risk.score > decision.risk.threshold) return undefined
+  const now = clock.now()
+  for (const grant of await store.grants.active(now, agent.id)) {
+    const covers =
+      grant.policyName === decision.policy &&
+      grant.rule === decision.rule &&
+      grant.method === request.method &&
+      grant.origin === origin &&
+      matchesPath(grant.path, path)
+    if (!covers) continue
+    const used = await store.grants.use(grant.id, now, useEntry(now, grant, held))
+    if (used !== undefined) return used
+  }
+  return undefined
+}
+
+function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }: Suspension) {
+  const { hitlId, grantedBy, rule } = grant
+  return auditEntry(
+    now,
+    { actor: agent.id, requestId },
+    {
+      action: 'hitl.grant.use',
+      subject: grant.id,
+      details: { method: request.method, origin: grant.origin, path: place(request.url).path, hitlId, grantedBy, rule },
+    },
+  )
+}
+
+function isGrantable(decision: { source: string; policy: unknown; rule: unknown; approvals: number }): boolean {
+  const byRule = decision.source === 'rule' || decision.source === 'global'
+  return byRule && decision.policy !== null && decision.rule !== null && decision.approvals <= 1
+}
+
+/** What is wrong with the terms for this item; undefined when they can be granted. */
+export function grantProblem(item: HitlItem, terms: GrantTerms): Refusal | undefined {
+  if (!isGrantable(JSON.parse(item.decision))) {
+    return refuse('wrong_state', 'Only a request that a rule held for one reviewer can be granted for the future.')
+  }
+  const errors: FieldError[] = []
+  if (!isCount(terms.minutes, maxMinutes)) errors.push({ field: 'grant.minutes', message: `1 to ${maxMinutes}` })
+  if (!isCount(terms.maxUses, maxUses)) errors.push({ field: 'grant.maxUses', message: `1 to ${maxUses}` })
+  if (terms.path !== undefined && !coversOwn(item, terms.path)) {
+    errors.push({ field: 'grant.path', message: 'must be a path pattern that covers the approved request' })
+  }
+  return errors.length === 0 ? undefined : refuse('invalid_body', undefined, { errors })
+}
+
+/** The grant that an approval carries, with the entry that tells of it. */
+export function makeGrant(now: number, item: HitlItem, approval: Approval, terms: GrantTerms) {
+  const { origin, path } = place(item.url)
+  const grant: GrantRecord = {
+    id: randomUUID(),
+    agentId: item.agentId,
+    policyName: item.policyName ?? '',
+    rule: item.rule ?? '',
+    method: item.method,
+    origin,
+    path: terms.path ?? path,
+    maxUses: terms.maxUses,
+    uses: 0,
+    hitlId: item.id,
+    grantedBy: approval.reviewer.id,
+    createdAt: now,
+    expiresAt: now + terms.minutes * 60_000,
+  }
+  const entry = verdictEntry(now, approval, { action: 'hitl.grant', item, grant })
+  return { grant, entry: { ...entry, subject: grant.id } }
+}
+
+function isCount(value: number, max: number): boolean {
+  return Number.isInteger(value) && value >= 1 && value <= max
+}
+
+function coversOwn(item: HitlItem, pattern: string): boolean {
+  const last = pattern.indexOf('**')
+  const wellFormed = pattern.startsWith('/') && pattern.length <= maxPath && (last < 0 || last === pattern.length - 2)
+  return wellFormed && matchesPath(pattern, place(item.url).path)
+}
+
+/** Origin and raw path of an absolute URL, as text: nothing is decoded or repaired. */
+function place(url: string): { origin: string; path: string } {
+  const authority = url.indexOf('://') + 3
+  const end = url.slice(authority).search(/[/?#]/)
+  const start = end < 0 ? url.length : authority + end
+  return { origin: url.slice(0, start), path: url.slice(start).split(/[?#]/, 1)[0] || '/' }
+}
+
+/** `*` is one segment, `**` at the end is one or more; everything else is literal. */
+export function matchesPath(pattern: string, path: string): boolean {
+  if (!pattern.includes('*')) return pattern === path
+  const wanted = pattern.split('/')
+  const given = path.split('/')
+  const open = wanted.at(-1) === '**'
+  if (open) wanted.pop()
+  if (open ? given.length <= wanted.length : given.length !== wanted.length) return false
+  return wanted.every((segment, index) => segment === given[index] || (segment === '*' && given[index] !== ''))
+}

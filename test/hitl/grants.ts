@@ -1,0 +1,149 @@
+import t, { type Test } from 'tap'
+import type { Grants } from '../../src/hitl/grants.ts'
+import { createGrants, matchesPath } from '../../src/hitl/grants.ts'
+import type { GrantTerms } from '../../src/hitl/model.ts'
+import {
+  agent,
+  code,
+  type Desk,
+  type HeldOptions,
+  held,
+  openDesk,
+  otherAgent,
+  suspended,
+  verdict,
+} from '../fixtures/hitl.ts'
+
+/** A desk with one grant given, and the id that the approval answered. */
+async function granted(t: Test, terms: GrantTerms, options: HeldOptions = {}) {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const answer = await desk.queue.approve(await suspended(desk, options), { ...verdict(), grant: terms })
+  const rawHeaders = 'rawHeaders' in answer ? answer.rawHeaders : []
+  await desk.queue.idle()
+  return { desk, grants: createGrants(desk), id: rawHeaders[rawHeaders.indexOf('Gateway-Hitl-Grant') + 1] }
+}
+
+const uses = async (grants: Grants, options: HeldOptions = {}) => (await grants.use(held(options))) !== undefined
+const lastEntry = async (desk: Desk) => (await desk.store.audit.list({ page: 1, pageSize: 1 })).items[0]
+
+t.test('a grant lets the same kind of request pass as often as it says, each use on record', async t => {
+  const { desk, grants, id } = await granted(t, { minutes: 10, maxUses: 2 })
+  t.match(await grants.list(), [{ id, agentId: 'agent-1', rule: 'refunds', path: '/v1/refunds', uses: 0, maxUses: 2 }])
+  t.match(await grants.use(held({ body: 'other', url: 'https://api.shop.example/v1/refunds?x=1' })), { id, uses: 1 })
+  t.match(await lastEntry(desk), {
+    action: 'hitl.grant.use',
+    actor: 'agent-1',
+    subject: id,
+    requestId: 'req-1',
+    details: { path: '/v1/refunds', uses: 1, grantedBy: 'reviewer-1' },
+  })
+  t.ok(await uses(grants))
+  t.notOk(await uses(grants))
+  t.same(await grants.list(), [])
+})
+
+t.test('of many requests at once no more pass than the grant says', async t => {
+  const { grants } = await granted(t, { minutes: 10, maxUses: 7 })
+  const passed = await Promise.all(Array.from({ length: 50 }, () => uses(grants)))
+  t.equal(passed.filter(Boolean).length, 7)
+})
+
+t.test('a grant covers nothing but its agent, rule, method, origin and path', async t => {
+  const { grants } = await granted(t, { minutes: 10, maxUses: 100 })
+  const others: HeldOptions[] = [
+    { agent: otherAgent },
+    { rule: 'another' },
+    { method: 'PUT' },
+    { url: 'http://api.shop.example/v1/refunds' },
+    { url: 'https://api.shop.example:8443/v1/refunds' },
+    { url: 'https://shop.example/v1/refunds' },
+    { url: 'https://api.shop.example/v1/refunds/' },
+    { url: 'https://api.shop.example/v1/%72efunds' },
+  ]
+  for (const other of others) t.notOk(await uses(grants, other), JSON.stringify(other))
+  t.ok(await uses(grants))
+})
+
+t.test('a grant never answers a risk, nor a rule that asks for two', async t => {
+  const { grants } = await granted(t, { minutes: 10, maxUses: 100 })
+  t.notOk(await uses(grants, { risk: 0.81 }))
+  t.notOk(await uses(grants, { source: 'risk', risk: 0.9 }))
+  t.notOk(await uses(grants, { source: 'default' }))
+  t.notOk(await uses(grants, { approvals: 2 }))
+  t.ok(await uses(grants, { risk: 0.8 }))
+})
+
+t.test('a grant runs out of time', async t => {
+  const { desk, grants } = await granted(t, { minutes: 1, maxUses: 100 })
+  desk.clock.advance(59_999)
+  t.ok(await uses(grants))
+  desk.clock.advance(1)
+  t.notOk(await uses(grants))
+  t.same(await grants.list(), [])
+  await grants.sweep()
+})
+
+t.test('a revoked grant is gone at once, and a second revocation finds none', async t => {
+  const { desk, grants, id } = await granted(t, { minutes: 1, maxUses: 100 })
+  t.equal(await grants.revoke(id!, verdict()), undefined)
+  t.notOk(await uses(grants))
+  t.match(await lastEntry(desk), { action: 'hitl.grant.revoke', actor: 'reviewer-1', subject: id })
+  t.equal(code(await grants.revoke(id!, verdict())), 'not_found')
+})
+
+t.test('a grant that cannot be recorded lets nothing pass', async t => {
+  const { desk, grants } = await granted(t, { minutes: 1, maxUses: 100 })
+  await desk.store.close()
+  t.equal(code(await grants.use(held())), 'store_unavailable')
+})
+
+t.test('terms out of range refuse the approval before anything is sent', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  const wrong: [string, GrantTerms][] = [
+    ['grant.minutes', { minutes: 0, maxUses: 1 }],
+    ['grant.minutes', { minutes: 481, maxUses: 1 }],
+    ['grant.minutes', { minutes: 1.5, maxUses: 1 }],
+    ['grant.maxUses', { minutes: 1, maxUses: 0 }],
+    ['grant.maxUses', { minutes: 1, maxUses: 1_001 }],
+    ['grant.path', { minutes: 1, maxUses: 1, path: '/v2/*' }],
+    ['grant.path', { minutes: 1, maxUses: 1, path: '/**/refunds' }],
+    ['grant.path', { minutes: 1, maxUses: 1, path: '**' }],
+  ]
+  for (const [field, grant] of wrong) {
+    t.match(await desk.queue.approve(id, { ...verdict(), grant }), { refusal: 'invalid_body', errors: [{ field }] })
+  }
+  t.equal(desk.sent.length, 0)
+  t.match(await desk.queue.get(id, agent), { status: 'Pending' })
+})
+
+t.test('a request held for its risk, or for two reviewers, cannot be granted for the future', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  for (const options of [{ source: 'risk', risk: 0.9 }, { approvals: 2 }]) {
+    const id = await suspended(desk, options)
+    const approval = { ...verdict(), grant: { minutes: 1, maxUses: 1 } }
+    t.equal(code(await desk.queue.approve(id, approval)), 'wrong_state')
+  }
+  t.equal(desk.sent.length, 0)
+})
+
+t.test('a path pattern matches segment by segment', async t => {
+  const cases: [string, string, boolean][] = [
+    ['/a/*', '/a/b', true],
+    ['/a/*', '/a/', false],
+    ['/a/*', '/a/b/c', false],
+    ['/a/*/c', '/a/b/c', true],
+    ['/a/**', '/a/b/c', true],
+    ['/a/**', '/a/', true],
+    ['/a/**', '/a', false],
+    ['/a/**', '/ab', false],
+    ['/**', '/', true],
+    ['/a*', '/ab', false],
+    ['/a*', '/a*', true],
+    ['/*', '/a%2Fb', true],
+  ]
+  for (const [pattern, path, expected] of cases) t.equal(matchesPath(pattern, path), expected, `${pattern} ${path}`)
+})

@@ -1,0 +1,275 @@
+import { DatabaseSync } from 'node:sqlite'
+import { buffer, text } from 'node:stream/consumers'
+import t from 'tap'
+import type { Refusal } from '../../src/errors.ts'
+import { isRefusal, refuse } from '../../src/errors.ts'
+import type { Approved } from '../../src/hitl/model.ts'
+import { agent, answered, code, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+
+const everyByte = Uint8Array.from({ length: 256 }, (_, index) => index)
+
+function asAnswer(result: Approved | Refusal) {
+  if (isRefusal(result) || result.kind !== 'answered') throw new TypeError(`not answered: ${JSON.stringify(result)}`)
+  return result
+}
+
+t.test('what was held is what is sent, byte for byte, and the answer is the upstream\u2019s', async t => {
+  const desk = await openDesk({ directory: t.testdir(), answer: async () => answered('{"ok":true}', 201) })
+  t.teardown(() => desk.store.close())
+  const rawHeaders = ['X-A', '\u00ff', 'Authorization', 'Bearer secret', 'x-a', '']
+  const url = 'https://api.shop.example/v1/%2F?token=secret'
+  const id = await suspended(desk, { url, rawHeaders, body: everyByte, method: 'PUT' })
+  const answer = asAnswer(await desk.queue.approve(id, { ...verdict(), comment: 'fine' }))
+  t.match(desk.sent, [{ request: { method: 'PUT', url, rawHeaders }, context: { hitlId: id, agentId: 'agent-1' } }])
+  t.ok(desk.sent[0]!.request.body.every((byte, index) => byte === everyByte[index]))
+  t.equal(desk.sent[0]!.request.body.length, 256)
+  const digest = desk.events[0]!.data['digest']
+  t.equal(answer.status, 201)
+  t.same(answer.rawHeaders, ['X-Upstream', 'yes', 'Gateway-Hitl-Id', id, 'Gateway-Hitl-Digest', digest])
+  t.equal(await text(answer.body), '{"ok":true}')
+  t.match(await desk.queue.get(id, reviewer), {
+    status: 'Approved',
+    replay: 'completed',
+    attempt: 1,
+    responseStatus: 201,
+    comment: 'fine',
+    decidedBy: 'reviewer-1',
+  })
+  t.equal(await desk.store.hitl.sealed(id), undefined)
+  const { items } = await desk.store.audit.list({ page: 1, pageSize: 2 }, { subject: id })
+  t.match(items, [
+    {
+      action: 'hitl.replay',
+      actor: 'gateway',
+      details: { outcome: 'completed', responseStatus: 201, attempt: 1, digest },
+    },
+    { action: 'hitl.approve', actor: 'reviewer-1', details: { comment: 'fine', digest } },
+  ])
+  t.same(
+    desk.events.map(event => event.type),
+    ['pending', 'approved', 'completed'],
+  )
+})
+
+t.test('of fifty parallel approvals one sends, and the others are told the outcome', async t => {
+  const release = Promise.withResolvers<void>()
+  const desk = await openDesk({
+    directory: t.testdir(),
+    answer: async () => {
+      await release.promise
+      return answered()
+    },
+  })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  const reviewers = Array.from({ length: 50 }, (_, index) => ({ ...reviewer, id: `reviewer-${index}` }))
+  const approvals = reviewers.map(by => desk.queue.approve(id, verdict(by)))
+  const losers = Promise.all(approvals.map(async approval => (isRefusal(await approval) ? [await approval] : [])))
+  // The winner is held at the upstream, so that all others are answered while it is in flight.
+  while (desk.sent.length === 0) await new Promise(setImmediate)
+  release.resolve()
+  const refused = (await losers).flat()
+  t.equal(refused.length, 49)
+  t.ok(refused.every(result => code(result) === 'already_decided'))
+  t.equal(desk.sent.length, 1)
+  await desk.queue.idle()
+})
+
+t.test('a request that could not be connected waits again, with no approval counted', async t => {
+  const notSent = { kind: 'notSent', refusal: refuse('upstream_failed') } as const
+  const desk = await openDesk({ directory: t.testdir(), answer: async () => notSent })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  t.match(await desk.queue.approve(id, verdict()), { refusal: 'upstream_failed', status: 502 })
+  t.match(await desk.queue.get(id, reviewer), { status: 'Pending', replay: null, approvedBy: [], decidedBy: null })
+  t.equal(desk.events.at(-1)?.type, 'released')
+  desk.answer = async () => answered()
+  asAnswer(await desk.queue.approve(id, verdict()))
+  t.equal(desk.sent.length, 2)
+})
+
+for (const [title, answer] of [
+  ['no answer', async () => ({ kind: 'failed', refusal: refuse('upstream_failed') }) as const],
+  ['a fault while sending', async () => Promise.reject(new TypeError('bug'))],
+] as const) {
+  t.test(`after ${title} the request is failed, and sent again only when that is asked for`, async t => {
+    const desk = await openDesk({ directory: t.testdir(), answer })
+    t.teardown(() => desk.store.close())
+    const id = await suspended(desk)
+    t.match(await desk.queue.approve(id, verdict()), { refusal: 'upstream_failed', status: 502 })
+    t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'failed', responseStatus: null })
+    t.match(await desk.queue.approve(id, verdict()), { refusal: 'already_decided', members: { replay: 'failed' } })
+    t.equal(desk.sent.length, 1)
+    desk.answer = async () => answered()
+    asAnswer(await desk.queue.approve(id, { ...verdict(), resend: true }))
+    await desk.queue.idle()
+    t.equal(desk.sent.length, 2)
+    t.match(await desk.queue.get(id, reviewer), { replay: 'completed', attempt: 2 })
+    const { items } = await desk.store.audit.list({ page: 1, pageSize: 10 }, { subject: id })
+    t.same(
+      items.map(item => item.details['outcome'] ?? item.action),
+      ['completed', 'hitl.approve', 'failed', 'hitl.approve', 'hitl.suspend'],
+    )
+  })
+}
+
+t.test('resend is refused while there is nothing to repeat', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  const again = { ...verdict(), resend: true }
+  t.equal(code(await desk.queue.approve(id, again)), 'wrong_state')
+  asAnswer(await desk.queue.approve(id, verdict()))
+  await desk.queue.idle()
+  t.equal(code(await desk.queue.approve(id, again)), 'already_decided')
+  t.equal(desk.sent.length, 1)
+})
+
+t.test('a crash after the claim leaves the request unknown once its lease is over', async t => {
+  const directory = t.testdir()
+  const crashing = await openDesk({ directory, answer: () => new Promise(() => {}) })
+  const id = await suspended(crashing)
+  void crashing.queue.approve(id, verdict())
+  while (crashing.sent.length === 0) await new Promise(setImmediate)
+  await crashing.store.close()
+
+  const desk = await openDesk({ directory, clock: crashing.clock })
+  t.teardown(() => desk.store.close())
+  await desk.queue.sweep()
+  t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'inFlight', attempt: 1 })
+  t.match(await desk.queue.approve(id, { ...verdict(), resend: true }), { members: { replay: 'inFlight' } })
+  desk.clock.advance(150_000)
+  await desk.queue.sweep()
+  t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'unknown', attempt: 1 })
+  t.match(desk.events.at(-1), { type: 'unknown', hitlId: id })
+  t.match(await desk.queue.approve(id, verdict()), { refusal: 'already_decided', members: { replay: 'unknown' } })
+  t.equal(desk.sent.length, 0)
+  asAnswer(await desk.queue.approve(id, { ...verdict(), resend: true }))
+  t.equal(desk.sent.length, 1)
+  await desk.queue.idle()
+})
+
+for (const [title, tamper] of [
+  ['the digest on record', `update hitl set digest = 'ff'`],
+  ['the sealed copy', `update hitl_sealed set request = zeroblob(length(request))`],
+] as const) {
+  t.test(`a request is not sent when ${title} was changed`, async t => {
+    const directory = t.testdir()
+    const before = await openDesk({ directory })
+    const id = await suspended(before)
+    await before.store.close()
+    const database = new DatabaseSync(`${directory}/gateway.db`)
+    database.exec(tamper)
+    database.close()
+
+    const desk = await openDesk({ directory })
+    t.teardown(() => desk.store.close())
+    t.match(await desk.queue.approve(id, verdict()), { refusal: 'digest_mismatch', status: 409 })
+    t.equal(desk.sent.length, 0)
+    t.match(await desk.queue.get(id, reviewer), { status: 'Pending' })
+    const { items } = await desk.store.audit.list({ page: 1, pageSize: 1 })
+    t.match(items, [{ action: 'hitl.digestMismatch', actor: 'reviewer-1', subject: id }])
+  })
+}
+
+t.test('a request of an agent that may not call any more is not sent', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  desk.problem = refuse('agent_revoked')
+  t.match(await desk.queue.approve(id, verdict()), { refusal: 'agent_revoked', status: 403 })
+  t.equal(desk.sent.length, 0)
+  t.match(await desk.queue.get(id, reviewer), { status: 'Pending' })
+  t.match(await desk.queue.deny(id, verdict()), { status: 'Denied' })
+})
+
+t.test('a revocation between the claim and the sending stops the sending', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  desk.log.subscribe(event => {
+    if (event.type === 'approved') desk.problem = refuse('agent_revoked')
+  })
+  t.equal(code(await desk.queue.approve(id, verdict())), 'agent_revoked')
+  t.equal(desk.sent.length, 0)
+  t.match(await desk.queue.get(id, reviewer), { status: 'Pending', approvedBy: [] })
+})
+
+t.test('a reviewer that goes away stops neither the replay nor its record', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  asAnswer(await desk.queue.approve(id, verdict())).body.destroy()
+  await desk.queue.idle()
+  t.match(await desk.queue.get(id, reviewer), { replay: 'completed', responseStored: true })
+})
+
+t.test('an answer that breaks off is a failed attempt, with the status it began with', async t => {
+  async function* broken() {
+    yield Buffer.from('half')
+    throw new TypeError('reset')
+  }
+  const desk = await openDesk({ directory: t.testdir(), answer: async () => answered(broken()) })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  const { body } = asAnswer(await desk.queue.approve(id, verdict()))
+  await t.rejects(buffer(body))
+  await desk.queue.idle()
+  t.match(await desk.queue.get(id, reviewer), { replay: 'failed', responseStatus: 200, responseStored: false })
+})
+
+t.test('the agent, and nobody else, gets the answer that was kept', async t => {
+  async function* chunks() {
+    yield everyByte
+    yield everyByte
+  }
+  const desk = await openDesk({ directory: t.testdir(), answer: async () => answered(chunks(), 418) })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  t.equal(await desk.queue.answer(id, agent), undefined)
+  asAnswer(await desk.queue.approve(id, verdict()))
+  await desk.queue.idle()
+  const answer = await desk.queue.answer(id, agent)
+  t.match(answer, { status: 418, rawHeaders: ['X-Upstream', 'yes'] })
+  t.ok(Buffer.concat([everyByte, everyByte]).equals(answer!.body))
+  for (const other of [otherAgent, reviewer]) t.equal(await desk.queue.answer(id, other), undefined)
+  desk.clock.advance(86_400_001)
+  await desk.queue.sweep()
+  t.equal(await desk.queue.answer(id, agent), undefined)
+  t.equal(await desk.queue.get(id, agent), undefined)
+})
+
+t.test('an answer over the cap reaches the reviewer whole and is not kept', async t => {
+  const desk = await openDesk({
+    directory: t.testdir(),
+    answer: async () => answered('x'.repeat(101)),
+    settings: { MaxStoredResponseBytes: 100 },
+  })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  t.equal((await text(asAnswer(await desk.queue.approve(id, verdict())).body)).length, 101)
+  await desk.queue.idle()
+  t.match(await desk.queue.get(id, agent), { replay: 'completed', responseStatus: 200, responseStored: false })
+  t.equal(await desk.queue.answer(id, agent), undefined)
+})
+
+t.test('a store that fails before the claim lets nothing out', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  const id = await suspended(desk)
+  await desk.store.close()
+  t.equal(code(await desk.queue.approve(id, verdict())), 'store_unavailable')
+  t.equal(code(await desk.queue.deny(id, verdict())), 'store_unavailable')
+  t.equal(desk.sent.length, 0)
+})
+
+t.test('an outcome that cannot be recorded is reported, and the reviewer gets the answer all the same', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  const id = await suspended(desk)
+  desk.answer = async () => {
+    await desk.store.close()
+    return answered('done')
+  }
+  t.equal(await text(asAnswer(await desk.queue.approve(id, verdict())).body), 'done')
+  await desk.queue.idle()
+  t.match(desk.reports, ['the outcome of an approved request could not be recorded'])
+})

@@ -1,0 +1,115 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { isRefusal } from '../../src/errors.ts'
+import { code, held, openDesk, otherAgent, reviewer, suspended } from '../fixtures/hitl.ts'
+
+t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  t.match(id, /^[\w-]{22}$/)
+  const [item] = await desk.queue.pending(reviewer)
+  t.match(item, {
+    id,
+    method: 'POST',
+    url: 'https://api.shop.example/v1/refunds',
+    reason: 'rule "refunds": input.body.amount gt 100 (was 250)',
+    agentId: 'agent-1',
+    ownerId: 'team-a',
+    host: 'api.shop.example',
+    timestamp: '2023-11-14T22:13:20.000Z',
+    expiresAt: '2023-11-14T23:13:20.000Z',
+    status: 'Pending',
+    bodyBytes: 14,
+    rule: 'refunds',
+    matched: [{ actual: 250 }],
+    waitedSeconds: 0,
+    approvalsNeeded: 1,
+  })
+  t.match(desk.events, [{ type: 'pending', hitlId: id, data: { id, rule: 'refunds' } }])
+  const { items } = await desk.store.audit.list({ page: 1, pageSize: 10 })
+  t.match(items, [{ action: 'hitl.suspend', actor: 'agent-1', subject: id, details: { digest: item?.digest } }])
+})
+
+t.test('no secret of a request is readable in what the store wrote', async t => {
+  const directory = t.testdir()
+  const desk = await openDesk({ directory })
+  await suspended(desk, {
+    url: 'https://a.example/?access_token=canary-1',
+    rawHeaders: [
+      'Authorization',
+      'Bearer canary-2',
+      'Cookie',
+      'a=canary-3',
+      'X-Api-Key',
+      'canary-4',
+      'X-Seen',
+      'plain',
+    ],
+  })
+  await desk.store.close()
+  const written = readdirSync(directory).map(file => readFileSync(`${directory}/${file}`, 'latin1'))
+  t.ok(written.some(text => text.includes('plain')))
+  t.notOk(written.some(text => text.includes('canary-')))
+})
+
+t.test('a full queue refuses, says when to come back, and stores nothing', async t => {
+  const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 3 } })
+  t.teardown(() => desk.store.close())
+  const results = await Promise.all(Array.from({ length: 10 }, () => desk.queue.suspend(held())))
+  const refused = results.filter(isRefusal)
+  t.equal(refused.length, 7)
+  t.match(refused[0], { refusal: 'hitl_queue_full', status: 429, headers: ['Retry-After', /^\d+$/] })
+  t.equal((await desk.queue.pending(reviewer)).length, 3)
+})
+
+t.test('one agent holds no more than its share', async t => {
+  const settings = { MaxPendingRequests: 10, MaxPendingPercentPerAgent: 20 }
+  const desk = await openDesk({ directory: t.testdir(), settings })
+  t.teardown(() => desk.store.close())
+  await suspended(desk)
+  await suspended(desk)
+  t.equal(code(await desk.queue.suspend(held())), 'hitl_queue_full')
+  t.equal(code(await desk.queue.suspend(held({ agent: otherAgent }))), undefined)
+})
+
+t.test('a body over the cap is refused, one at the cap is held', async t => {
+  const desk = await openDesk({ directory: t.testdir(), settings: { MaxStoredBodyBytes: 5 } })
+  t.teardown(() => desk.store.close())
+  t.match(await desk.queue.suspend(held({ body: '123456' })), { refusal: 'body_too_large', status: 413 })
+  t.equal(code(await desk.queue.suspend(held({ body: '12345' }))), undefined)
+})
+
+t.test('the same key and request is one suspension; another request under the key is refused', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk, { idempotencyKey: 'k' })
+  t.equal(await suspended(desk, { idempotencyKey: 'k' }), id)
+  t.equal(code(await desk.queue.suspend(held({ idempotencyKey: 'k', body: 'other' }))), 'already_exists')
+  t.not(await suspended(desk, { idempotencyKey: 'k', agent: otherAgent }), id)
+  t.equal(code(await desk.queue.suspend(held({ idempotencyKey: 'k'.repeat(256) }))), 'invalid_request')
+  t.equal((await desk.queue.pending(reviewer)).length, 2)
+  t.equal(desk.events.length, 2)
+})
+
+t.test('a store that fails refuses the suspension', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  await desk.store.close()
+  t.match(await desk.queue.suspend(held()), { refusal: 'store_unavailable', status: 503 })
+  t.equal(desk.events.length, 0)
+})
+
+t.test('a request that nobody answered is gone, and its room is free again', async t => {
+  const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 250 } })
+  t.teardown(() => desk.store.close())
+  const ids = await Promise.all(Array.from({ length: 250 }, () => suspended(desk)))
+  desk.clock.advance(3_599_999)
+  await desk.queue.sweep()
+  t.equal((await desk.queue.pending(reviewer)).length, 250)
+  desk.clock.advance(1)
+  t.equal(await desk.queue.get(ids[0]!, reviewer), undefined)
+  t.same(await desk.queue.pending(reviewer), [])
+  await desk.queue.sweep()
+  t.equal(desk.events.filter(event => event.type === 'expired').length, 250)
+  t.equal(code(await desk.queue.suspend(held())), undefined)
+})
