@@ -74,7 +74,7 @@ export interface Registry {
   /** Gives the agent a new random secret, returned this once. The old one stops working. */
   rotateSecret(id: string, by: By): Promise<{ readonly clientSecret: string } | Refusal>
   remove(id: string, by: By): Promise<{ readonly removed: string } | Refusal>
-  /** Notes what the agent did. Returns at once; is stored soon, and may quarantine the agent. */
+  /** Notes what an active agent did. Returns at once; is stored soon, and may quarantine the agent. */
   recordTrust(id: string, cause: TrustCause, requestId: string | null): void
   /** Stores what is noted, and resolves when no change is under way. For shutdown. */
   flush(): Promise<void>
@@ -190,7 +190,9 @@ class StoredRegistry implements Registry {
 
   recordTrust(id: string, cause: TrustCause, requestId: string | null) {
     const agent = this.get(id)
-    if (agent !== undefined && this.#standings.note(agent, cause, requestId)) this.#scheduleTrust(agent.id)
+    // Out of service there is nothing to gain or lose.
+    if (agent?.status !== 'Active') return
+    if (this.#standings.note(agent, cause, requestId)) this.#scheduleTrust(agent.id)
   }
 
   async flush() {

@@ -82,7 +82,7 @@ function createThread(options: SecretHasherOptions) {
     started.on('error', (error: Error) => options.onCrash?.(error))
     started.on('exit', () => {
       if (worker === started) worker = undefined
-      settle(refuse('internal'))
+      settle(refuse(closed ? 'draining' : 'internal'))
     })
     return started
   }

@@ -16,7 +16,7 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
   // Rebuilt when it is asked for after a change: cheaper than keeping it in step at each one.
   let inOrder: readonly AgentRecord[] | undefined
   const values = () => {
-    inOrder ??= [...byId.values()]
+    inOrder ??= [...byId.values()].sort(byRegistration)
     return inOrder
   }
 
@@ -28,7 +28,7 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
     inOrder = undefined
   }
 
-  for (const agent of [...agents].sort((a, b) => a.createdAt - b.createdAt)) set(agent)
+  for (const agent of agents) set(agent)
 
   return {
     // Ids in our own tokens are lower case already.
@@ -47,3 +47,6 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
     },
   }
 }
+
+/** Ids settle the order of agents registered in the same millisecond, so that it is the same after a restart. */
+const byRegistration = (a: AgentRecord, b: AgentRecord): number => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)

@@ -1,0 +1,109 @@
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { BootstrapOptions } from '../../src/agents/bootstrap.ts'
+import { bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
+import { StartupError } from '../../src/errors.ts'
+import { by, openBench } from '../fixtures/registry.ts'
+
+const id = '0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11'
+
+async function openData(t: Parameters<typeof openBench>[0]) {
+  const bench = await openBench(t)
+  const dataDirectory = join(t.testdirName, 'data')
+  const options: BootstrapOptions = { ...bench, dataDirectory, agentId: undefined, clientSecret: undefined }
+  const file = bootstrapFile(dataDirectory)
+  return { ...bench, options, file, credential: () => parseCredential(readFileSync(file, 'utf8'))! }
+}
+
+t.test('the first start makes an admin whose credential lies in a file for its owner alone', async t => {
+  const { registry, options, file, credential } = await openData(t)
+  const made = await bootstrapAdmin(options)
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  const { agentId, clientSecret } = credential()
+  t.equal(agentId, made)
+  t.match(registry.get(agentId), { name: 'admin', roles: ['admin'], status: 'Active' })
+  t.equal(await registry.verifySecret(agentId, clientSecret), true)
+  t.ok(clientSecret.length >= 43)
+})
+
+t.test('a later start makes nothing and leaves the file as it is', async t => {
+  const { registry, options, file } = await openData(t)
+  await bootstrapAdmin(options)
+  const text = readFileSync(file, 'utf8')
+  t.equal(await bootstrapAdmin(options), undefined)
+  t.equal(readFileSync(file, 'utf8'), text)
+  t.equal(registry.list({ page: 1, pageSize: 1 }).totalCount, 1)
+})
+
+t.test('after a crash between file and store, the next start takes the file up', async t => {
+  const { registry, options, credential } = await openData(t)
+  const broken = {
+    ...options,
+    registry: { ...registry, hasActive: () => false, register: () => Promise.reject(new Error('killed')) },
+  }
+  await t.rejects(bootstrapAdmin(broken as unknown as BootstrapOptions), { message: 'killed' })
+  const { agentId, clientSecret } = credential()
+  t.equal(await bootstrapAdmin(options), agentId)
+  t.equal(await registry.verifySecret(agentId, clientSecret), true)
+})
+
+t.test('when the only admin is barred, the next start makes a new one', async t => {
+  const { registry, options, credential } = await openData(t)
+  const first = await bootstrapAdmin(options)
+  await registry.transition(first!, 'revoke', by)
+  const second = await bootstrapAdmin(options)
+  t.not(second, first)
+  t.equal(credential().agentId, second)
+})
+
+t.test('a configured credential is used, and not written to any file', async t => {
+  const { registry, options, file } = await openData(t)
+  t.equal(await bootstrapAdmin({ ...options, agentId: id.toUpperCase(), clientSecret: 'from the vault' }), id)
+  t.equal(await registry.verifySecret(id, 'from the vault'), true)
+  t.throws(() => statSync(file), { code: 'ENOENT' })
+})
+
+t.test('a configured id alone gets a secret in the file', async t => {
+  const { options, credential } = await openData(t)
+  t.equal(await bootstrapAdmin({ ...options, agentId: id }), id)
+  t.equal(credential().agentId, id)
+})
+
+t.test('a damaged file is replaced', async t => {
+  const { options, file, credential } = await openData(t)
+  await bootstrapAdmin(options)
+  await options.registry.remove(credential().agentId, by)
+  writeFileSync(file, '{"agentId":')
+  t.equal(await bootstrapAdmin(options), credential().agentId)
+})
+
+t.test('settings that make no sense are named, without the secret', async t => {
+  const { options } = await openData(t)
+  const cases: [Partial<BootstrapOptions>, RegExp][] = [
+    [{ agentId: 'admin' }, /^Security:Bootstrap:AgentId: must be a UUID$/],
+    [{ clientSecret: 'hunter2' }, /^Security:Bootstrap:AgentId: is needed/],
+    [{ agentId: id, clientSecret: 'x'.repeat(73) }, /^Security:Bootstrap:ClientSecret: must be 1 to 72 bytes/],
+  ]
+  for (const [settings, message] of cases) {
+    const error = await bootstrapAdmin({ ...options, ...settings }).catch((reason: unknown) => reason)
+    t.ok(error instanceof StartupError)
+    t.match((error as Error).message, message)
+    t.notMatch((error as Error).message, /hunter2|xxx/)
+  }
+})
+
+t.test('an id that a barred agent has already cannot become the admin', async t => {
+  const { registry, agent, options } = await openData(t)
+  await agent({ id })
+  await registry.transition(id, 'revoke', by)
+  await t.rejects(bootstrapAdmin({ ...options, agentId: id }), StartupError)
+})
+
+t.test('a file that others can read stops the start', async t => {
+  const { options, file, credential } = await openData(t)
+  await bootstrapAdmin(options)
+  await options.registry.remove(credential().agentId, by)
+  chmodSync(file, 0o644)
+  await t.rejects(bootstrapAdmin(options), { name: 'StartupError', message: /chmod 600/ })
+})

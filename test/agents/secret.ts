@@ -1,0 +1,111 @@
+import t from 'tap'
+import { createSecretHasher, generateSecret, secretProblem } from '../../src/agents/secret.ts'
+import { isRefusal } from '../../src/errors.ts'
+
+type Options = Parameters<typeof createSecretHasher>[0]
+
+function openHasher(t: Tap, options: Partial<Options> = {}) {
+  const hasher = createSecretHasher({ cost: 4, queueLength: 32, ...options })
+  t.teardown(() => hasher.close())
+  return hasher
+}
+type Tap = { teardown(handler: () => Promise<void>): unknown }
+
+async function hashOf(hasher: ReturnType<typeof createSecretHasher>, secret: string): Promise<string> {
+  const hash = await hasher.hash(secret)
+  if (isRefusal(hash)) throw new TypeError(hash.detail)
+  return hash
+}
+
+t.test('secrets are 1 to 72 bytes of well-formed UTF-8 without NUL', async t => {
+  for (const good of ['a', 'ü'.repeat(36), '😀'.repeat(18), ' ', 'a'.repeat(72), generateSecret()]) {
+    t.equal(secretProblem(good), undefined)
+  }
+  for (const bad of ['', 'a'.repeat(73), `${'ü'.repeat(36)}a`, '\0', 'a\0', '\udc00'])
+    t.type(secretProblem(bad), 'string')
+})
+
+t.test('a hash has the configured cost and fits its own secret only', async t => {
+  const hasher = openHasher(t, { cost: 5 })
+  const hash = await hashOf(hasher, 'caf\u00e9')
+  t.match(hash, /^\$2[aby]\$05\$.{53}$/)
+  t.equal(await hasher.verify('caf\u00e9', hash), true)
+  t.equal(await hasher.verify('cafe\u0301', hash), false, 'no Unicode normalisation')
+  t.equal(await hasher.verify('Caf\u00e9', hash), false)
+  t.equal(await hasher.verify('caf\u00e9', undefined), false)
+})
+
+t.test('all 72 bytes count', async t => {
+  const hasher = openHasher(t)
+  const hash = await hashOf(hasher, `${'a'.repeat(71)}X`)
+  t.equal(await hasher.verify(`${'a'.repeat(71)}Y`, hash), false)
+})
+
+t.test('more logins than the queue holds are refused at once with Retry-After', async t => {
+  const hasher = openHasher(t, { cost: 6, queueLength: 3 })
+  const hash = await hashOf(hasher, 's')
+  const answers = await Promise.all(Array.from({ length: 10 }, () => hasher.verify('s', hash)))
+  t.equal(answers.filter(answer => answer === true).length, 4, 'one under way and three waiting')
+  for (const answer of answers.slice(4)) {
+    t.match(answer, { refusal: 'too_many_logins', status: 429, headers: ['Retry-After', '1'] })
+  }
+})
+
+t.test('a registration does not wait behind a flood of logins', async t => {
+  const hasher = openHasher(t, { cost: 8, queueLength: 10 })
+  const order: string[] = []
+  const logins = Array.from({ length: 11 }, () => hasher.verify('s', undefined).then(() => order.push('login')))
+  const registration = hasher.hash('s').then(() => order.push('registration'))
+  await Promise.all([...logins, registration])
+  t.equal(order.indexOf('registration'), 1)
+})
+
+t.test('a thread that dies fails the task it had; the others and later ones go on in a new thread', async t => {
+  const crashes: Error[] = []
+  const hasher = openHasher(t, { onCrash: error => crashes.push(error) })
+  const hash = await hashOf(hasher, 's')
+  const killing = hasher.verify(5 as unknown as string, hash)
+  const waiting = hasher.verify('s', hash)
+  t.match(await killing, { refusal: 'internal', status: 500 })
+  t.equal(await waiting, true)
+  t.equal(await hasher.verify('s', hash), true)
+  t.equal(crashes.length, 1)
+})
+
+t.test('after close nothing is accepted, and what waits is refused', async t => {
+  const hasher = createSecretHasher({ cost: 8, queueLength: 5 })
+  const tasks = [hasher.verify('s', undefined), hasher.verify('s', undefined), hasher.hash('s')]
+  await hasher.close()
+  for (const task of tasks) t.match(await task, { refusal: 'draining' })
+  t.match(await hasher.verify('s', undefined), { refusal: 'draining' })
+})
+
+t.test('the event loop turns while secrets are hashed', async t => {
+  const hasher = openHasher(t, { cost: 10 })
+  let longest = 0
+  let last = performance.now()
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 1)
+  t.teardown(async () => clearInterval(timer))
+  const started = performance.now()
+  await Promise.all([1, 2, 3, 4].map(() => hasher.verify('s', undefined)))
+  const took = performance.now() - started
+  t.ok(longest < took / 2, `longest stop ${longest} ms of ${took} ms`)
+})
+
+t.test('an unknown agent and a wrong secret take the same time, within 10 %', async t => {
+  const hasher = openHasher(t, { cost: 8 })
+  const hash = await hashOf(hasher, 'right')
+  const fastest = { known: Infinity, unknown: Infinity }
+  for (let i = 0; i < 30; i++) {
+    for (const kind of ['known', 'unknown'] as const) {
+      const start = performance.now()
+      await hasher.verify('wrong', kind === 'known' ? hash : undefined)
+      fastest[kind] = Math.min(fastest[kind], performance.now() - start)
+    }
+  }
+  const ratio = fastest.unknown / fastest.known
+  t.ok(ratio > 0.9 && ratio < 1.1, `ratio ${ratio}`)
+})

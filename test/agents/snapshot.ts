@@ -1,0 +1,57 @@
+import t from 'tap'
+import { createSnapshot } from '../../src/agents/snapshot.ts'
+import type { AgentRecord } from '../../src/storage/store.ts'
+
+const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => ({
+  id: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
+  name: `agent ${i}`,
+  ownerId: 'o',
+  status: 'Active',
+  policyName: null,
+  roles: ['agent'],
+  externalSubject: `subject ${i}`,
+  tags: {},
+  trustValue: 0.5,
+  trustAt: 0,
+  createdAt: i,
+}))
+
+t.test('pages follow the order of registration, whatever the order of the store', async t => {
+  const snapshot = createSnapshot([...agents].reverse())
+  const page = snapshot.list({ page: 400, pageSize: 25 })
+  t.strictSame(page, { items: agents.slice(9_975), totalCount: 10_000 })
+  t.strictSame(snapshot.list({ page: 401, pageSize: 25 }).items, [])
+})
+
+t.test('a change keeps the place of an agent, a removal closes the gap', async t => {
+  const snapshot = createSnapshot(agents.slice(0, 4))
+  snapshot.set({ ...agents[1]!, name: 'renamed' })
+  snapshot.delete(agents[2]!.id)
+  snapshot.delete('unknown')
+  const { items, totalCount } = snapshot.list({ page: 1, pageSize: 10 })
+  t.strictSame(
+    items.map(agent => agent.name),
+    ['agent 0', 'renamed', 'agent 3'],
+  )
+  t.equal(totalCount, 3)
+})
+
+t.test('a subject leads to its agent until it is changed or the agent removed', async t => {
+  const snapshot = createSnapshot(agents.slice(0, 2))
+  t.equal(snapshot.bySubject('subject 1')?.id, agents[1]!.id)
+  snapshot.set({ ...agents[1]!, externalSubject: 'other' })
+  t.equal(snapshot.bySubject('subject 1'), undefined)
+  t.equal(snapshot.bySubject('other')?.id, agents[1]!.id)
+  snapshot.delete(agents[1]!.id)
+  t.equal(snapshot.bySubject('other'), undefined)
+})
+
+t.test('the 400th page of 10,000 agents takes less than 5 ms, also right after a change', async t => {
+  const snapshot = createSnapshot(agents)
+  const start = performance.now()
+  for (let i = 0; i < 20; i++) {
+    snapshot.set(agents[i]!)
+    snapshot.list({ page: 400, pageSize: 25 })
+  }
+  t.ok((performance.now() - start) / 20 < 5)
+})
