@@ -37,7 +37,6 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   }
 
   async function restart(): Promise<Thread> {
-    if (closed) throw new StoreError('The store is closed')
     starting ??= start().finally(() => {
       starting = undefined
     })
@@ -54,6 +53,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 
   await start()
   const { probe, ...tables } = bind(async (table, method, args) => {
+    if (closed) throw new StoreError('The store is closed')
     // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
     const running = thread ?? (await restart())
     return running.call({ table, method, args })

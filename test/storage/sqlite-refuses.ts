@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { openSqliteTrail } from '../../src/storage/sqlite/trail.ts'
+import { agent, entry } from './contract/samples.ts'
+
+/** A folder with a gateway.db that holds 200 agents. */
+async function used(t: Test): Promise<{ directory: string; file: string }> {
+  const directory = t.testdir()
+  const store = await openSqliteStore({ directory })
+  const ids = Array.from({ length: 200 }, (_, n) => `agent-${n}`)
+  await Promise.all(ids.map(id => store.agents.insert(agent(id), 'hash', entry('agent.register'))))
+  await store.close()
+  return { directory, file: join(directory, 'gateway.db') }
+}
+
+async function refused(t: Test, directory: string, message: RegExp): Promise<void> {
+  const file = join(directory, 'gateway.db')
+  const before = createHash('sha256').update(readFileSync(file)).digest('hex')
+  const error: Error = await openSqliteStore({ directory }).then(
+    () => t.fail('it opened'),
+    error => error,
+  )
+  t.equal(error.name, 'StartupError')
+  t.match(error.message, message)
+  t.match(error.message, file)
+  t.notMatch(error.message, /\n/, 'one line')
+  t.equal(createHash('sha256').update(readFileSync(file)).digest('hex'), before, 'the file is untouched')
+}
+
+t.test('a file that is no database is refused', async t => {
+  const directory = t.testdir({ 'gateway.db': 'not a database, but long enough to be taken for one'.repeat(50) })
+  await refused(t, directory, /not a database/)
+})
+
+t.test('an empty file is refused', async t => {
+  await refused(t, t.testdir({ 'gateway.db': '' }), /empty/)
+})
+
+t.test('a database of something else is refused', async t => {
+  const directory = t.testdir()
+  const other = new DatabaseSync(join(directory, 'gateway.db'))
+  other.exec('create table bookmarks (url text)')
+  other.close()
+  await refused(t, directory, /not a sound gateway database/)
+})
+
+t.test('a file cut in half is refused', async t => {
+  const { directory, file } = await used(t)
+  const bytes = readFileSync(file)
+  writeFileSync(file, bytes.subarray(0, bytes.length / 2))
+  await refused(t, directory, /not a sound gateway database/)
+})
+
+t.test('a file with a page of agents overwritten is refused', async t => {
+  const { directory, file } = await used(t)
+  const bytes = readFileSync(file)
+  const page = Math.floor(bytes.indexOf('agent-100') / 4_096)
+  bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096)
+  writeFileSync(file, bytes)
+  await refused(t, directory, /not a sound gateway database/)
+})
+
+t.test('a database from a newer version is refused', async t => {
+  const { directory, file } = await used(t)
+  const newer = new DatabaseSync(file)
+  newer.exec("insert into kysely_migration values ('9999-future', '2030-01-01')")
+  newer.close()
+  await refused(t, directory, /newer version \(9999-future\)/)
+})
+
+t.test('a folder that cannot be made is refused', async t => {
+  const directory = join(t.testdir({ file: '' }), 'file', 'data')
+  await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /cannot be written.*DataDirectory/ })
+})
+
+t.test('a second gateway on the same folder is refused while the first runs', async t => {
+  const directory = t.testdir()
+  const first = await openSqliteStore({ directory })
+  await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /in use by another gateway/ })
+  await first.audit.append(entry('still works'))
+  const trail = openSqliteTrail(directory)
+  t.match(await trail.after(0, 10), [{ action: 'still works' }], 'but the trail can be read')
+  t.match(await trail.list({ page: 1, pageSize: 1 }), { totalCount: 1 })
+  trail.close()
+  await first.close()
+  await (await openSqliteStore({ directory })).close()
+})
+
+t.test('there is no trail to read where there is no store', async t => {
+  t.throws(() => openSqliteTrail(t.testdir()), { name: 'StartupError', message: /no audit trail/ })
+})
+
+t.test('the folder and the files are for their owner alone, and a folder that was there keeps its mode', async t => {
+  const made = join(t.testdir(), 'a', 'data')
+  const store = await openSqliteStore({ directory: made })
+  t.teardown(() => store.close())
+  const mode = (path: string) => statSync(path).mode & 0o777
+  t.equal(mode(made), 0o700)
+  await store.audit.append(entry('a'))
+  for (const name of ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'gateway.lock'])
+    t.equal(mode(join(made, name)), 0o600, name)
+
+  const there = t.testdir({ data: {} })
+  chmodSync(join(there, 'data'), 0o750)
+  await (await openSqliteStore({ directory: join(there, 'data') })).close()
+  t.equal(mode(join(there, 'data')), 0o750)
+})
