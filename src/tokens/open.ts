@@ -1,0 +1,83 @@
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Refusal } from '../errors.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { createExternal } from './external.ts'
+import type { FetchDocument } from './fetch.ts'
+import type { Grant } from './grant.ts'
+import { createGrant } from './grant.ts'
+import { createIssuer } from './issue.ts'
+import { openSigningKeys } from './key.ts'
+import { createThrottle } from './throttle.ts'
+import type { Verify } from './verify.ts'
+import { createVerifier } from './verify.ts'
+
+/** What tokens need of the registry of agents. */
+export interface Agents {
+  /** By UUID in any letter case. */
+  get(id: string): AgentRecord | undefined
+  bySubject(subject: string): AgentRecord | undefined
+  /** Live trust in [0, 1]. */
+  trustOf(agent: AgentRecord): number
+  /** Equally slow, and false, for an unknown agent. */
+  verifySecret(id: string, secret: string): Promise<boolean | Refusal>
+}
+
+export interface TokensOptions {
+  readonly settings: Config['Security']['AgentAuth']
+  /** Folder of signing.key. */
+  readonly dataDirectory: string
+  readonly clock: Clock
+  readonly agents: Agents
+  /** Fetches the documents of the identity provider. */
+  readonly fetchDocument: FetchDocument
+  /** Told of each wrong credential of a known agent. */
+  readonly onBadCredential?: (agentId: string) => void
+  /** Told why the provider's keys could not be fetched. */
+  readonly onError?: (error: unknown) => void
+}
+
+export interface Tokens {
+  /** Claims of an internal token, or of one of the identity provider. `sub` is the id of the agent. */
+  readonly verify: Verify
+  /** POST /tokens. */
+  readonly grant: Grant
+  /** The signing secret, to derive other keys from. */
+  readonly secret: Uint8Array
+  /** What start-up warns of. */
+  readonly warnings: readonly string[]
+}
+
+/** Everything about tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
+export async function openTokens(options: TokensOptions): Promise<Tokens> {
+  const { settings, clock, agents, fetchDocument, onBadCredential, onError } = options
+  const keys = await openSigningKeys(settings.TokenIssuance, options.dataDirectory)
+  const parts = { keys, settings: settings.TokenIssuance, clock }
+  const internal = createVerifier(parts)
+  const external = createExternal({
+    settings: settings.ExternalIdentity,
+    clock,
+    fetchDocument,
+    agent: id => agents.get(id),
+    agentOfSubject: subject => agents.bySubject(subject),
+    ...(onError === undefined ? {} : { onError }),
+  })
+  const grant = createGrant({
+    agent: id => agents.get(id),
+    trustOf: agent => agents.trustOf(agent),
+    verifySecret: (id, secret) => agents.verifySecret(id, secret),
+    verifyExternal: external?.verifyFor,
+    issue: createIssuer(parts),
+    perAgent: createThrottle(settings.TokenRequests.PerAgentPerMinute, clock),
+    perAddress: createThrottle(settings.TokenRequests.PerAddressPerMinute, clock),
+    ...(onBadCredential === undefined ? {} : { onBadCredential }),
+  })
+  return { verify: either(internal, external?.verify), grant, secret: keys.secret, warnings: external?.warnings ?? [] }
+}
+
+/** The two kinds share no algorithm, so what is left open by the first is decided by the second alone. */
+function either(internal: Verify, external: Verify | undefined): Verify {
+  if (external === undefined) return internal
+  // A promise of the first is its last word: only a token with its algorithm gets that far.
+  return token => internal(token) ?? external(token)
+}
