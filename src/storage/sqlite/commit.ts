@@ -4,7 +4,7 @@
 import { methods, type TableName } from '../methods.ts'
 import { operations } from '../operations.ts'
 import type { Db } from '../schema.ts'
-import type { Database } from './database.ts'
+import type { Connected } from './database.ts'
 import type { Call, Reply } from './protocol.ts'
 
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
@@ -14,7 +14,7 @@ export function isWrite({ table, method }: Call): boolean {
   return (methods[table] as Record<string, string>)[method] === 'write'
 }
 
-export function createCommitter({ connection, db }: Pick<Database, 'connection' | 'db'>) {
+export function createCommitter({ connection, db }: Connected) {
   /**
    * After a failed sync the kernel forgets the lost pages, and the next sync would succeed over them. So nothing is
    * written any more until a restart has read back what the disk really holds.

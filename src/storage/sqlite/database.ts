@@ -16,9 +16,13 @@ const migrations = createMigrations({ bytes: 'blob' })
 /** Milliseconds that a statement waits for another process, such as a backup, that holds the file. */
 const busyTimeout = 2_000
 
-export interface Database {
+/** One connection, and the tables behind it. */
+export interface Connected {
   readonly connection: DatabaseSync
   readonly db: Db
+}
+
+export interface Database extends Connected {
   close(): void
 }
 
@@ -30,8 +34,9 @@ export async function openDatabase({ directory, maxPages }: WorkerOptions): Prom
     if (!existsSync(file)) await create(file, directory)
     await check(file)
     const opened = connect(file)
-    opened.connection.exec(`pragma journal_mode = wal; pragma max_page_count = ${maxPages ?? 0}`)
-    await migrateWhole(opened)
+    opened.connection.exec('pragma journal_mode = wal')
+    if (maxPages !== undefined) opened.connection.exec(`pragma max_page_count = ${maxPages}`)
+    await migrateWhole(opened, migrations)
     return { ...opened, close: () => closeBoth(opened.connection, lock) }
   } catch (error) {
     lock.close()
@@ -80,7 +85,7 @@ async function create(file: string, directory: string): Promise<void> {
   rmSync(`${draft}-journal`, { force: true })
   makePrivate(draft)
   const opened = connect(draft)
-  await migrateWhole(opened)
+  await migrateWhole(opened, migrations)
   opened.connection.close()
   renameSync(draft, file)
   const folder = openSync(directory, 'r')
@@ -113,7 +118,7 @@ function quickCheck(connection: DatabaseSync, table: string): string[] {
   return rows.map(row => row.quick_check.replaceAll(/\s+/g, ' ')).filter(line => line !== 'ok')
 }
 
-function connect(file: string): Pick<Database, 'connection' | 'db'> {
+export function connect(file: string): Connected {
   const connection = new DatabaseSync(file, { timeout: busyTimeout })
   connection.exec('pragma synchronous = full; pragma foreign_keys = on')
   return { connection, db: kyselyOver(connection) }
@@ -124,10 +129,11 @@ export function kyselyOver(connection: DatabaseSync): Db {
   return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(connection) }) })
 }
 
-async function migrateWhole({ connection, db }: Pick<Database, 'connection' | 'db'>): Promise<void> {
-  connection.exec('begin immediate')
-  await migrate(db, migrations)
-  connection.exec('commit')
+/** All of the missing steps or none of them: a crash in between leaves the schema as it was. */
+export async function migrateWhole(opened: Connected, steps: typeof migrations): Promise<void> {
+  opened.connection.exec('begin immediate')
+  await migrate(opened.db, steps)
+  opened.connection.exec('commit')
 }
 
 function messageOf(error: unknown): string {
