@@ -19,7 +19,7 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const log = createLog(configuration.config.Logging.Level)
   const { config, file, baseDirectory } = configuration
-  const gateway = await createGateway(config, { log, file, baseDirectory })
+  const gateway = await createGateway(config, { log, baseDirectory })
   const { url } = await gateway.listen()
   shell.complain(startupBlock(url, file?.path, gateway))
   const code = await untilClosed(shell, gateway, log)

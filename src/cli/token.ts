@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { bootstrapFile, type Credential, parseCredential } from '../agents/bootstrap.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
@@ -17,16 +18,16 @@ ${configHelp}`
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
-  const { config } = readConfiguration(shell, values.config)
-  const credential = await readCredential(config)
+  const { config, baseDirectory } = readConfiguration(shell, values.config)
+  const credential = await readCredential(config, resolve(baseDirectory, config.Storage.DataDirectory))
   shell.print(await requestToken(baseUrl(config), credential))
   return 0
 }
 
-async function readCredential(config: Config): Promise<Credential> {
+async function readCredential(config: Config, dataDirectory: string): Promise<Credential> {
   const { AgentId, ClientSecret } = config.Security.Bootstrap
   if (AgentId !== undefined && ClientSecret !== undefined) return { agentId: AgentId, clientSecret: ClientSecret }
-  const path = bootstrapFile(config.Storage.DataDirectory)
+  const path = bootstrapFile(dataDirectory)
   const credential = parseCredential(await readPrivateFile(path))
   if (credential !== undefined) return credential
   throw new StartupError(`${path} holds no credential. Start the gateway once; it writes the file.`)

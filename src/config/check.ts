@@ -12,6 +12,7 @@ interface CrossCheck {
 }
 
 const { ExternalIdentity } = schema.Security.AgentAuth
+const { Bootstrap } = schema.Security
 
 const checks: readonly CrossCheck[] = [
   {
@@ -38,6 +39,13 @@ const checks: readonly CrossCheck[] = [
         ? 'is needed unless ValidateAudience is false'
         : undefined
     },
+  },
+  {
+    settings: [Bootstrap.AgentId, Bootstrap.ClientSecret],
+    problem: ({ Security }) =>
+      Security.Bootstrap.ClientSecret !== undefined && Security.Bootstrap.AgentId === undefined
+        ? 'is needed beside ClientSecret'
+        : undefined,
   },
   {
     settings: [

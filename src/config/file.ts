@@ -51,26 +51,28 @@ function readTree(walk: Walk, tree: SettingTree, map: YAMLMap, path: readonly st
 
 function readPair(walk: Walk, node: Setting<unknown> | SettingTree, pair: Pair, path: readonly string[]): void {
   const value = isAlias(pair.value) ? pair.value.resolve(walk.document) : pair.value
-  const empty = value === null || value === undefined || (isScalar(value) && value.value === null)
-  if (isSetting(node)) {
+  const empty = value === null || (isScalar(value) && value.value === null)
+  if (value === undefined) report(walk, pair, path, 'refers to nothing; put text that begins with * in quotes')
+  else if (isSetting(node)) {
     if (empty) report(walk, pair, path, 'has no value; give one or remove the key')
-    else readSetting(walk, node, pair, path)
+    else readSetting(walk, node, { pair, value }, path)
   } else if (isMap(value)) readTree(walk, node, value, path)
   // A section whose keys are all commented out has no value, and needs none.
   else if (!empty) report(walk, pair, path, 'must be a map of keys and values')
 }
 
-function readSetting(walk: Walk, setting: Setting<unknown>, pair: Pair, path: readonly string[]): void {
-  const value = isAlias(pair.value) ? pair.value.resolve(walk.document) : pair.value
-  const at = { place: walk.place(offsetOf(pair)), name: path.join(':') }
-  if (setting.entry !== undefined && isSeq(value)) {
-    const items = value.items.map((item, index) =>
-      readEntry(walk, setting.entry as SettingTree, item, [...path, String(index)]),
-    )
-    record(walk.findings, setting, at, { value: items })
-    return
-  }
-  record(walk.findings, setting, at, readTyped(setting, toPlain(walk, value)))
+function readSetting(
+  walk: Walk,
+  setting: Setting<unknown>,
+  { pair, value }: { readonly pair: Pair; readonly value: unknown },
+  path: readonly string[],
+): void {
+  const { entry } = setting
+  const reading =
+    entry !== undefined && isSeq(value)
+      ? { value: value.items.map((item, index) => readEntry(walk, entry, item, [...path, String(index)])) }
+      : readTyped(setting, toPlain(walk, value))
+  record(walk.findings, setting, { place: walk.place(offsetOf(pair)), name: path.join(':') }, reading)
 }
 
 /** One entry of a list of maps: its settings are the same as those of the next entry, so they are found apart. */

@@ -1,12 +1,12 @@
 /**
- * The name a person most likely meant, for "did you mean": the nearest by edits, if a third of it or less differs.
+ * The name a person most likely meant, for "did you mean": the nearest by edits, if few of its letters differ.
  * Letter case does not count.
  */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const wanted = given.toLowerCase()
   const ranked = names
     .map(name => ({ name, edits: editDistance(wanted, name.toLowerCase()) }))
-    .filter(({ name, edits }) => edits <= Math.max(1, Math.ceil(name.length / 3)))
+    .filter(({ name, edits }) => edits < name.length && edits <= Math.max(2, name.length / 3))
     .sort((a, b) => a.edits - b.edits)
   return ranked[0]?.name
 }

@@ -1,0 +1,52 @@
+import t from 'tap'
+import { formatProblem } from '../../src/config/given.ts'
+import { loadConfig } from '../../src/config/load.ts'
+
+const problems = (text: string, env: Record<string, string> = {}): string[] => {
+  const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env })
+  return 'problems' in loaded ? loaded.problems.map(formatProblem) : []
+}
+
+const identity = (jwt: string) => `Security: { AgentAuth: { ExternalIdentity: { Provider: Jwt, Jwt: ${jwt} } } }`
+const prefix = 'Security:AgentAuth:ExternalIdentity:Jwt'
+
+t.test('an identity provider needs an authority and an audience', async t => {
+  t.strictSame(problems(identity('{}')), [
+    `gateway.yaml:1:46: ${prefix}:Authority: is needed when Provider is Jwt`,
+    `gateway.yaml:1:46: ${prefix}:Audience: is needed unless ValidateAudience is false`,
+  ])
+  t.strictSame(problems(identity('{ Authority: https://idp.example, Audience: gateway }')), [])
+  t.strictSame(problems(identity('{ Authority: https://idp.example, ValidateAudience: false }')), [])
+})
+
+t.test('an authority over plain http needs RequireHttpsMetadata: false', async t => {
+  const http = 'Authority: http://idp.example, Audience: gateway'
+  t.match(problems(identity(`{ ${http} }`)), [/Authority: must be an https URL unless RequireHttpsMetadata is false$/])
+  t.strictSame(problems(identity(`{ ${http}, RequireHttpsMetadata: false }`)), [])
+})
+
+t.test('a rule over several settings is not asked while one of them is wrong by itself', async t => {
+  t.strictSame(problems(identity('{ Authority: nowhere, Audience: gateway }')), [
+    `gateway.yaml:1:68: ${prefix}:Authority: must be an http or https URL without user or fragment`,
+  ])
+})
+
+t.test('a mistake made by a variable names the variable', async t => {
+  const env = { SECURITY__AGENTAUTH__EXTERNALIDENTITY__PROVIDER: 'jwt' }
+  t.strictSame(problems('', env).length, 2)
+  for (const line of problems('', env)) t.ok(line.startsWith(`env ${Object.keys(env)[0]}: ${prefix}:`), line)
+})
+
+t.test('the lease of a replay is longer than a replay may take to be answered', async t => {
+  t.match(problems('HumanInTheLoop: { LeaseSeconds: 125 }'), [
+    /^gateway.yaml:1:19: .*LeaseSeconds: must be longer than/,
+  ])
+  t.match(problems('Proxy: { HeadersTimeoutSeconds: 150 }'), [
+    /^gateway.yaml:1:10: .*LeaseSeconds: must be longer than/,
+  ])
+  t.strictSame(problems('HumanInTheLoop: { LeaseSeconds: 126 }'), [])
+})
+
+t.test('the secret of the first admin needs its id', async t => {
+  t.match(problems('Security: { Bootstrap: { ClientSecret: abc } }'), [/AgentId: is needed beside ClientSecret$/])
+})

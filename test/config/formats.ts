@@ -1,0 +1,56 @@
+import t from 'tap'
+import {
+  cidr,
+  clientSecret,
+  headerName,
+  hostName,
+  hostPattern,
+  httpUrl,
+  listenHost,
+  provider,
+  uuid,
+} from '../../src/config/formats.ts'
+import type { Format } from '../../src/config/setting.ts'
+
+const formats: Record<string, { format: Format; right: string[]; wrong: string[] }> = {
+  headerName: {
+    format: headerName,
+    right: ['Gateway-Authorization', 'X-Agent', 'x'],
+    wrong: ['a b', 'a:b', '', 'a_b', 'ä', 'Authorization', 'HOST', 'Transfer-Encoding', 'Cookie', 'Via'],
+  },
+  cidr: {
+    format: cidr,
+    right: ['10.0.0.0/8', '1.2.3.4', '0.0.0.0/0', '1.2.3.4/32', 'fd00::/8', '::1', '::/128'],
+    wrong: ['10.0.0.0/33', '10.0.0/8', '10.0.0.0/', '10.0.0.0/8/8', 'fd00::/129', 'fe80::1%eth0', 'a', '1.2.3.4/-1'],
+  },
+  hostName: {
+    format: hostName,
+    right: ['a', 'a.example', 'gateway-1.internal', '127.0.0.1', '[::1]'],
+    wrong: ['a.', '.a', 'a..b', '-a', 'a-', 'a:80', 'http://a', 'a/b', '[::1', '::1', '', '[1.2.3.4]', 'a b'],
+  },
+  hostPattern: {
+    format: hostPattern,
+    right: ['a.example', '*.a.example', '.a.example', '[::1]'],
+    wrong: ['*', '*a.example', 'a.*.example', '**.a', 'a.example:443'],
+  },
+  listenHost: { format: listenHost, right: ['127.0.0.1', '::', '::1', 'localhost'], wrong: ['[::1]', 'a b', '1:2'] },
+  httpUrl: {
+    format: httpUrl,
+    right: ['http://a', 'https://a.example:8443/realms/x'],
+    wrong: ['a', 'ftp://a', 'http://u:p@a', 'https://u@a', 'http://', 'http://a#b'],
+  },
+  uuid: {
+    format: uuid,
+    right: ['00000000-0000-4000-8000-000000000001', 'ABCDEF00-0000-4000-8000-000000000001'],
+    wrong: ['', '1', '{00000000-0000-4000-8000-000000000001}', '00000000-0000-4000-8000-00000000000g'],
+  },
+  clientSecret: { format: clientSecret, right: ['a', 'a'.repeat(72)], wrong: ['a'.repeat(73), 'ä'.repeat(37)] },
+  provider: { format: provider, right: ['Jwt', 'jwt'], wrong: ['oidc', 'Jwt '] },
+}
+
+for (const [name, { format, right, wrong }] of Object.entries(formats)) {
+  t.test(`${name} takes what is right and says what is wrong`, async t => {
+    for (const text of right) t.equal(format(text), undefined, text)
+    for (const text of wrong) t.match(format(text), /^must /, text)
+  })
+}

@@ -1,0 +1,187 @@
+import t from 'tap'
+import { formatProblem } from '../../src/config/given.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+
+type Env = Record<string, string>
+
+const load = (text: string, env: Env = {}) => loadConfig({ file: { path: 'gateway.yaml', text }, env })
+
+const problems = (text: string, env: Env = {}): string[] => {
+  const loaded = load(text, env)
+  return 'problems' in loaded ? loaded.problems.map(formatProblem) : []
+}
+
+const config = (text: string, env: Env = {}): Config => {
+  const loaded = load(text, env)
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+  return loaded.config
+}
+
+t.test('without a file and variables every setting has its default', async t => {
+  const loaded = loadConfig({ env: {} })
+  t.match(loaded, { config: { System: { Server: { Http: { Host: '127.0.0.1', Port: 7080 } } } } })
+  t.match(loaded, { config: { Security: { AgentAuth: { TokenIssuance: { Expiration: 900_000 } } } } })
+})
+
+t.test('an empty file, and one of comments alone, is all defaults', async t => {
+  for (const text of ['', '# nothing\n', 'System:\n  # Server:\n']) t.strictSame(load(text), loadConfig({ env: {} }))
+})
+
+t.test('keys are taken in any letter case', async t => {
+  const text = 'system:\n  SERVER:\n    Http: { port: 8080 }\nhumanintheloop: { threshold: 0.5 }\n'
+  t.equal(config(text).System.Server.Http.Port, 8080)
+  t.equal(config(text).HumanInTheLoop.Threshold, 0.5)
+})
+
+t.test('a variable overrides the file, in any letter case', async t => {
+  const text = 'System: { Server: { Http: { Port: 8080 } } }'
+  for (const name of ['SYSTEM__SERVER__HTTP__PORT', 'System__Server__Http__Port', 'system__server__http__port']) {
+    t.equal(config(text, { [name]: '9090' }).System.Server.Http.Port, 9090, name)
+  }
+})
+
+t.test('variables are read as the type of their setting', async t => {
+  const read = config('', {
+    SECURITY__AGENTAUTH__USECUSTOMHEADER: 'False',
+    SECURITY__AGENTAUTH__TOKENISSUANCE__EXPIRATION: '01:00:00',
+    SECURITY__AGENTAUTH__EXTERNALIDENTITY__JWT__BINDING: 'OFF',
+    HUMANINTHELOOP__THRESHOLD: '0.25',
+    EGRESS__DENYHOSTS: 'a.example, *.b.example,',
+    EGRESS__DENYCIDRS: '',
+  })
+  t.equal(read.Security.AgentAuth.UseCustomHeader, false)
+  t.equal(read.Security.AgentAuth.TokenIssuance.Expiration, 3_600_000)
+  t.equal(read.Security.AgentAuth.ExternalIdentity.Jwt.Binding, 'off')
+  t.equal(read.HumanInTheLoop.Threshold, 0.25)
+  t.strictSame(read.Egress.DenyHosts, ['a.example', '*.b.example'])
+  t.strictSame(read.Egress.DenyCidrs, [])
+})
+
+t.test('the configuration is frozen all the way down', async t => {
+  const read = config('Policies: [{ name: a, rules: [] }]\nEgress: { DenyHosts: [a.example] }')
+  const seen = [read, read.System.Server.Http, read.Egress.DenyHosts, read.Policies, read.Policies[0]]
+  for (const value of seen) t.ok(Object.isFrozen(value))
+})
+
+t.test('anchors are followed', async t => {
+  const read = config('Egress: { AllowHosts: &hosts [a.example], DenyHosts: *hosts }')
+  t.strictSame(read.Egress.DenyHosts, ['a.example'])
+})
+
+t.test('every mistake is reported at once, with file, line and column or the name of the variable', async t => {
+  const text = [
+    'System:',
+    '  Server:',
+    '    Http:',
+    '      Prot: 7080',
+    '      Port: 70000',
+    'Security: { AgentAuth: { UseCustomHeader: maybe } }',
+    'Logging: loud',
+  ].join('\n')
+  t.strictSame(problems(text, { SYSTEM__SERVER__HTTP__PORT: '65536', PROXY__VAI: 'true' }), [
+    'gateway.yaml:4:7: System:Server:Http:Prot: unknown key, did you mean Port?',
+    'gateway.yaml:5:7: System:Server:Http:Port: must be <= 65535',
+    'gateway.yaml:6:26: Security:AgentAuth:UseCustomHeader: must be true or false',
+    'gateway.yaml:7:1: Logging: must be a map of keys and values',
+    'env SYSTEM__SERVER__HTTP__PORT: must be <= 65535',
+    'env PROXY__VAI: unknown key, did you mean Via?',
+  ])
+})
+
+t.test('each kind of wrong value is told apart', async t => {
+  const cases: [string, string][] = [
+    ['System: { Server: { Http: { Port: 80.5 } } }', 'must be a whole number'],
+    ['System: { Server: { Http: { Port: "80" } } }', 'must be a whole number'],
+    ['System: { Server: { Http: { Port: -1 } } }', 'must be >= 0'],
+    ['System: { Server: { Http: { Host: 127 } } }', 'must be text; put it in quotes'],
+    ['System: { Server: { Http: { Host: "" } } }', 'must not be empty'],
+    ['System: { Server: { Http: { Host: "a\\nb" } } }', 'must not contain control characters'],
+    ['System: { Server: { Http: { Host: } } }', 'has no value; give one or remove the key'],
+    ['System: { Server: { Http: { Host: "a b" } } }', 'must be an IP address or a host name'],
+    ['HumanInTheLoop: { Threshold: .nan }', 'must be a number'],
+    ['HumanInTheLoop: { Threshold: high }', 'must be a number'],
+    ['HumanInTheLoop: { FourEyes: six }', 'must be one of self, owner'],
+    ['Policy: { UnassignedEffect: false }', 'must be one of Deny, Hitl, Allow'],
+    ['Security: { AgentAuth: { TokenIssuance: { Expiration: 900 } } }', 'must be a time span such as'],
+    ['Security: { AgentAuth: { TokenIssuance: { Expiration: "2.00:00:00" } } }', 'must be <= 1.00:00:00'],
+    ['Egress: { DenyHosts: a.example }', 'must be a list'],
+    ['Egress: { DenyHosts: [a.example, 7] }', 'item 2 must be text'],
+    ['Egress: { DenyHosts: [http://a.example] }', 'item 1 must be a host such as'],
+    ['Policies: { name: a }', 'must be a list'],
+    ['System: { Server: {}, server: {} }', 'System:Server: given twice'],
+    ['- System', 'must be a map of keys and values'],
+    ['Egress: { DenyHosts: *unknown }', 'refers to nothing; put text that begins with * in quotes'],
+    ['System:\n\tServer: {}', 'not valid YAML'],
+    ['System: {}\nSystem: {}', 'not valid YAML: duplicate key'],
+    ['System: {}\n---\nSystem: {}', 'not valid YAML: multiple docs'],
+  ]
+  for (const [text, expected] of cases) {
+    const found = problems(text)
+    t.equal(found.length, 1, text)
+    t.ok(found[0]?.includes(expected), `${text}\n  ${found[0]}`)
+    t.match(found[0], /^gateway\.yaml:\d+:\d+: /)
+  }
+})
+
+t.test('each kind of wrong variable is told apart', async t => {
+  const cases: [Env, string][] = [
+    [{ SYSTEM__SERVER__HTTP__PORT: '' }, 'must be a whole number'],
+    [{ SYSTEM__SERVER__HTTP__PORT: '0x50' }, 'must be a whole number'],
+    [{ HUMANINTHELOOP__THRESHOLD: '1e-3' }, 'must be a number'],
+    [{ PROXY__VIA: 'yes' }, 'must be true or false'],
+    [{ PROXY__CAFILE: '' }, 'must not be empty'],
+    [{ EGRESS__DENYCIDRS: '10.0.0.0/33' }, 'item 1 must be an IP address or a range'],
+    [{ POLICIES__0__NAME: 'a' }, 'unknown key'],
+    [{ POLICY__MODE__X: 'a' }, 'unknown key'],
+    [{ SYSTEM__SERVER: 'a' }, 'is a section, not a setting'],
+    [{ SECURITY__CONSTRUCTOR: 'a' }, 'unknown key'],
+    [{ PROXY__VIA: 'true', proxy__via: 'false' }, 'the same setting as PROXY__VIA'],
+  ]
+  for (const [env, expected] of cases) {
+    const found = problems('', env)
+    t.equal(found.length, 1, JSON.stringify(env))
+    const [line = ''] = found
+    t.ok(line.startsWith(`env ${Object.keys(env).at(-1)}: `) && line.includes(expected), line)
+  }
+})
+
+t.test('variables that name no setting of ours are left alone', async t => {
+  const env = {
+    PATH: '/bin',
+    SYSTEM: 'x',
+    npm_config__x: '1',
+    FOO__BAR: '1',
+    __proto__x: '1',
+    Security____proto____x: '1',
+  }
+  t.strictSame(load('', env), loadConfig({ env: {} }))
+  t.equal(({} as Record<string, unknown>)['x'], undefined, 'no prototype was touched')
+})
+
+t.test('policies in the file are handed on as they are, and cannot come from a variable', async t => {
+  t.strictSame(config('Policies: [{ name: a, Rules: [] }]').Policies, [{ name: 'a', Rules: [] }])
+  t.strictSame(problems('', { POLICIES__X: '1', Policies__: '1' }), ['env POLICIES__X: unknown key'])
+})
+
+t.test('a problem never repeats what was given: it may be a secret', async t => {
+  const canary = 'c4n4ry-s3cr3t'
+  const texts = [
+    `Security: { AgentAuth: { TokenIssuance: { Secret: [${canary}] } } }`,
+    `Security: { AgentAuth: { TokenIssuance: { Secret: *${canary} } } }`,
+    `Security: { AgentAuth: { TokenIssuance: { Secret: !${canary} x } } }`,
+    `Security: { AgentAuth: { TokenIssuance: { Secret: "${canary}\\u0001" } } }`,
+    `Security: { AgentAuth: { TokenIssuance: { Secret: "${canary} } } }`,
+    `Security: { AgentAuth: { TokenIssuance: { PreviousSecrets: ["${canary}\\u0001"] } } }`,
+    `Security: { Bootstrap: { ClientSecret: ${canary.repeat(10)} } }`,
+    `Security: { Bootstrap: { ClientSecret: ok } }\n  ${canary}: [`,
+  ]
+  for (const text of texts) {
+    const found = problems(text)
+    t.not(found.length, 0, text)
+    t.notOk(
+      found.some(line => line.includes(canary)),
+      found.join('\n'),
+    )
+  }
+})
