@@ -1,0 +1,137 @@
+import t from 'tap'
+import type { Source, SourceFunction } from '../fixtures/source.ts'
+import { readSources } from '../fixtures/source.ts'
+
+/** From the bottom up. A file imports from lower layers and its own part only. */
+const layers = [
+  ['errors.ts', 'clock.ts', 'log.ts'],
+  ['config', 'http', 'storage'],
+  ['policy', 'policies', 'agents', 'tokens', 'limits', 'upstream', 'audit', 'hitl', 'telemetry'],
+  ['pipeline', 'management'],
+  ['compose'],
+  ['gateway.ts'],
+  ['cli'],
+  ['main.ts'],
+]
+
+/** Parts that know no socket, no clock and nothing else outside themselves. */
+const pure = ['policy', 'limits']
+
+const sources = readSources()
+
+/** `policy` for src/policy/parse.ts, `errors.ts` for src/errors.ts. */
+const partOf = (path: string): string => path.split('/')[1] as string
+const layerOf = (path: string): number => layers.findIndex(layer => layer.includes(partOf(path)))
+
+const imports = sources.flatMap(source => source.files.map(to => ({ from: source.path, to })))
+const functions = sources.flatMap(source => source.functions)
+
+t.test('every file belongs to a layer', async t => {
+  t.strictSame(
+    sources.filter(({ path }) => layerOf(path) < 0).map(({ path }) => path),
+    [],
+  )
+})
+
+t.test('a file imports from lower layers and its own folder only', async t => {
+  const wrong = imports.filter(({ from, to }) => partOf(from) !== partOf(to) && layerOf(to) >= layerOf(from))
+  t.strictSame(
+    wrong.map(({ from, to }) => `${from} may not import ${to}`),
+    [],
+  )
+})
+
+t.test('policy and limits import nothing from outside', async t => {
+  const wrong = imports.filter(({ from, to }) => pure.includes(partOf(from)) && partOf(to) !== partOf(from))
+  t.strictSame(
+    wrong.map(({ from, to }) => `${from} may not import ${to}`),
+    [],
+  )
+})
+
+t.test('no file imports itself through others', async t => {
+  t.strictSame(cycles(sources), [])
+})
+
+t.test('each third-party package enters through one file or one folder', async t => {
+  const homes = Map.groupBy(
+    sources.flatMap(({ path, packages }) => packages.map(name => ({ name, path }))),
+    ({ name }) => name,
+  )
+  const spread = [...homes].filter(([, found]) => new Set(found.map(({ path }) => partOf(path))).size > 1)
+  t.strictSame(
+    spread.map(([name, found]) => `${name} enters through ${found.map(({ path }) => path).join(', ')}`),
+    [],
+  )
+})
+
+t.test('no file is longer than 300 lines, and half are no longer than 110', async t => {
+  t.strictSame(
+    sources.filter(({ lines }) => lines > 300).map(({ path, lines }) => `${path} has ${lines} lines`),
+    [],
+  )
+  t.ok(
+    quantile(
+      sources.map(({ lines }) => lines),
+      0.5,
+    ) <= 110,
+  )
+})
+
+t.test('no function is longer than 60 lines; half are no longer than 10, and 9 of 10 no longer than 40', async t => {
+  t.strictSame(listed(functions, 'lines', 60), [])
+  const lengths = functions.map(({ lines }) => lines)
+  t.ok(quantile(lengths, 0.5) <= 10)
+  t.ok(quantile(lengths, 0.9) <= 40)
+})
+
+t.test('no function takes more than 4 parameters or nests deeper than 3', async t => {
+  t.strictSame(listed(functions, 'parameters', 4), [])
+  t.strictSame(listed(functions, 'nesting', 3), [])
+})
+
+t.test('only clock.ts reads the time', async t => {
+  t.strictSame(usedOutside('src/clock.ts', /^(Date\.now|performance\.now|process\.hrtime|newDate\(\))/), [])
+})
+
+t.test('only main.ts reads the environment', async t => {
+  t.strictSame(usedOutside('src/main.ts', /^process\.env\b/), [])
+})
+
+t.test('nothing is of type any', async t => {
+  t.strictSame(usedOutside('', /^any$/), [])
+})
+
+t.test('an error without a class of its own is thrown for what cannot happen, and says so', async t => {
+  t.strictSame(usedOutside('', /^thrownewError\((?!['`"]cannothappen)/), [])
+})
+
+function usedOutside(path: string, pattern: RegExp): string[] {
+  const others = sources.filter(source => source.path !== path)
+  return others.flatMap(({ uses }) =>
+    uses.filter(({ text }) => pattern.test(text)).map(({ text, place }) => `${place}: ${text}`),
+  )
+}
+
+function listed(all: readonly SourceFunction[], what: 'lines' | 'parameters' | 'nesting', most: number): string[] {
+  return all.filter(one => one[what] > most).map(one => `${one.place}: ${one.name} has ${one[what]} ${what}`)
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length * share)] as number
+}
+
+/** Each way from a file back to itself, once, as the list of files on it. */
+function cycles(all: readonly Source[]): string[] {
+  const files = new Map(all.map(source => [source.path, source.files]))
+  const done = new Set<string>()
+  const found: string[] = []
+  const visit = (path: string, above: readonly string[]): void => {
+    if (above.includes(path)) found.push([...above.slice(above.indexOf(path)), path].join(' -> '))
+    if (above.includes(path) || done.has(path)) return
+    for (const next of files.get(path) ?? []) visit(next, [...above, path])
+    done.add(path)
+  }
+  for (const { path } of all) visit(path, [])
+  return found
+}
