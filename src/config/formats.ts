@@ -60,6 +60,27 @@ export const httpUrl: Format = value => {
   return plain ? undefined : 'must be an http or https URL without user or fragment'
 }
 
+/** What can happen to a request held for review, and be told to a webhook. */
+export const hitlEvents = [
+  /** It waits for review. */
+  'pending',
+  /** One of several approvals was given. */
+  'approval',
+  /** Approved, and being sent. */
+  'approved',
+  /** Could not be sent at all: it waits again. */
+  'released',
+  'denied',
+  'expired',
+  /** The outcomes of sending it. */
+  'completed',
+  'failed',
+  'unknown',
+] as const
+
+export const hitlEvent: Format = value =>
+  (hitlEvents as readonly string[]).includes(value) ? undefined : `must be one of ${hitlEvents.join(', ')}`
+
 export const uuid: Format = value =>
   /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? undefined : 'must be a UUID'
 

@@ -2,6 +2,7 @@ import {
   cidr,
   clientSecret,
   headerName,
+  hitlEvent,
   hostName,
   hostPattern,
   httpUrl,
@@ -17,6 +18,7 @@ import {
   integer,
   list,
   number,
+  objects,
   optional,
   secret,
   secretList,
@@ -109,7 +111,7 @@ export const schema = {
     },
   },
   Storage: {
-    DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, from the working directory.'),
+    DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, relative to gateway.yaml.'),
   },
   Policy: {
     Directory: text('policies', 'Folder of policy files, *.yaml, relative to gateway.yaml; watched for changes.'),
@@ -173,6 +175,15 @@ export const schema = {
     MaxStoredResponseBytes: integer(1_048_576, 'Largest upstream answer kept for the agent, bytes.', { min: 0 }),
     RetentionSeconds: integer(86_400, 'Time decided requests stay readable.', { min: 60, max: 31_536_000 }),
     LeaseSeconds: integer(150, 'Time after which a replay that was never reported counts as unknown.', { min: 5 }),
+    Webhooks: objects(
+      {
+        Url: secret('Address that is told what happens to requests held for review. It often holds a key.', httpUrl),
+        Format: choice(['generic', 'slack'], 'generic', 'generic: the event as JSON; slack: a text for people.'),
+        Secret: secret('Key of the HMAC-SHA256 in Gateway-Signature; absent: not signed.'),
+        Events: list('Kinds of events to tell; empty tells pending, what waits for review.', hitlEvent),
+      },
+      'Whom to tell what happens to requests held for review: a list of Url, Format, Secret and Events.',
+    ),
   },
   Logging: {
     Level: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least severe level that is written.'),

@@ -2,21 +2,9 @@
  * What happens to held requests, as it happens: for reviewers' event streams, for webhooks, and for whoever waits
  * for a verdict. In memory and bounded: the store has the truth, this only says where to look.
  */
-export type HitlEventType =
-  /** A request waits for review. */
-  | 'pending'
-  /** One of several approvals was given. */
-  | 'approval'
-  /** Approved, and being sent. */
-  | 'approved'
-  /** Could not be sent at all: it waits again. */
-  | 'released'
-  | 'denied'
-  | 'expired'
-  /** The outcome of a replay. */
-  | 'completed'
-  | 'failed'
-  | 'unknown'
+import type { hitlEvents } from '../config/formats.ts'
+
+export type HitlEventType = (typeof hitlEvents)[number]
 
 export interface HitlEvent {
   /** Opaque; later events do not compare greater as text. */

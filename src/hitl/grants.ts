@@ -14,7 +14,6 @@ import { orUnavailable, verdictEntry } from './verdict.ts'
 const maxMinutes = 480
 const maxUses = 1_000
 const maxPath = 2_048
-const batch = 100
 
 export interface Grants {
   /**
@@ -26,8 +25,6 @@ export interface Grants {
   list(agentId?: string): Promise<readonly GrantRecord[]>
   /** `not_found` when there is none by that id. */
   revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
-  /** Removes those that are over. */
-  sweep(): Promise<void>
 }
 
 type GrantOptions = Pick<HitlOptions, 'clock'> & { readonly store: Pick<HitlOptions['store'], 'grants'> }
@@ -42,9 +39,6 @@ export function createGrants(options: GrantOptions): Grants {
       const entry = auditEntry(clock.now(), who, { action: 'hitl.grant.revoke', subject: id, details: {} })
       const removed = store.grants.remove(id, entry)
       return orUnavailable(removed.then(done => (done ? undefined : refuse('not_found'))))
-    },
-    async sweep() {
-      while ((await store.grants.prune(clock.now(), batch)) === batch);
     },
   }
 }

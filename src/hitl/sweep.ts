@@ -1,5 +1,6 @@
 /**
- * What time does to held requests: pending ones expire, replays without a report become unknown, decided ones go.
+ * What time does: pending requests expire, replays without a report become unknown, decided requests and grants that
+ * are over go.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { HitlOptions } from './model.ts'
@@ -11,11 +12,16 @@ export async function sweep(options: HitlOptions): Promise<void> {
   const { store, clock, settings, events } = options
   const now = clock.now()
   for (const id of await store.hitl.lapse(now)) events.publish('unknown', id, {})
-  let expired: readonly string[]
-  do {
-    expired = await store.hitl.expire(now, batch)
+  await inBatches(async () => {
+    const expired = await store.hitl.expire(now, batch)
     for (const id of expired) events.publish('expired', id, {})
-    await setImmediate()
-  } while (expired.length === batch)
-  while ((await store.hitl.prune(now - settings.RetentionSeconds * 1000, batch)) === batch) await setImmediate()
+    return expired.length
+  })
+  await inBatches(() => store.hitl.prune(now - settings.RetentionSeconds * 1000, batch))
+  await inBatches(() => store.grants.prune(now, batch))
+}
+
+/** Repeats `step` until it finds less than a batch, and lets others run in between. */
+async function inBatches(step: () => Promise<number>): Promise<void> {
+  while ((await step()) === batch) await setImmediate()
 }

@@ -75,13 +75,14 @@ t.test('a grant never answers a risk, nor a rule that asks for two', async t => 
 })
 
 t.test('a grant runs out of time', async t => {
-  const { desk, grants } = await granted(t, { minutes: 1, maxUses: 100 })
+  const { desk, grants, id } = await granted(t, { minutes: 1, maxUses: 100 })
   desk.clock.advance(59_999)
   t.ok(await uses(grants))
   desk.clock.advance(1)
   t.notOk(await uses(grants))
   t.same(await grants.list(), [])
-  await grants.sweep()
+  await desk.queue.sweep()
+  t.equal(await desk.store.grants.remove(id!, (await lastEntry(desk))!), false)
 })
 
 t.test('a revoked grant is gone at once, and a second revocation finds none', async t => {

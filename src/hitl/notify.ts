@@ -1,0 +1,153 @@
+/**
+ * Webhooks: tells others what happens to held requests. Signed, tried again, one after the other for each hook, and
+ * never waited for: a hook that is down costs nobody anything, and what it missed is in the list of pending requests.
+ */
+import { createHmac } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import { StartupError } from '../errors.ts'
+import type { EventLog, HitlEvent } from './events.ts'
+
+type Hook = Config['HumanInTheLoop']['Webhooks'][number]
+
+export interface Message {
+  readonly url: string
+  /** Flat: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: string
+}
+
+/** Posts once, past the egress guard and without following redirects. Resolves with the status, or rejects. */
+export type Post = (message: Message) => Promise<number>
+
+export interface NotifierOptions {
+  readonly hooks: readonly Hook[]
+  readonly events: EventLog
+  readonly clock: Clock
+  readonly post: Post
+  readonly report: (what: string, error: unknown) => void
+  /** Milliseconds before each further try. */
+  readonly delays?: readonly number[]
+}
+
+export interface Notifier {
+  /** Resolves when nothing is left to tell. */
+  idle(): Promise<void>
+  /** What was not told by now is dropped. */
+  close(): void
+}
+
+const backOff = [1_000, 5_000, 30_000, 120_000, 600_000]
+/** Events that wait for one hook; the oldest is dropped for one more. */
+const maxWaiting = 1_000
+
+/** @throws StartupError when a hook has no address */
+export function createNotifier(options: NotifierOptions): Notifier {
+  const stop = new AbortController()
+  const hooks = options.hooks.map((hook, index) =>
+    openHook(hook, `webhook ${index}`, { ...options, stop: stop.signal }),
+  )
+  const { close } = options.events.subscribe(event => {
+    for (const hook of hooks) hook.tell(event)
+  })
+  return {
+    idle: async () => void (await Promise.all(hooks.map(hook => hook.idle()))),
+    close() {
+      close()
+      stop.abort()
+    },
+  }
+}
+
+interface HookOptions extends NotifierOptions {
+  readonly stop: AbortSignal
+}
+
+function openHook(hook: Hook, name: string, options: HookOptions) {
+  const url = hook.Url
+  if (url === undefined) throw new StartupError(`HumanInTheLoop:Webhooks: ${name} has no Url. Give it one.`)
+  const told = new Set<string>(hook.Events.length === 0 ? ['pending'] : hook.Events)
+  const waiting: HitlEvent[] = []
+  let running: Promise<void> | undefined
+
+  async function drain(): Promise<void> {
+    for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) {
+      const failure = await deliver({ ...hook, Url: url! }, event, options)
+      if (failure !== undefined) options.report(`${name} was not told of ${event.type} ${event.hitlId}`, failure)
+    }
+    running = undefined
+  }
+
+  return {
+    tell(event: HitlEvent): void {
+      if (!told.has(event.type)) return
+      if (waiting.length >= maxWaiting)
+        options.report(`${name} is too slow, ${waiting.shift()!.id} is dropped`, undefined)
+      waiting.push(event)
+      running ??= drain()
+    },
+    idle: async () => await running,
+  }
+}
+
+/** Tries until the hook takes the event, refuses it for good, or the tries are used up. */
+async function deliver(hook: Hook & { Url: string }, event: HitlEvent, options: HookOptions): Promise<unknown> {
+  const { stop, delays = backOff } = options
+  let failure: unknown
+  for (const delay of [0, ...delays]) {
+    // An abort of the pause is the end of the gateway: nothing is sent any more.
+    if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
+    if (stop.aborted) return 'the gateway stopped'
+    try {
+      const status = await options.post(message(hook, event, options.clock.now()))
+      if (status >= 200 && status < 300) return undefined
+      failure = `answered ${status}`
+      if (!isPassing(status)) return failure
+    } catch (error) {
+      failure = error
+    }
+  }
+  return failure
+}
+
+/** Whether the same message may be taken later. */
+function isPassing(status: number): boolean {
+  return status >= 500 || status === 408 || status === 429
+}
+
+/**
+ * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The
+ * receiver refuses old times, and with them what somebody recorded.
+ */
+function message(hook: Hook & { Url: string }, event: HitlEvent, now: number): Message {
+  const body = JSON.stringify(hook.Format === 'slack' ? { text: slackText(event) } : genericBody(event))
+  const headers = ['Content-Type', 'application/json', 'User-Agent', 'agent-gateway']
+  if (hook.Secret !== undefined) {
+    const time = Math.floor(now / 1_000)
+    const signature = createHmac('sha256', hook.Secret).update(`${time}.${body}`).digest('hex')
+    headers.push('Gateway-Signature', `t=${time},v1=${signature}`)
+  }
+  return { url: hook.Url, headers, body }
+}
+
+function genericBody({ id, type, at, hitlId, data }: HitlEvent) {
+  return { id, type: `hitl.${type}`, at: new Date(at).toISOString(), hitlId, data }
+}
+
+/** In Slack's text format only these three characters need care. */
+function slackText({ type, hitlId, data }: HitlEvent): string {
+  const lines = type === 'pending' ? pendingLines(data) : [`Request ${hitlId}: ${type}`]
+  const by = data['by'] === undefined ? [] : [`by ${data['by']}`]
+  const text = [...lines, ...by].join('\n')
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+function pendingLines(data: HitlEvent['data']): string[] {
+  return [
+    `Review needed until ${data['expiresAt']}: ${data['method']} ${data['url']}`,
+    `Agent ${data['agentId']} of ${data['ownerId']}`,
+    `${data['reason']}`,
+    `GET /hitl/${data['id']}`,
+  ]
+}

@@ -1,0 +1,135 @@
+import { createHmac } from 'node:crypto'
+import t from 'tap'
+import { createEventLog } from '../../src/hitl/events.ts'
+import type { Message, NotifierOptions } from '../../src/hitl/notify.ts'
+import { createNotifier } from '../../src/hitl/notify.ts'
+import { createClock } from '../fixtures/clock.ts'
+
+const pending = {
+  id: 'h1',
+  method: 'POST',
+  url: 'https://a.example/<b>&',
+  agentId: 'agent-1',
+  ownerId: 'team-a',
+  reason: 'rule "x"',
+  expiresAt: '2026-01-05T11:00:00.000Z',
+}
+const hook = { Url: 'https://hook.example/key', Format: 'generic', Secret: 'shared', Events: [] } as const
+
+/** A notifier with what it posted and reported. */
+function start(options: Partial<NotifierOptions> = {}) {
+  const clock = createClock()
+  const reports: [string, unknown][] = []
+  const report = (what: string, error: unknown) => void reports.push([what, error])
+  const events = createEventLog({ clock, capacity: 10, report })
+  const posted: Message[] = []
+  const post = options.post ?? (async () => 204)
+  const notifier = createNotifier({
+    hooks: [hook],
+    delays: [1, 1],
+    ...options,
+    clock,
+    events,
+    report,
+    post: message => {
+      posted.push(message)
+      return post(message)
+    },
+  })
+  return { notifier, events, posted, reports, clock }
+}
+
+t.test('a hook is told of what waits, as JSON signed with the time', async t => {
+  const { notifier, events, posted, clock } = start()
+  events.publish('pending', 'h1', pending)
+  events.publish('denied', 'h1', {})
+  await notifier.idle()
+  t.equal(posted.length, 1)
+  const { url, headers, body } = posted[0]!
+  t.equal(url, hook.Url)
+  t.match(JSON.parse(body), { type: 'hitl.pending', hitlId: 'h1', at: '2026-01-05T10:00:00.000Z', data: pending })
+  const time = clock.now() / 1000
+  const signature = createHmac('sha256', 'shared').update(`${time}.${body}`).digest('hex')
+  t.equal(headers[headers.indexOf('Gateway-Signature') + 1], `t=${time},v1=${signature}`)
+})
+
+t.test('Slack gets a text that nobody can put markup into', async t => {
+  const hooks = [{ ...hook, Format: 'slack', Secret: undefined, Events: ['pending', 'denied'] } as const]
+  const { notifier, events, posted } = start({ hooks })
+  events.publish('pending', 'h1', pending)
+  events.publish('denied', 'h1', { by: 'reviewer-1' })
+  await notifier.idle()
+  const texts = posted.map(({ body }) => JSON.parse(body).text)
+  t.match(texts[0], 'POST https://a.example/&lt;b&gt;&amp;')
+  t.match(texts[0], 'Agent agent-1 of team-a')
+  t.equal(texts[1], 'Request h1: denied\nby reviewer-1')
+  t.notOk(posted[0]?.headers.includes('Gateway-Signature'))
+})
+
+t.test('a hook that fails for now is tried again, with nothing out of order', async t => {
+  const answers = [503, new TypeError('reset'), 200, 429, 200]
+  const post = async () => {
+    const answer = answers.shift()!
+    if (answer instanceof Error) throw answer
+    return answer as number
+  }
+  const { notifier, events, posted, reports } = start({ post })
+  for (const id of ['h1', 'h2']) events.publish('pending', id, pending)
+  await notifier.idle()
+  t.same(
+    posted.map(({ body }) => JSON.parse(body).hitlId),
+    ['h1', 'h1', 'h1', 'h2', 'h2'],
+  )
+  t.same(reports, [])
+})
+
+t.test('a hook that refuses is not asked again, and one that stays down is given up', async t => {
+  const refusing = start({ post: async () => 302 })
+  refusing.events.publish('pending', 'h1', pending)
+  await refusing.notifier.idle()
+  t.equal(refusing.posted.length, 1)
+  t.same(refusing.reports, [['webhook 0 was not told of pending h1', 'answered 302']])
+
+  const down = start({ post: () => Promise.reject(new TypeError('refused')) })
+  down.events.publish('pending', 'h1', pending)
+  await down.notifier.idle()
+  t.equal(down.posted.length, 3)
+  t.match(down.reports, [['webhook 0 was not told of pending h1', { message: 'refused' }]])
+})
+
+t.test('one slow hook delays no other, and holds a bounded number of events', async t => {
+  const release = Promise.withResolvers<number>()
+  const hooks = [hook, { ...hook, Url: 'https://fast.example/' }]
+  const { notifier, events, posted, reports } = start({
+    hooks,
+    post: async ({ url }) => (url === hook.Url ? release.promise : 200),
+  })
+  for (let count = 0; count < 1_002; count++) {
+    events.publish('pending', `h${count}`, {})
+    await null
+  }
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+  t.equal(posted.filter(({ url }) => url !== hook.Url).length, 1_002)
+  t.equal(posted.filter(({ url }) => url === hook.Url).length, 1)
+  t.equal(reports.length, 1)
+  release.resolve(200)
+  await notifier.idle()
+  t.equal(posted.length, 1_002 + 1_001)
+})
+
+t.test('a notifier that is closed ends its pauses and tells nothing more', async t => {
+  const { notifier, events, posted } = start({ post: async () => 503, delays: [600_000] })
+  events.publish('pending', 'h1', pending)
+  await new Promise(setImmediate)
+  notifier.close()
+  events.publish('pending', 'h2', pending)
+  await notifier.idle()
+  t.equal(posted.length, 1)
+})
+
+t.test('a hook without an address stops the start', async t => {
+  t.throws(() => start({ hooks: [{ ...hook, Url: undefined }] }), {
+    name: 'StartupError',
+    message: /webhook 0 has no Url/,
+  })
+})
