@@ -1,0 +1,97 @@
+import type { Scope } from './condition.ts'
+import { versionOf } from './format.ts'
+import { compareRules, type Policy, type Rule } from './model.ts'
+import { hiddenHeaders } from './parse.ts'
+import { type CompiledRule, compileRule, fieldsOf } from './rule.ts'
+import { Zone } from './zone.ts'
+
+export interface CompileOptions {
+  /** Header fields beside Authorization and Cookie whose values rules may not read. */
+  readonly hiddenHeaders?: readonly string[]
+  /** Lets other work run; called every few hundred conditions. */
+  readonly pause?: () => Promise<void>
+}
+
+export interface CompiledPolicy {
+  readonly name: string
+  readonly version: string
+  readonly policy: Policy
+  readonly ruleCount: number
+  /** Whether some rule reads the destination address, so that the name must be resolved first. */
+  readonly readsDestination: boolean
+  /** Whether some rule may need the body. */
+  readonly readsBody: boolean
+  /** Rules that decide, in order. */
+  readonly rules: readonly CompiledRule[]
+  /** Rules that are only reported, in order. */
+  readonly shadowRules: readonly CompiledRule[]
+  readonly scope: Scope
+}
+
+const rulesPerPause = 100
+
+/** Compiles a policy that parsePolicy gave, letting other work run in between. */
+export async function compilePolicy(policy: Policy, options: CompileOptions = {}): Promise<CompiledPolicy> {
+  const pause = options.pause ?? (() => new Promise<void>(resolve => setImmediate(resolve)))
+  const compiler = new Compiler(policy, options)
+  while (compiler.step(rulesPerPause)) await pause()
+  return compiler.finish()
+}
+
+/** The same at once: for small policies and tests. */
+export function compilePolicySync(policy: Policy, options: CompileOptions = {}): CompiledPolicy {
+  const compiler = new Compiler(policy, options)
+  compiler.step(policy.rules.length)
+  return compiler.finish()
+}
+
+class Compiler {
+  readonly #policy: Policy
+  readonly #scope: Scope
+  readonly #ordered: readonly Rule[]
+  readonly #rules: CompiledRule[] = []
+  readonly #shadowRules: CompiledRule[] = []
+  #next = 0
+  #readsDestination = false
+  #readsBody = false
+
+  constructor(policy: Policy, options: CompileOptions) {
+    this.#policy = policy
+    this.#scope = { zone: new Zone(policy.timezone), hiddenHeaders: hiddenHeaders(options.hiddenHeaders) }
+    this.#ordered = policy.rules.toSorted(compareRules)
+  }
+
+  /** Compiles up to `count` more rules; false when there are none left. */
+  step(count: number): boolean {
+    const end = Math.min(this.#next + count, this.#ordered.length)
+    for (; this.#next < end; this.#next++) {
+      const rule = this.#ordered[this.#next]!
+      this.#note(rule)
+      const list = rule.mode === 'shadow' ? this.#shadowRules : this.#rules
+      list.push(compileRule(rule, { policy: this.#policy, scope: this.#scope, rank: this.#next }))
+    }
+    return this.#next < this.#ordered.length
+  }
+
+  finish(): CompiledPolicy {
+    const policy = this.#policy
+    return {
+      name: policy.name,
+      version: versionOf(policy),
+      policy,
+      ruleCount: policy.rules.length,
+      readsDestination: this.#readsDestination,
+      readsBody: this.#readsBody,
+      rules: this.#rules,
+      shadowRules: this.#shadowRules,
+      scope: this.#scope,
+    }
+  }
+
+  #note(rule: Rule): void {
+    for (const field of rule.conditions.flatMap(fieldsOf)) {
+      this.#readsDestination ||= field.kind.destination === true
+      this.#readsBody ||= field.kind.phase !== 'head'
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import type { Facts } from './facts.ts'
+import { type Field, hideValue, parseField } from './fields.ts'
+import type { Condition } from './model.ts'
+import { findOperator, type Operator, operatorNames } from './operators.ts'
+import { didYouMean, type ProblemCode } from './problems.ts'
+import { asker } from './quantify.ts'
+import { riskTest } from './risk-test.ts'
+import { not, type Truth } from './truth.ts'
+import { type Operand, WrongValue } from './values.ts'
+import type { Zone } from './zone.ts'
+
+/** A condition or group ready to be asked. */
+export type Test = (facts: Facts) => Truth
+
+/** What compiling a condition needs beside the condition. */
+export interface Scope {
+  readonly zone: Zone
+  /** Lower-case names of header fields of which rules may learn the presence only. */
+  readonly hiddenHeaders: ReadonlySet<string>
+}
+
+/** Header fields that always hold credentials. */
+export const credentialHeaders: readonly string[] = ['authorization', 'cookie']
+
+export class WrongCondition {
+  readonly code: ProblemCode
+  readonly message: string
+  constructor(code: ProblemCode, message: string) {
+    this.code = code
+    this.message = message
+  }
+}
+
+/** The test of one condition, or what is wrong with it. */
+export function compileCondition(condition: Condition, scope: Scope): Test | WrongCondition {
+  const operator = findOperator(condition.operator)
+  if (operator === undefined) return unknownOperator(condition.operator)
+  const field = parseField(condition.field)
+  if (typeof field === 'string') return new WrongCondition('E_FIELD', field)
+  const refused = checkSuits(operator, field, scope)
+  if (refused !== undefined) return refused
+  const { value, valueType, ignoreCase } = condition
+  const operand: Operand = { field, value, valueType, ignoreCase }
+  const positive =
+    field.kind.phase === 'risk' ? riskTest(operator, operand) : positiveTest({ operator, operand, condition, scope })
+  if (positive instanceof WrongValue) return new WrongCondition(positive.code, positive.message)
+  return operator.negated ? facts => not(positive(facts)) : positive
+}
+
+export function unknownOperator(name: string): WrongCondition {
+  const hint = didYouMean(name, operatorNames)
+  return new WrongCondition('E_OPERATOR', `unknown operator ${JSON.stringify(name.slice(0, 64))}${hint}`)
+}
+
+function checkSuits(operator: Operator, field: Field, scope: Scope): WrongCondition | undefined {
+  const { form, name } = operator
+  const wrong = (text: string) => new WrongCondition('E_VALUE', text)
+  const credential = field.header !== undefined && scope.hiddenHeaders.has(field.header)
+  if (credential && form.name !== 'exists') return wrong(`${field.text} holds a credential: only exists can be asked`)
+  if (field.kind.phase === 'risk') return undefined
+  const window = form.name === 'between' && field.text === 'time.clock'
+  if (form.suits === 'ordering' && !window && !mayBeNumber(field)) return wrong(`${name}: ${field.text} is no number`)
+  const textless = field.type === 'number' || field.type === 'boolean'
+  if (form.suits === 'text' && textless) return wrong(`${name}: ${field.text} is no text`)
+  return undefined
+}
+
+/** Whether a field can hold a number: not a name of the head or the clock. */
+function mayBeNumber(field: Field): boolean {
+  if (field.type === 'number' || field.type === 'json') return true
+  const named = field.kind.below !== 'none' || field.kind.phase === 'body'
+  return field.type === 'string' && named && field.kind.values === undefined
+}
+
+interface Parts {
+  readonly operator: Operator
+  readonly operand: Operand
+  readonly condition: Condition
+  readonly scope: Scope
+}
+
+function positiveTest({ operator, operand, condition, scope }: Parts): Test | WrongValue {
+  const test = operator.form.build(operand)
+  if (test instanceof WrongValue) return test
+  const { field } = operand
+  const { plain } = field
+  if (plain !== undefined) return facts => test(plain(facts))
+  const hidden = field.header !== undefined && scope.hiddenHeaders.has(field.header)
+  const read = hidden && operator.form.name !== 'exists' ? hideValue(field).read : field.read
+  const ask = asker(operator, test, condition.quantifier)
+  const { zone } = scope
+  return facts => ask(read(facts, zone))
+}

@@ -1,0 +1,110 @@
+import type { CompiledPolicy } from './compile.ts'
+import { decideBody, decideHead } from './decide.ts'
+import type { Decision, Effect, NeedBody } from './decision.ts'
+import { type DescribedRequest, type RequestDescription, requestFromDescription } from './describe.ts'
+import { Facts } from './facts.ts'
+import { actualOf, describeNode } from './reason.ts'
+import { RiskAssessment } from './risk.ts'
+import { askRule, type CompiledNode, type CompiledRule } from './rule.ts'
+import type { Rulebook } from './rulebook.ts'
+import { False, True, type Truth, Unknown } from './truth.ts'
+
+export type TruthName = 'true' | 'false' | 'unknown' | 'unreadable'
+
+/** One rule, what it comes to for a request, and why. */
+export interface RuleExplanation {
+  readonly rule: string
+  readonly effect: Effect
+  readonly priority: number
+  readonly mode: 'enforce' | 'shadow'
+  /** unknown: waits for the body. */
+  readonly value: TruthName
+  /** Whether the rule counts as matching, `onUnreadable` taken into account. */
+  readonly matches: boolean
+  readonly conditions: readonly NodeExplanation[]
+}
+
+export interface NodeExplanation {
+  readonly condition: string
+  readonly value: TruthName
+  /** Redacted and cut; only for conditions. */
+  readonly actual?: unknown
+  readonly inner?: readonly NodeExplanation[]
+}
+
+/** The record, or that the body is needed, with every rule of the agent's policy in the order it is asked. */
+export interface Explanation {
+  readonly result:
+    | Decision
+    | ({ readonly decision: null; readonly need: 'body' } & Pick<NeedBody, 'pending' | 'otherwise'>)
+  readonly rules: readonly RuleExplanation[]
+}
+
+/**
+ * Decides a described request and says how every rule came out. A string is what is wrong with the description.
+ *
+ * @param now taken when the description has no time, milliseconds since the epoch
+ */
+export function explainDescription(rulebook: Rulebook, given: RequestDescription, now: number): Explanation | string {
+  const described = requestFromDescription(given, now)
+  if (typeof described === 'string') return described
+  return explain(whatIf(rulebook, given), described, given.phase ?? 'body')
+}
+
+/** The rulebook with the score and threshold that a description asks for. */
+export function whatIf(rulebook: Rulebook, given: RequestDescription): Rulebook {
+  const score = given.risk ?? given.request.risk
+  const threshold = given.riskThreshold ?? rulebook.risk.threshold
+  return { ...rulebook, risk: { ...rulebook.risk, threshold, ...(score === undefined ? {} : { score }) } }
+}
+
+export function explain(rulebook: Rulebook, described: DescribedRequest, phase: 'head' | 'body'): Explanation {
+  const { head, body } = described
+  const first = decideHead(rulebook, head)
+  const risk = new RiskAssessment(rulebook.risk)
+  const known = new Facts(head, risk)
+  const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, risk)
+  const rules = rulebook.policy === undefined ? [] : explainRules(rulebook.policy, facts)
+  if (!('need' in first)) return { result: first, rules }
+  if (phase === 'body') return { result: decideBody(rulebook, head, first, body), rules }
+  const { need, pending, otherwise } = first
+  return { result: { decision: null, need, pending, otherwise }, rules }
+}
+
+function explainRules(policy: CompiledPolicy, facts: Facts): RuleExplanation[] {
+  const all = [...policy.rules, ...policy.shadowRules].sort((left, right) => left.rank - right.rank)
+  return all.map(compiled => explainRule(compiled, policy, facts))
+}
+
+function explainRule(compiled: CompiledRule, policy: CompiledPolicy, facts: Facts): RuleExplanation {
+  const { rule } = compiled
+  const conditions = compiled.nodes.map(node => explainNode(node, policy, facts))
+  return {
+    rule: rule.name,
+    effect: rule.effect,
+    priority: rule.priority,
+    mode: rule.mode,
+    value: together(conditions.map(condition => condition.value)),
+    matches: askRule(compiled, facts) === True,
+    conditions,
+  }
+}
+
+function explainNode({ node, test, inner }: CompiledNode, policy: CompiledPolicy, facts: Facts): NodeExplanation {
+  const explained = { condition: describeNode(node), value: nameOf(test(facts)) }
+  if ('field' in node) return { ...explained, actual: actualOf(node, policy, facts) }
+  return { ...explained, inner: inner.map(child => explainNode(child, policy, facts)) }
+}
+
+function nameOf(value: Truth): TruthName {
+  if (value === True) return 'true'
+  if (value === False) return 'false'
+  return value === Unknown ? 'unknown' : 'unreadable'
+}
+
+const weakest: readonly TruthName[] = ['false', 'unknown', 'unreadable']
+
+/** Conditions of a rule hold together: the first of false, unknown, unreadable that occurs. */
+function together(values: readonly TruthName[]): TruthName {
+  return weakest.find(name => values.includes(name)) ?? 'true'
+}

@@ -1,0 +1,132 @@
+import { type BodyHeaders, BodyView, noBody, readPairs } from './body.ts'
+import type { Activity, AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
+import { missing, unknown, unreadable } from './truth.ts'
+
+/** One request as rules read it: everything beyond the plain strings of the head is worked out when first asked for. */
+export class Facts {
+  readonly request: RequestHead
+  /** Bounds of the risk score, for `risk.score`. */
+  readonly risk: RiskSource
+  #body: BodyView | undefined
+  #query: Record<string, string | string[]> | undefined
+  #segments: readonly string[] | undefined
+  #mediaType: string | undefined
+  #agent: AgentFacts | undefined
+  #activity: Activity | undefined | null = null
+  #destination: Destination | undefined | null = null
+
+  constructor(request: RequestHead, risk: RiskSource) {
+    this.request = request
+    this.risk = risk
+    this.#body = request.contentLength === 0 ? noBody : undefined
+  }
+
+  /** The body; undefined while it is not known. */
+  get body(): BodyView | undefined {
+    return this.#body
+  }
+
+  /** The same request with its body. */
+  withBody(body: RequestBody, risk: RiskSource): Facts {
+    const facts = new Facts(this.request, risk)
+    facts.#body = new BodyView(body, this.#bodyHeaders())
+    return facts
+  }
+
+  /** Read once: the caller may make it up when asked. */
+  get agent(): AgentFacts {
+    this.#agent ??= this.request.agent
+    return this.#agent
+  }
+
+  get activity(): Activity | undefined {
+    if (this.#activity === null) this.#activity = this.request.activity
+    return this.#activity
+  }
+
+  get destination(): Destination | undefined {
+    if (this.#destination === null) this.#destination = this.request.destination
+    return this.#destination
+  }
+
+  get query(): Record<string, string | string[]> {
+    this.#query ??= readPairs(this.request.queryString)
+    return this.#query
+  }
+
+  /** Split before decoding, so that an encoded slash stays inside its segment. */
+  get segments(): readonly string[] {
+    const path = this.request.path
+    this.#segments ??= path.length <= 1 ? [] : path.slice(1).split('/').map(decodeSegment)
+    return this.#segments
+  }
+
+  /** Media type alone, lower case; `missing` without Content-Type. */
+  get mediaType(): string | typeof missing {
+    if (this.#mediaType === undefined) this.#mediaType = mediaTypeOf(firstOf(this.header('content-type')))
+    return this.#mediaType === '' ? missing : this.#mediaType
+  }
+
+  get bodySize(): number | typeof unknown | typeof unreadable {
+    if (this.request.contentLength >= 0) return this.request.contentLength
+    return this.#body === undefined ? unknown : (this.#body.size ?? unreadable)
+  }
+
+  /** Value of a field by its lower-case name; a list when it is repeated; `missing`. */
+  header(name: string): string | string[] | typeof missing {
+    const fields = this.request.rawHeaders
+    let found: string | string[] | typeof missing = missing
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const candidate = fields[at]!
+      if (candidate.length !== name.length) continue
+      if (candidate !== name && candidate.toLowerCase() !== name) continue
+      const value = fields[at + 1]!
+      if (found === missing) found = value
+      else if (Array.isArray(found)) found.push(value)
+      else found = [found, value]
+    }
+    return found
+  }
+
+  #bodyHeaders(): BodyHeaders {
+    const type = this.header('content-type')
+    const mediaType = this.mediaType
+    const encodings = this.header('content-encoding')
+    return {
+      // Two Content-Type lines can be read in two ways; then the body is read by its bytes alone.
+      mediaType: mediaType === missing || Array.isArray(type) ? '' : mediaType,
+      charset: charsetOf(firstOf(type)),
+      encoding: encodings === missing ? '' : String(encodings).trim().toLowerCase(),
+    }
+  }
+}
+
+/** Where `risk.score` comes from. */
+export interface RiskSource {
+  /** Least and greatest score that is still possible, each in [0, 1]. */
+  interval(facts: Facts): { readonly low: number; readonly high: number }
+}
+
+function firstOf(value: string | string[] | typeof missing): string {
+  if (value === missing) return ''
+  return typeof value === 'string' ? value : value[0]!
+}
+
+function mediaTypeOf(contentType: string): string {
+  const end = contentType.indexOf(';')
+  return (end < 0 ? contentType : contentType.slice(0, end)).trim().toLowerCase()
+}
+
+function charsetOf(contentType: string): string {
+  const match = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)
+  return match === null ? '' : match[1]!.toLowerCase()
+}
+
+function decodeSegment(segment: string): string {
+  if (!segment.includes('%')) return segment
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import type { Condition, Node, Policy, Rule } from './model.ts'
+
+/** A policy as the API returns it and files may hold it: values are text, effects Allow, Deny or Hitl (spec 2.2). */
+export interface WirePolicy {
+  readonly name: string
+  readonly description: string
+  readonly owner: string
+  readonly default: string
+  readonly rules: readonly WireRule[]
+  readonly timezone?: string
+  readonly onUnreadable?: string
+  readonly shadowOf?: string
+}
+
+export interface WireRule {
+  readonly name: string
+  readonly priority: number
+  readonly effect: string
+  readonly conditions: readonly unknown[]
+  readonly mode?: string
+  readonly riskExempt?: boolean
+  readonly reason?: string
+  readonly approvals?: number
+}
+
+/** What parsePolicy reads back to the same policy. Keys with their standard value are left out. */
+export function formatPolicy(policy: Policy): WirePolicy {
+  return {
+    name: policy.name,
+    description: policy.description,
+    owner: policy.owner,
+    default: policy.default,
+    ...(policy.timezone === 'UTC' ? {} : { timezone: policy.timezone }),
+    ...(policy.onUnreadable === 'failSafe' ? {} : { onUnreadable: policy.onUnreadable }),
+    ...(policy.shadowOf === null ? {} : { shadowOf: policy.shadowOf }),
+    rules: policy.rules.map(formatRule),
+  }
+}
+
+function formatRule(rule: Rule): WireRule {
+  return {
+    name: rule.name,
+    priority: rule.priority,
+    effect: rule.effect,
+    ...(rule.mode === 'enforce' ? {} : { mode: rule.mode }),
+    ...(rule.riskExempt ? { riskExempt: true } : {}),
+    ...(rule.reason === '' ? {} : { reason: rule.reason }),
+    ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),
+    conditions: rule.conditions.map(formatNode),
+  }
+}
+
+function formatNode(node: Node): unknown {
+  if ('all' in node) return { all: node.all.map(formatNode) }
+  if ('any' in node) return { any: node.any.map(formatNode) }
+  return 'not' in node ? { not: formatNode(node.not) } : formatCondition(node)
+}
+
+function formatCondition(condition: Condition): unknown {
+  return {
+    field: condition.field,
+    operator: condition.operator,
+    value: condition.value,
+    ...(condition.valueType === undefined ? {} : { valueType: condition.valueType }),
+    ...(condition.ignoreCase ? { ignoreCase: true } : {}),
+    ...(condition.quantifier === 'any' ? {} : { quantifier: condition.quantifier }),
+  }
+}
+
+/** `sha256:<hex>` of the canonical form: the same rules give the same version wherever they are read. */
+export function versionOf(policy: Policy): string {
+  return `sha256:${createHash('sha256')
+    .update(JSON.stringify(formatPolicy(policy)))
+    .digest('hex')}`
+}

@@ -1,0 +1,82 @@
+/**
+ * Numbers as JSON writes them. A double keeps 15 significant digits; anything longer is compared by its text, so that
+ * 9007199254740993 and 9007199254740992 stay different and 1e400 stays finite.
+ */
+
+/** A JSON number that a double cannot hold. */
+export class LongNumber {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+  toString(): string {
+    return this.text
+  }
+  toJSON(): string {
+    return this.text
+  }
+}
+
+export type Numeric = number | LongNumber
+
+const grammar = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+const digitsKept = 15
+
+/** The number that `text` denotes by the grammar of RFC 8259 section 6, or undefined. */
+export function parseNumeric(text: string): Numeric | undefined {
+  const first = text.charCodeAt(0)
+  const mayBegin = (first >= 48 && first <= 57) || first === 45
+  if (!mayBegin || !grammar.test(text)) return undefined
+  return numericOf(text)
+}
+
+/** The number of a text already known to be a JSON number. */
+export function numericOf(text: string): Numeric {
+  const short = text.length <= digitsKept && !/[eE]/.test(text)
+  if (short || fitsDouble(text)) return Number(text)
+  return new LongNumber(text)
+}
+
+function fitsDouble(text: string): boolean {
+  const { digits, point } = decimal(text)
+  return digits.length <= digitsKept && Math.abs(point) < 290
+}
+
+export function isNumeric(value: unknown): value is Numeric {
+  return typeof value === 'number' || value instanceof LongNumber
+}
+
+/** Below zero, zero or above zero as `left` is less than, equal to or greater than `right`. Exact. */
+export function compareNumeric(left: Numeric, right: Numeric): number {
+  if (typeof left === 'number' && typeof right === 'number') return left - right
+  return compareDecimal(decimal(String(left)), decimal(String(right)))
+}
+
+/** The value is sign x 0.digits x 10^point; `digits` has no zero at either end. */
+interface Decimal {
+  readonly sign: -1 | 0 | 1
+  readonly digits: string
+  readonly point: number
+}
+
+function decimal(text: string): Decimal {
+  const negative = text.startsWith('-')
+  const [mantissa = '', exponent = '0'] = (negative ? text.slice(1) : text).toLowerCase().split('e')
+  const [whole = '', fraction = ''] = mantissa.split('.')
+  const all = whole + fraction
+  const leading = /^0*/.exec(all)![0].length
+  const digits = all.slice(leading).replace(/0+$/, '')
+  if (digits === '') return { sign: 0, digits: '', point: 0 }
+  return { sign: negative ? -1 : 1, digits, point: whole.length - leading + Number(exponent) }
+}
+
+function compareDecimal(left: Decimal, right: Decimal): number {
+  if (left.sign !== right.sign) return left.sign - right.sign
+  return left.sign * compareMagnitude(left, right)
+}
+
+function compareMagnitude(left: Decimal, right: Decimal): number {
+  if (left.point !== right.point) return left.point < right.point ? -1 : 1
+  if (left.digits === right.digits) return 0
+  return left.digits < right.digits ? -1 : 1
+}

@@ -1,0 +1,121 @@
+import { LongNumber } from './numbers.ts'
+import { missing } from './truth.ts'
+
+/** One step of a field path after its base: `.key`, `[0]`, `[*]`, `.@size`, `.@type`. */
+export type Step =
+  | { readonly kind: 'key'; readonly key: string }
+  | { readonly kind: 'index'; readonly index: number }
+  | { readonly kind: 'each' }
+  | { readonly kind: 'size' }
+  | { readonly kind: 'type' }
+
+/** What `[*]` finds: one entry for each element, `missing` where the rest of the path leads nowhere. */
+export class Several {
+  readonly items: readonly unknown[]
+  constructor(items: readonly unknown[]) {
+    this.items = items
+  }
+}
+
+const maxLength = 512
+const maxSteps = 32
+const nameStep = /\.?([^.[\]"'\s]+)/y
+const bracketStep = /\[(?:(\*)|(-?\d{1,6})|("(?:[^"\\]|\\.)*"))\]/y
+
+/** Splits `input.body.a[0]["odd.key"].@size` into its steps; a string is what is wrong with it. */
+export function parsePath(text: string): readonly Step[] | string {
+  if (text.length > maxLength) return `a field path has at most ${maxLength} characters`
+  const steps: Step[] = []
+  let at = 0
+  while (at < text.length) {
+    const found = readStep(text, at)
+    if (found === undefined) return `bad field path at character ${at + 1}`
+    steps.push(found.step)
+    at = found.end
+  }
+  if (steps.length > maxSteps) return `a field path has at most ${maxSteps} steps`
+  return steps
+}
+
+function readStep(text: string, at: number): { step: Step; end: number } | undefined {
+  const bracket = text[at] === '['
+  if (!bracket && at > 0 !== (text[at] === '.')) return undefined
+  const pattern = bracket ? bracketStep : nameStep
+  pattern.lastIndex = at
+  const match = pattern.exec(text)
+  if (match === null) return undefined
+  const step = bracket ? bracketed(match) : named(match[1]!)
+  return step === undefined ? undefined : { step, end: pattern.lastIndex }
+}
+
+function named(name: string): Step {
+  if (name === '@size') return { kind: 'size' }
+  return name === '@type' ? { kind: 'type' } : { kind: 'key', key: name }
+}
+
+function bracketed(match: RegExpExecArray): Step | undefined {
+  if (match[1] !== undefined) return { kind: 'each' }
+  if (match[2] !== undefined) return { kind: 'index', index: Number(match[2]) }
+  try {
+    return { kind: 'key', key: JSON.parse(match[3]!) as string }
+  } catch {
+    return undefined
+  }
+}
+
+/** The value that `steps` lead to from `value`: own properties only, else `missing`. */
+export function follow(value: unknown, steps: readonly Step[], from = 0): unknown {
+  for (let index = from; index < steps.length; index++) {
+    const step = steps[index]!
+    if (step.kind === 'each') return followEach(value, steps, index + 1)
+    value = take(value, step)
+    if (value === missing) return missing
+  }
+  return value
+}
+
+function followEach(value: unknown, steps: readonly Step[], from: number): unknown {
+  if (!Array.isArray(value)) return missing
+  const items: unknown[] = []
+  for (const element of value) {
+    const found = follow(element, steps, from)
+    if (found instanceof Several) items.push(...found.items)
+    else items.push(found)
+  }
+  return new Several(items)
+}
+
+function take(value: unknown, step: Exclude<Step, { kind: 'each' }>): unknown {
+  switch (step.kind) {
+    case 'key':
+      return isRecord(value) && Object.hasOwn(value, step.key) ? value[step.key] : missing
+    case 'index':
+      return Array.isArray(value) ? elementAt(value, step.index) : missing
+    case 'size':
+      return sizeOf(value)
+    case 'type':
+      return typeName(value)
+  }
+}
+
+function elementAt(list: readonly unknown[], index: number): unknown {
+  const place = index < 0 ? list.length + index : index
+  return place >= 0 && place < list.length ? list[place] : missing
+}
+
+function sizeOf(value: unknown): unknown {
+  if (typeof value === 'string' || Array.isArray(value)) return value.length
+  return isRecord(value) ? Object.keys(value).length : missing
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof LongNumber)
+}
+
+/** JSON name of a value's type. */
+export function typeName(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  if (value instanceof LongNumber) return 'number'
+  return typeof value
+}

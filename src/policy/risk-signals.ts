@@ -1,0 +1,220 @@
+import { detectPii, detectSecret } from './detectors.ts'
+import type { Facts } from './facts.ts'
+import { clockMinutes, inWindow, type Window } from './ordering.ts'
+import type { Zone } from './zone.ts'
+
+/** Points of every signal; 0 switches it off. Their names are those of `Risk:Signals:<name>`. */
+export const defaultRiskPoints = {
+  'method-post': 5,
+  'method-put-patch': 10,
+  'method-delete': 20,
+  'method-other': 15,
+  'new-host': 20,
+  'metadata-address': 60,
+  'private-address': 0,
+  'ip-literal-host': 15,
+  punycode: 10,
+  'plain-http': 10,
+  'unusual-port': 5,
+  /** For each pattern found, two at most. */
+  'sensitive-path': 15,
+  /** Half of it above 64 KB, all above 1 MB. */
+  'large-body': 10,
+  'body-far-above-usual': 15,
+  'egress-volume': 25,
+  /** At trust 0; falls in a line to nothing at trust 0.5. */
+  'low-trust': 30,
+  'high-trust': -10,
+  /** For each policy denial in ten minutes, four at most. */
+  'recent-denials': 5,
+  'human-denied': 10,
+  burst: 15,
+  'outside-hours': 10,
+  'secret-in-body': 60,
+  'pii-in-body': 25,
+  'unreadable-body': 10,
+} as const
+
+export type RiskSignalName = keyof typeof defaultRiskPoints
+
+export interface RiskSettings {
+  /** A score strictly above sends an allowed request to review. */
+  readonly threshold: number
+  readonly points: Readonly<Record<RiskSignalName, number>>
+  /** Lower-case pieces of a path that make it sensitive. */
+  readonly sensitivePaths?: readonly string[]
+  /** Requests of one agent within a minute above which it is a burst; 300. */
+  readonly burstPerMinute?: number
+  /** When agents are expected to work; absent: always. */
+  readonly hours?: { readonly window: Window; readonly zone: Zone }
+  /** Takes the place of the computed score: what-if questions and tests. */
+  readonly score?: number
+}
+
+export const defaultSensitivePaths: readonly string[] = [
+  '/admin',
+  '/export',
+  '/backup',
+  '/secret',
+  '/credential',
+  '/password',
+  '/internal',
+  '/debug',
+  '/.env',
+  '/.git',
+]
+
+export const defaultRiskSettings: RiskSettings = {
+  threshold: 0.8,
+  points: defaultRiskPoints,
+}
+
+export interface Signal {
+  readonly name: RiskSignalName
+  /** Points that this request gives; below zero for a credit. */
+  readonly points: (facts: Facts, settings: RiskSettings) => number
+  readonly detail?: (facts: Facts, settings: RiskSettings) => string | undefined
+}
+
+/** A signal of the body, with the most points it can give. */
+export interface BodySignal extends Signal {
+  readonly most: (settings: RiskSettings) => number
+}
+
+function when(name: RiskSignalName, holds: (facts: Facts) => boolean, detail?: (facts: Facts) => string): Signal {
+  const points: Signal['points'] = (facts, settings) => {
+    const value = settings.points[name]
+    return value !== 0 && holds(facts) ? value : 0
+  }
+  return detail === undefined ? { name, points } : { name, points, detail }
+}
+
+function ofMethod(name: RiskSignalName, methods: readonly string[]): Signal {
+  return when(name, facts => methods.includes(facts.request.method))
+}
+
+const namedMethods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE']
+const kilobyte = 1_024
+const farAboveUsual = 8
+const farAboveMedian = 10
+const middleTrust = 0.5
+const goodTrust = 0.8
+const mostPatterns = 2
+const mostDenials = 4
+const defaultBurst = 300
+
+/** Calls inside the machine or network are no risk by themselves. */
+function isLocal(facts: Facts): boolean {
+  const kind = facts.destination?.class
+  if (kind !== undefined) return kind === 'private' || kind === 'loopback'
+  const { host } = facts.request
+  return host === 'localhost' || host.endsWith('.localhost')
+}
+
+function isMetadata(facts: Facts): boolean {
+  const kind = facts.destination?.class
+  return kind === 'linkLocal' || kind === 'metadata' || facts.request.host === 'metadata.google.internal'
+}
+
+function isIpLiteral(host: string): boolean {
+  return host.startsWith('[') || /^\d{1,3}(\.\d{1,3}){3}$/.test(host)
+}
+
+function isUnusualPort({ request }: Facts): boolean {
+  return request.port !== (request.scheme === 'https' ? 443 : 80)
+}
+
+function isNewHost(facts: Facts): boolean {
+  return facts.activity !== undefined && !facts.activity.hostSeen(facts.request.host)
+}
+
+function sensitivePath(facts: Facts, settings: RiskSettings): number {
+  const path = facts.request.path.toLowerCase()
+  let found = 0
+  for (const piece of settings.sensitivePaths ?? defaultSensitivePaths)
+    if (found < mostPatterns && path.includes(piece)) found++
+  return found * settings.points['sensitive-path']
+}
+
+function lowTrust(facts: Facts, settings: RiskSettings): number {
+  const lacking = middleTrust - facts.agent.trustScore
+  return lacking <= 0 ? 0 : Math.round((settings.points['low-trust'] * lacking) / middleTrust)
+}
+
+function recentDenials(facts: Facts, settings: RiskSettings): number {
+  return Math.min(mostDenials, facts.activity?.deniedLast10m ?? 0) * settings.points['recent-denials']
+}
+
+function isBurst(facts: Facts, settings: RiskSettings): boolean {
+  return (facts.activity?.requestsLastMinute ?? 0) > (settings.burstPerMinute ?? defaultBurst)
+}
+
+function isOutsideHours(facts: Facts, { hours }: RiskSettings): boolean {
+  if (hours === undefined) return false
+  return !inWindow(hours.window, clockMinutes(hours.zone.at(facts.request.now).clock))
+}
+
+function isHighVolume({ activity }: Facts): boolean {
+  if (activity === undefined || activity.medianBytesPerDay <= 0) return false
+  return activity.bytesToday > farAboveMedian * activity.medianBytesPerDay
+}
+
+/** Bytes of the body, 0 when it is not known how many. */
+function bodyBytes(facts: Facts): number {
+  return typeof facts.bodySize === 'number' ? facts.bodySize : 0
+}
+
+function largeBody(facts: Facts, settings: RiskSettings): number {
+  const points = settings.points['large-body']
+  const size = bodyBytes(facts)
+  if (size > kilobyte * kilobyte) return points
+  return size > 64 * kilobyte ? Math.round(points / 2) : 0
+}
+
+function isFarAboveUsual(facts: Facts): boolean {
+  const usual = facts.activity?.usualBodyBytes ?? 0
+  return usual > 0 && bodyBytes(facts) > farAboveUsual * usual
+}
+
+export const headSignals: readonly Signal[] = [
+  ofMethod('method-post', ['POST']),
+  ofMethod('method-put-patch', ['PUT', 'PATCH']),
+  ofMethod('method-delete', ['DELETE']),
+  when('method-other', facts => !namedMethods.includes(facts.request.method)),
+  when('new-host', isNewHost, facts => `first call to ${facts.request.host}`),
+  when('metadata-address', isMetadata),
+  when('private-address', isLocal),
+  when('ip-literal-host', facts => isIpLiteral(facts.request.host) && !isLocal(facts)),
+  when('punycode', facts => facts.request.host.includes('xn--') && !isLocal(facts)),
+  when('plain-http', facts => facts.request.scheme === 'http' && !isLocal(facts)),
+  when('unusual-port', facts => isUnusualPort(facts) && !isLocal(facts)),
+  { name: 'sensitive-path', points: sensitivePath },
+  { name: 'large-body', points: largeBody },
+  when('body-far-above-usual', isFarAboveUsual),
+  when('egress-volume', isHighVolume),
+  { name: 'low-trust', points: lowTrust },
+  when('high-trust', facts => facts.agent.trustScore >= goodTrust),
+  { name: 'recent-denials', points: recentDenials },
+  when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0),
+  { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0) },
+  {
+    name: 'outside-hours',
+    points: (facts, settings) => (isOutsideHours(facts, settings) ? settings.points['outside-hours'] : 0),
+  },
+]
+
+const unreadableKinds = ['invalid', 'truncated', 'encoded']
+
+function bodySignal(name: RiskSignalName, holds: (facts: Facts) => boolean, detail?: Signal['detail']): BodySignal {
+  const signal = { ...when(name, holds), most: (settings: RiskSettings) => settings.points[name] }
+  return detail === undefined ? signal : { ...signal, detail }
+}
+
+const secretOf = (facts: Facts) => detectSecret(facts.body?.scanText ?? '')
+const piiOf = (facts: Facts) => detectPii(facts.body?.scanText ?? '')
+
+export const bodySignals: readonly BodySignal[] = [
+  bodySignal('secret-in-body', facts => secretOf(facts) !== undefined, secretOf),
+  bodySignal('pii-in-body', facts => piiOf(facts) !== undefined, piiOf),
+  bodySignal('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')),
+]

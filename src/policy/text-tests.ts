@@ -1,0 +1,119 @@
+import { AddressRanges } from './address.ts'
+import { compileDetectors, type Detect } from './detectors.ts'
+import type { ElementTest } from './equality.ts'
+import { type HostPattern, matchesHost, parseHostPattern } from './host.ts'
+import { limits } from './model.ts'
+import { LongNumber } from './numbers.ts'
+import { compileGlob, compilePathPattern, type TextTest } from './patterns.ts'
+import { compileRegex } from './regex.ts'
+import { False, True, type Truth, Unreadable } from './truth.ts'
+import { fold, ignoresCase, type Operand, readWords, WrongValue } from './values.ts'
+
+/** Longest text that a pattern is run on, UTF-16 units; longer is unreadable. */
+export const scanLimit = 65_536
+/** Most steps of one search: pattern size times text length. */
+const searchBudget = 64 * scanLimit
+
+/** Text of a string, number or boolean; null has none; objects and lists cannot be compared as text. */
+function onText(element: unknown, test: (text: string) => Truth): Truth {
+  if (typeof element === 'string') return test(element)
+  if (typeof element === 'number' || typeof element === 'boolean' || element instanceof LongNumber) {
+    return test(String(element))
+  }
+  return element === null ? False : Unreadable
+}
+
+function truthOf(value: boolean): Truth {
+  return value ? True : False
+}
+
+export type PieceName = 'startsWith' | 'endsWith' | 'contains'
+
+export function buildPiece(name: PieceName, operand: Operand): ElementTest | WrongValue {
+  if (operand.value === '') return new WrongValue(`${name} needs a value that is not empty`)
+  const folded = ignoresCase(operand)
+  const piece = folded ? fold(operand.value) : operand.value
+  const holds = pieceTest(name, piece)
+  return element => onText(element, text => truthOf(holds(folded ? fold(text) : text)))
+}
+
+function pieceTest(name: PieceName, piece: string): TextTest {
+  if (name === 'startsWith') return text => text.startsWith(piece)
+  return name === 'endsWith' ? text => text.endsWith(piece) : text => text.includes(piece)
+}
+
+export function buildLike(operand: Operand): ElementTest | WrongValue {
+  const refused = checkPattern(operand.value)
+  if (refused !== undefined) return refused
+  const folded = ignoresCase(operand)
+  const glob = compileGlob(folded ? fold(operand.value) : operand.value)
+  return element =>
+    onText(element, text => {
+      if (text.length * operand.value.length > searchBudget) return Unreadable
+      return truthOf(glob(folded ? fold(text) : text))
+    })
+}
+
+export function buildMatches(operand: Operand): ElementTest | WrongValue {
+  const refused = checkPattern(operand.value)
+  if (refused !== undefined) return refused
+  const regex = compileRegex(operand.value, ignoresCase(operand))
+  if (typeof regex === 'string') return new WrongValue(regex)
+  const longest = Math.min(scanLimit, Math.floor(searchBudget / regex.size))
+  return element => onText(element, text => (text.length > longest ? Unreadable : truthOf(regex.test(text))))
+}
+
+function checkPattern(pattern: string): WrongValue | undefined {
+  if (pattern === '') return new WrongValue('the pattern is empty')
+  if (pattern.length <= limits.regex) return undefined
+  return new WrongValue(`a pattern has at most ${limits.regex} characters`, 'E_LIMIT')
+}
+
+export function buildPathMatches(operand: Operand): ElementTest | WrongValue {
+  if (operand.field.text !== 'input.path') return new WrongValue('pathMatches works on input.path only')
+  const words = readWords(operand.value)
+  if (words instanceof WrongValue) return words
+  const tests: TextTest[] = []
+  for (const word of words) {
+    const test = compilePathPattern(operand.ignoreCase ? fold(word) : word)
+    if (test === undefined) return new WrongValue(`a path pattern begins with a slash: ${JSON.stringify(word)}`)
+    tests.push(test)
+  }
+  return element => {
+    const path = operand.ignoreCase ? fold(String(element)) : String(element)
+    return truthOf(tests.some(test => test(path)))
+  }
+}
+
+export function buildHostMatches(operand: Operand): ElementTest | WrongValue {
+  const words = readWords(operand.value)
+  if (words instanceof WrongValue) return words
+  const patterns: HostPattern[] = []
+  for (const word of words) {
+    const pattern = parseHostPattern(word.toLowerCase())
+    if (pattern === undefined) return new WrongValue(`${JSON.stringify(word)} is not a host pattern`)
+    patterns.push(pattern)
+  }
+  return element => {
+    if (typeof element !== 'string') return False
+    const host = element.toLowerCase()
+    return truthOf(patterns.some(pattern => matchesHost(pattern, host)))
+  }
+}
+
+export function buildIpIn(operand: Operand): ElementTest | WrongValue {
+  const words = readWords(operand.value)
+  if (words instanceof WrongValue) return words
+  const ranges = new AddressRanges()
+  const wrong = words.find(word => !ranges.add(word))
+  if (wrong !== undefined) return new WrongValue(`${JSON.stringify(wrong)} is not an address or CIDR range`)
+  return element => truthOf(typeof element === 'string' && ranges.has(element))
+}
+
+export function buildDetects(operand: Operand): ElementTest | WrongValue {
+  const words = readWords(operand.value)
+  if (words instanceof WrongValue) return words
+  const detect: Detect | string = compileDetectors(words)
+  if (typeof detect === 'string') return new WrongValue(detect)
+  return element => onText(element, text => truthOf(detect(text) !== undefined))
+}

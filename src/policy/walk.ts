@@ -1,0 +1,123 @@
+import type { CompiledPolicy } from './compile.ts'
+import type { DecisionSource, Effect } from './decision.ts'
+import type { Facts } from './facts.ts'
+import { askRule, type CompiledRule } from './rule.ts'
+import { False, True } from './truth.ts'
+
+/** Effects as bits, so that a set of them is a number. */
+export const effectBits: Readonly<Record<Effect, number>> = { Allow: 1, Hitl: 2, Deny: 4 }
+
+const none: readonly CompiledRule[] = []
+
+/**
+ * How far the head settles one policy: the rules that wait for the body, in order, and what applies if none of those
+ * matches. Without waiting rules it is settled.
+ */
+export class Walk {
+  /** Undefined for an agent without a policy. */
+  readonly policy: CompiledPolicy | undefined
+  readonly pending: readonly CompiledRule[]
+  /** The rule that applies if no pending one does; undefined: `fallback`. */
+  readonly last: CompiledRule | undefined
+  readonly fallback: Effect
+  readonly source: DecisionSource
+  readonly evaluated: number
+
+  constructor(
+    policy: CompiledPolicy | undefined,
+    fallback: Effect,
+    found: Omit<WalkFindings, 'policy'> = settledEmpty,
+  ) {
+    this.policy = policy
+    this.fallback = fallback
+    this.pending = found.pending
+    this.last = found.last
+    this.source = found.source
+    this.evaluated = found.evaluated
+  }
+
+  get settled(): boolean {
+    return this.pending.length === 0
+  }
+
+  /** Effect if no pending rule matches. */
+  get effect(): Effect {
+    return this.last === undefined ? this.fallback : this.last.effect
+  }
+
+  /** Every effect that is still possible, as bits. */
+  get outcomes(): number {
+    let bits = effectBits[this.effect]
+    for (const rule of this.pending) bits |= effectBits[rule.effect]
+    return bits
+  }
+
+  /** Whether the risk threshold is not applied to an Allow that comes of this. */
+  get riskExempt(): boolean {
+    if (this.last?.rule.riskExempt !== true) return false
+    return this.pending.every(rule => rule.rule.riskExempt)
+  }
+
+  /** The same with the body known: only the waiting rules are asked, then the last. */
+  settle(facts: Facts): Walk {
+    if (this.settled) return this
+    const { policy, fallback, evaluated } = this
+    const found = this.pending.find(rule => decides(rule, facts))
+    const last = found ?? this.last
+    return new Walk(policy, fallback, {
+      pending: none,
+      last,
+      source: last === undefined ? 'default' : 'rule',
+      evaluated: evaluated + this.pending.length,
+    })
+  }
+}
+
+interface WalkFindings {
+  readonly pending: readonly CompiledRule[]
+  readonly last: CompiledRule | undefined
+  readonly source: DecisionSource
+  readonly evaluated: number
+}
+
+const settledEmpty: WalkFindings = { pending: none, last: undefined, source: 'default', evaluated: 0 }
+
+/** With the body known nothing is unknown any more; should something be, it counts as unreadable. */
+function decides(rule: CompiledRule, facts: Facts): boolean {
+  const value = askRule(rule, facts)
+  return value === True || (value !== False && rule.whenUnreadable === True)
+}
+
+/** What applies to an agent without a policy, or whose policy is not there. */
+export function walkNowhere(fallback: Effect, source: 'unassigned' | 'policy-missing'): Walk {
+  return new Walk(undefined, fallback, { ...settledEmpty, source })
+}
+
+/** Asks the rules in order until one certainly matches; those that wait for the body are kept. */
+export function walk(policy: CompiledPolicy, facts: Facts): Walk {
+  let pending: CompiledRule[] | undefined
+  let evaluated = 0
+  const { rules } = policy
+  for (let index = 0; index < rules.length; index++) {
+    const rule = rules[index]!
+    evaluated++
+    const value = askRule(rule, facts)
+    if (value === False) continue
+    if (value === True) {
+      return new Walk(policy, policy.policy.default, {
+        pending: pending ?? none,
+        last: rule,
+        source: 'rule',
+        evaluated,
+      })
+    }
+    pending ??= []
+    pending.push(rule)
+  }
+  return new Walk(policy, policy.policy.default, {
+    pending: pending ?? none,
+    last: undefined,
+    source: 'default',
+    evaluated,
+  })
+}
