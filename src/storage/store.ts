@@ -138,6 +138,7 @@ export interface HitlLimits {
 
 export interface HitlFilter {
   readonly agentId?: string
+  /** Host name without port, in any case. */
   readonly host?: string
   readonly rule?: string
   readonly limit?: number
@@ -171,7 +172,7 @@ export interface HitlTable {
   /**
    * Adds the approval of `reviewer`, who counts once; the one that makes it enough claims the item for replay, in
    * one conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose replay is
-   * failed or unknown instead.
+   * failed or unknown instead. The entry gets digest and attempt; a reviewer who approves again leaves none.
    */
   claim(
     id: string,
@@ -184,9 +185,15 @@ export interface HitlTable {
     },
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlItem } | { readonly claimed: HitlItem } | { readonly waiting: HitlItem }>
-  /** The connection was never made: back to Pending, with no approval counted, if `attempt` still holds the claim. */
+  /**
+   * The connection was never made: back to Pending, with no approval counted, if `attempt` still holds the claim.
+   * After a resend back to Approved with the outcome of before, which may be one that reached the upstream.
+   */
   release(id: string, attempt: number, entry: AuditEntry): Promise<boolean>
-  /** Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. */
+  /**
+   * Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. A claim is held
+   * until its outcome is told or a resend takes it over, also when its lease ran out.
+   */
   settle(id: string, attempt: number, outcome: ReplayOutcome, entry: AuditEntry): Promise<boolean>
   deny(
     id: string,
@@ -262,7 +269,9 @@ export interface AuditFilter {
   readonly actor?: string
   readonly action?: string
   readonly subject?: string
+  /** Included. */
   readonly from?: number
+  /** Not included. */
   readonly to?: number
 }
 
@@ -285,7 +294,10 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** The store failed or cannot be reached. Nothing was changed. Answered as 503 `store_unavailable`. */
+/**
+ * The store failed or cannot be reached. Nothing was changed, unless the message says that this is unknown: the
+ * storage died between doing and telling. Answered as 503 `store_unavailable`.
+ */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
 }

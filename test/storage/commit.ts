@@ -5,17 +5,17 @@ import type { Call } from '../../src/storage/sqlite/protocol.ts'
 
 const ping = (id: number): Call => ({ id, table: 'probe', method: 'ping', args: [] })
 
-/** A committer over a connection whose commit fails once with `errcode`. */
-function failingOnce(errcode: number) {
+/** A committer over a connection on which `failing` fails once with `errcode`, and how often that was tried. */
+function failingOnce(errcode: number, failing = 'commit') {
   const { connection, db } = connect(':memory:')
   connection.exec('create table probe (payload blob)')
   const exec = connection.exec.bind(connection)
-  let failures = 1
+  const tried = { times: 0 }
   connection.exec = statement => {
-    if (statement === 'commit' && failures-- > 0) throw Object.assign(new Error('disk I/O error'), { errcode })
+    if (statement === failing && tried.times++ === 0) throw Object.assign(new Error('disk I/O error'), { errcode })
     exec(statement)
   }
-  return { connection, commit: createCommitter({ connection, db }) }
+  return { connection, tried, commit: createCommitter({ connection, db }) }
 }
 
 t.test(
@@ -43,6 +43,13 @@ t.test('calls whose common commit failed for want of space are tried one by one'
     { id: 1, value: undefined },
     { id: 2, value: undefined },
   ])
+})
+
+t.test('calls that find the file locked fail together, after one wait', async t => {
+  const { commit, tried } = failingOnce(5, 'begin immediate')
+  t.match(await commit([ping(1), ping(2)]), [{ failure: /probe.ping/ }, { failure: /probe.ping/ }])
+  t.equal(tried.times, 1)
+  t.same(await commit([ping(3)]), [{ id: 3, value: undefined }])
 })
 
 t.test('an unknown method fails alone', async t => {

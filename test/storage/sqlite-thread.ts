@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { agent, entry, get, pending, roomy, suspend, trail } from './contract/samples.ts'
 
@@ -19,11 +21,17 @@ t.test('a restart keeps everything', async t => {
   t.same(await all(second), before)
 })
 
-t.test('a thread that dies fails the calls it had, and the next call finds a new one', async t => {
+/** The storage threads that start while the test runs. */
+function threadsOf(t: Test): Worker[] {
   const threads: Worker[] = []
   const remember = (worker: Worker) => threads.push(worker)
   process.on('worker', remember)
   t.teardown(() => process.off('worker', remember))
+  return threads
+}
+
+t.test('a thread that dies fails the calls it had, and the next call finds a new one', async t => {
+  const threads = threadsOf(t)
   const store = await openSqliteStore({ directory: t.testdir() })
   t.teardown(() => store.close())
   await suspend(store, 'h1')
@@ -35,6 +43,19 @@ t.test('a thread that dies fails the calls it had, and the next call finds a new
   await Promise.all(Array.from({ length: 5 }, () => store.audit.append(entry('after'))))
   t.equal(threads.length, 2, 'all who call meanwhile share the one new thread')
   t.match(await get(store, 'h1'), { status: 'Pending' })
+})
+
+t.test('a store whose file cannot be opened again fails, until it can', async t => {
+  const directory = t.testdir()
+  const threads = threadsOf(t)
+  const store = await openSqliteStore({ directory })
+  t.teardown(() => store.close())
+  await threads[0]?.terminate()
+  const other = new DatabaseSync(join(directory, 'gateway.lock'))
+  other.exec('begin exclusive')
+  await t.rejects(store.agents.all(), { name: 'StoreError', message: /in use/ })
+  other.close()
+  t.same(await store.agents.all(), [])
 })
 
 t.test('calls made before closing are answered, and those after are refused', async t => {

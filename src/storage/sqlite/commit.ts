@@ -23,9 +23,13 @@ export function createCommitter({ connection, db }: Connected) {
 
   /** Runs `calls` in one transaction. Each either holds, once this resolves, or has changed nothing. */
   async function commit(calls: readonly Call[]): Promise<Reply[]> {
-    if (stopped !== undefined) return calls.map(call => failed(call, stopped))
     try {
+      if (stopped !== undefined) throw stopped
       connection.exec('begin immediate')
+    } catch (error) {
+      return calls.map(call => failed(call, error))
+    }
+    try {
       const replies: Reply[] = []
       for (const call of calls) replies.push(await attempt(call))
       connection.exec('commit')

@@ -43,6 +43,28 @@ export function agents(t: Test, engine: Engine): void {
     t.same(await actions(store), ['agent.register'])
   })
 
+  t.test('what cannot be recorded is not done, and what is done at the same time is', async t => {
+    const store = await engine(t)
+    const unrecordable = entry('agent.register', { details: { number: 1n } })
+    const results = await Promise.allSettled([
+      store.agents.insert(agent('a1'), 'h', entry('agent.register')),
+      store.agents.insert(agent('a2'), 'h', unrecordable),
+      store.agents.insert(agent('a3'), 'h', entry('agent.register')),
+    ])
+    t.same(
+      results.map(result => result.status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    )
+    t.same(
+      (await store.agents.all()).map(each => each.id),
+      ['a1', 'a3'],
+    )
+    t.same(
+      (await trail(store)).map(record => record.seq),
+      [1, 2],
+    )
+  })
+
   t.test('a change is recorded with before and after, and never with the hash', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
