@@ -1,8 +1,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { YamlText } from '../config/yaml.ts'
+import { parseYaml } from '../config/yaml.ts'
 import type { PolicyInput } from './entry.ts'
-import type { YamlText } from './yaml.ts'
-import { parseYaml } from './yaml.ts'
 
 /** Largest policy file, bytes (policy-language section 8, E_LIMIT). */
 const MAX_FILE_BYTES = 8_388_608
@@ -48,7 +48,7 @@ async function readPolicyFile(path: string): Promise<PolicyInput | readonly stri
 
 function place(file: string, text: YamlText): PolicyInput['where'] {
   return path => {
-    const { line, column } = text.locate(path)
+    const { line, column } = text.locate(path.match(/[^.[\]]+/g) ?? [])
     return `${file}:${line}:${column}`
   }
 }

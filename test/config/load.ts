@@ -111,7 +111,7 @@ t.test('each kind of wrong value is told apart', async t => {
     ['Policies: { name: a }', 'must be a list'],
     ['System: { Server: {}, server: {} }', 'System:Server: given twice'],
     ['- System', 'must be a map of keys and values'],
-    ['Egress: { DenyHosts: *unknown }', 'refers to nothing; put text that begins with * in quotes'],
+    ['Egress: { DenyHosts: *unknown }', 'gateway.yaml:1:22: not valid YAML: alias of nothing'],
     ['System:\n\tServer: {}', 'not valid YAML'],
     ['System: {}\nSystem: {}', 'not valid YAML: duplicate key'],
     ['System: {}\n---\nSystem: {}', 'not valid YAML: multiple docs'],

@@ -1,5 +1,5 @@
-import type { Document, ErrorCode, Node, Pair } from 'yaml'
-import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
+import type { Document, Node, Pair, YAMLError } from 'yaml'
+import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 
 /** Aliases of one document that may be followed; more is a bomb (policy-language section 8, E_YAML). */
 const MAX_ALIASES = 100
@@ -11,14 +11,17 @@ export interface Position {
 }
 
 export interface YamlProblem extends Position {
+  /** Says it fully; may repeat a piece of the text. */
   readonly message: string
+  /** The kind of mistake; repeats nothing. */
+  readonly kind: string
 }
 
 /** A YAML document as a value, which still knows where each part of it stands. */
 export interface YamlText {
   readonly value: unknown
-  /** Where the part at `path` (`rules[3].conditions[1]`) stands; the nearest part around it when it is absent. */
-  locate(path: string): Position
+  /** Where the part at `path` (keys and places in lists) stands; the nearest part around it when it is absent. */
+  locate(path: readonly string[]): Position
 }
 
 /** Parses one YAML 1.2 document. A key given twice, an unknown tag and a bomb of aliases are problems. */
@@ -31,26 +34,41 @@ export function parseYaml(text: string): YamlText | { readonly problems: readonl
     return { line: Math.max(line, 1), column: Math.max(col, 1) }
   }
   const found = [...document.errors, ...document.warnings]
-  if (found.length > 0)
-    return { problems: found.map(({ pos, code, message }) => ({ ...at(pos[0]), message: explain(code, message) })) }
+  if (found.length > 0) return { problems: found.map(error => ({ ...at(error.pos[0]), ...describe(error) })) }
+  const dangling = danglingAliases(document).map(offset => ({ ...at(offset), ...noAnchor }))
+  if (dangling.length > 0) return { problems: dangling }
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     return { value, locate: path => at(findOffset(document, path)) }
-  } catch (error) {
-    // The one thing toJS refuses is too many aliases.
-    return { problems: [{ line: 1, column: 1, message: (error as Error).message }] }
+  } catch {
+    // The one thing that toJS still refuses.
+    return { problems: [{ line: 1, column: 1, message: 'too many aliases', kind: 'too many aliases' }] }
   }
 }
 
-function explain(code: ErrorCode, message: string): string {
-  return code === 'MULTIPLE_DOCS' ? 'a file holds one document; split it at ---' : message
+const noAnchor = { message: 'an alias of nothing; put text that begins with * in quotes', kind: 'alias of nothing' }
+
+function danglingAliases(document: Document): number[] {
+  const found: number[] = []
+  visit(document, {
+    Alias(_, alias) {
+      if (alias.resolve(document) === undefined) found.push(alias.range?.[0] ?? 0)
+    },
+  })
+  return found
 }
 
-function findOffset(document: Document, path: string): number {
-  const parts = path.match(/[^.[\]]+/g) ?? []
+function describe({ code, message }: YAMLError): Pick<YamlProblem, 'message' | 'kind'> {
+  return {
+    message: code === 'MULTIPLE_DOCS' ? 'a file holds one document; split it at ---' : message,
+    kind: code.toLowerCase().replaceAll('_', ' '),
+  }
+}
+
+function findOffset(document: Document, path: readonly string[]): number {
   let node: unknown = document.contents
   let offset = startOf(node) ?? 0
-  for (const part of parts) {
+  for (const part of path) {
     const pair = isMap(node) ? (node.items as Pair[]).find(({ key }) => isScalar(key) && key.value === part) : undefined
     node = isSeq(node) ? node.items[Number(part)] : pair?.value
     const found = startOf(pair?.key) ?? startOf(node)
