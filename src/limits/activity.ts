@@ -1,0 +1,194 @@
+/**
+ * What each agent did lately, for rules and the risk score. Bounded: so many agents, so many hosts of each, and counts in
+ * buckets; an agent that was idle for eight days is forgotten. Nothing is kept over a restart.
+ */
+export interface AgentActivity {
+  readonly requestsLastMinute: number
+  readonly deniedLast10m: number
+  readonly hitlLast24h: number
+  readonly humanDeniedLast24h: number
+  /** Body bytes sent since midnight UTC. */
+  readonly bytesToday: number
+  /** Median of the days before, as far as they are known; 0 when none is. */
+  readonly medianBytesPerDay: number
+  /** Moving average of body sizes, bytes; 0 when none was seen. */
+  readonly usualBodyBytes: number
+  /** Whether this agent was allowed to this host before. */
+  hostSeen(host: string): boolean
+}
+
+/** All times are wall clock milliseconds since the epoch. */
+export interface ActivityLog {
+  of(agentId: string, now: number): AgentActivity
+  /** A request came in. */
+  request(agentId: string, now: number): void
+  /** A policy denied a request. */
+  denied(agentId: string, now: number): void
+  /** A request was held for review. */
+  held(agentId: string, now: number): void
+  /** A person denied a request. */
+  humanDenied(agentId: string, now: number): void
+  /** A request went to `host` with a body of `bytes`. */
+  sent(agentId: string, to: { readonly host: string; readonly bytes: number }, now: number): void
+  /** Forgets agents that were idle for eight days. */
+  sweep(now: number): void
+  readonly size: number
+}
+
+export interface ActivityLimits {
+  readonly agents: number
+  readonly hostsPerAgent: number
+}
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+const daysKept = 8
+/** Weight of the newest body in the moving average. */
+const newestShare = 0.1
+
+export function createActivityLog(limits: ActivityLimits = { agents: 10_000, hostsPerAgent: 512 }): ActivityLog {
+  // In order of last use, so that the first is the one to forget.
+  const agents = new Map<string, AgentLog>()
+
+  function touch(agentId: string, now: number): AgentLog {
+    let log = agents.get(agentId)
+    if (log === undefined) log = new AgentLog(limits.hostsPerAgent)
+    else agents.delete(agentId)
+    agents.set(agentId, log)
+    if (agents.size > limits.agents) agents.delete(agents.keys().next().value as string)
+    log.lastUse = now
+    return log
+  }
+
+  return {
+    of: (agentId, now) => new ActivityView(agents.get(agentId), now),
+    request: (agentId, now) => touch(agentId, now).requests.add(now),
+    denied: (agentId, now) => touch(agentId, now).denials.add(now),
+    held: (agentId, now) => touch(agentId, now).held.add(now),
+    humanDenied: (agentId, now) => touch(agentId, now).humanDenials.add(now),
+    sent: (agentId, to, now) => touch(agentId, now).send(to, now),
+    sweep(now) {
+      for (const [agentId, log] of agents) {
+        if (now - log.lastUse <= daysKept * day) return
+        agents.delete(agentId)
+      }
+    },
+    get size() {
+      return agents.size
+    },
+  }
+}
+
+/** Counts events of a window in buckets. An event is counted for at least the window and at most one bucket more. */
+class SlidingCount {
+  readonly #width: number
+  readonly #counts: Float64Array
+  #newest = 0
+
+  constructor(window: number, buckets: number) {
+    this.#width = window / buckets
+    this.#counts = new Float64Array(buckets + 1)
+  }
+
+  add(now: number, amount = 1): void {
+    const bucket = this.#advance(now)
+    this.#counts[bucket % this.#counts.length]! += amount
+  }
+
+  total(now: number): number {
+    this.#advance(now)
+    let sum = 0
+    for (const count of this.#counts) sum += count
+    return sum
+  }
+
+  /** Count of the bucket `back` before the present one. */
+  at(now: number, back: number): number {
+    const bucket = this.#advance(now) - back
+    return bucket < 0 ? 0 : this.#counts[bucket % this.#counts.length]!
+  }
+
+  /** Empties the buckets that time has left behind. A clock that went back counts into the newest bucket. */
+  #advance(now: number): number {
+    const bucket = Math.max(this.#newest, Math.floor(now / this.#width))
+    const steps = Math.min(bucket - this.#newest, this.#counts.length)
+    for (let step = 0; step < steps; step++) this.#counts[(bucket - step) % this.#counts.length] = 0
+    this.#newest = bucket
+    return bucket
+  }
+}
+
+class AgentLog {
+  readonly requests = new SlidingCount(minute, 12)
+  readonly denials = new SlidingCount(10 * minute, 10)
+  readonly held = new SlidingCount(day, 24)
+  readonly humanDenials = new SlidingCount(day, 24)
+  readonly bytes = new SlidingCount(daysKept * day, daysKept)
+  readonly hosts = new Set<string>()
+  readonly #maxHosts: number
+  usualBodyBytes = 0
+  lastUse = 0
+
+  constructor(maxHosts: number) {
+    this.#maxHosts = maxHosts
+  }
+
+  send({ host, bytes }: { readonly host: string; readonly bytes: number }, now: number): void {
+    this.hosts.delete(host)
+    this.hosts.add(host)
+    if (this.hosts.size > this.#maxHosts) this.hosts.delete(this.hosts.values().next().value as string)
+    if (bytes <= 0) return
+    this.bytes.add(now, bytes)
+    const usual = this.usualBodyBytes
+    this.usualBodyBytes = usual === 0 ? bytes : usual + newestShare * (bytes - usual)
+  }
+}
+
+/** Counts are made when a rule reads them. */
+class ActivityView implements AgentActivity {
+  readonly #log: AgentLog | undefined
+  readonly #now: number
+
+  constructor(log: AgentLog | undefined, now: number) {
+    this.#log = log
+    this.#now = now
+  }
+
+  get requestsLastMinute(): number {
+    return this.#log?.requests.total(this.#now) ?? 0
+  }
+
+  get deniedLast10m(): number {
+    return this.#log?.denials.total(this.#now) ?? 0
+  }
+
+  get hitlLast24h(): number {
+    return this.#log?.held.total(this.#now) ?? 0
+  }
+
+  get humanDeniedLast24h(): number {
+    return this.#log?.humanDenials.total(this.#now) ?? 0
+  }
+
+  get bytesToday(): number {
+    return this.#log?.bytes.at(this.#now, 0) ?? 0
+  }
+
+  get medianBytesPerDay(): number {
+    const { bytes } = this.#log ?? {}
+    if (bytes === undefined) return 0
+    const before = Array.from({ length: daysKept - 1 }, (_, index) => bytes.at(this.#now, index + 1))
+    const known = before.filter(count => count > 0).sort((left, right) => left - right)
+    return known[Math.floor(known.length / 2)] ?? 0
+  }
+
+  get usualBodyBytes(): number {
+    return this.#log?.usualBodyBytes ?? 0
+  }
+
+  hostSeen(host: string): boolean {
+    return this.#log?.hosts.has(host) ?? false
+  }
+}

@@ -1,0 +1,91 @@
+import t from 'tap'
+import { createActivityLog } from '../../src/limits/activity.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+const noon = Date.UTC(2026, 0, 5, 12)
+
+t.test('an agent not seen before has no activity', async t => {
+  const activity = createActivityLog().of('a', noon)
+  t.equal(activity.requestsLastMinute, 0)
+  t.equal(activity.deniedLast10m, 0)
+  t.equal(activity.hitlLast24h, 0)
+  t.equal(activity.humanDeniedLast24h, 0)
+  t.equal(activity.bytesToday, 0)
+  t.equal(activity.medianBytesPerDay, 0)
+  t.equal(activity.usualBodyBytes, 0)
+  t.notOk(activity.hostSeen('x.example'))
+})
+
+t.test('requests are counted for a minute, agents apart', async t => {
+  const log = createActivityLog()
+  for (let index = 0; index < 5; index++) log.request('a', noon + index * 1_000)
+  log.request('b', noon)
+  t.equal(log.of('a', noon + 10_000).requestsLastMinute, 5)
+  t.equal(log.of('b', noon + 10_000).requestsLastMinute, 1)
+  t.equal(log.of('a', noon + 60_000).requestsLastMinute, 5, 'at least the whole window')
+  t.equal(log.of('a', noon + 70_000).requestsLastMinute, 0)
+})
+
+t.test('denials are counted for ten minutes, reviews for a day', async t => {
+  const log = createActivityLog()
+  log.denied('a', noon)
+  log.held('a', noon)
+  log.humanDenied('a', noon)
+  t.equal(log.of('a', noon + 9 * minute).deniedLast10m, 1)
+  t.equal(log.of('a', noon + 12 * minute).deniedLast10m, 0)
+  t.equal(log.of('a', noon + 23 * hour).hitlLast24h, 1)
+  t.equal(log.of('a', noon + 23 * hour).humanDeniedLast24h, 1)
+  t.equal(log.of('a', noon + 26 * hour).hitlLast24h, 0)
+})
+
+t.test('bytes are counted by day, and the usual day is the median of those before', async t => {
+  const log = createActivityLog()
+  for (const [index, bytes] of [100, 900, 200].entries()) {
+    log.sent('a', { host: 'x.example', bytes }, noon + index * day)
+  }
+  log.sent('a', { host: 'x.example', bytes: 7_000 }, noon + 3 * day)
+  const activity = log.of('a', noon + 3 * day)
+  t.equal(activity.bytesToday, 7_000)
+  t.equal(activity.medianBytesPerDay, 200)
+  t.equal(log.of('a', noon + 4 * day).bytesToday, 0)
+})
+
+t.test('the usual body follows slowly', async t => {
+  const log = createActivityLog()
+  log.sent('a', { host: 'x.example', bytes: 1_000 }, noon)
+  t.equal(log.of('a', noon).usualBodyBytes, 1_000)
+  log.sent('a', { host: 'x.example', bytes: 2_000 }, noon)
+  t.equal(log.of('a', noon).usualBodyBytes, 1_100)
+  log.sent('a', { host: 'x.example', bytes: 0 }, noon)
+  t.equal(log.of('a', noon).usualBodyBytes, 1_100, 'a request without a body tells nothing')
+})
+
+t.test('hosts are remembered, the oldest forgotten past the limit', async t => {
+  const log = createActivityLog({ agents: 10, hostsPerAgent: 2 })
+  for (const host of ['one', 'two', 'one', 'three']) log.sent('a', { host, bytes: 0 }, noon)
+  const activity = log.of('a', noon)
+  t.ok(activity.hostSeen('one'))
+  t.ok(activity.hostSeen('three'))
+  t.notOk(activity.hostSeen('two'))
+})
+
+t.test('agents past the limit push out the one that was idle longest', async t => {
+  const log = createActivityLog({ agents: 2, hostsPerAgent: 2 })
+  for (const id of ['a', 'b', 'a', 'c']) log.request(id, noon)
+  t.equal(log.size, 2)
+  t.equal(log.of('b', noon).requestsLastMinute, 0)
+  t.equal(log.of('a', noon).requestsLastMinute, 2)
+})
+
+t.test('idle agents are swept, and a clock that goes back loses nothing', async t => {
+  const log = createActivityLog()
+  log.request('a', noon)
+  log.request('a', noon - hour)
+  t.equal(log.of('a', noon).requestsLastMinute, 2)
+  log.sweep(noon + day)
+  t.equal(log.size, 1)
+  log.sweep(noon + 9 * day)
+  t.equal(log.size, 0)
+})
