@@ -35,8 +35,8 @@ export interface LogFields {
   readonly ms?: number
   readonly bytesIn?: number
   readonly bytesOut?: number
-  /** Who gave up before the answer was complete. */
-  readonly aborted?: 'downstream' | 'upstream' | null
+  /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
+  readonly ending?: string
   /** How many of what the message names. */
   readonly count?: number
   readonly file?: string

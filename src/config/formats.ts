@@ -90,3 +90,16 @@ export const clientSecret: Format = value =>
 
 /** The one kind of identity provider (spec.md 5.6). */
 export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
+
+/** `08:00-18:00`; an end before the start lies on the next day. */
+export const hours: Format = value =>
+  /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/.test(value) ? undefined : 'must be like 08:00-18:00'
+
+export const timeZone: Format = value => {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: value })
+    return undefined
+  } catch {
+    return 'must be an IANA time zone such as Europe/Berlin'
+  }
+}

@@ -98,9 +98,9 @@ export const choice = <const C extends readonly string[]>(
 ): Setting<C[number]> => ({ kind: 'choice', default: value, choices, meaning })
 
 /** A YAML list, or comma-separated text in an environment variable. */
-export const list = (meaning: string, format?: Format): Setting<readonly string[]> => ({
+export const list = (meaning: string, format?: Format, value: readonly string[] = []): Setting<readonly string[]> => ({
   kind: 'list',
-  default: [],
+  default: value,
   meaning,
   ...(format && { format }),
 })

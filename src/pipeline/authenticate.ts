@@ -1,7 +1,7 @@
+import { refuseStatus } from '../agents/agent.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
-import type { AgentStatus } from '../storage/store.ts'
 import type { Claims, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
@@ -47,19 +47,5 @@ function admit(exchange: Exchange, claims: Claims | undefined, parts: Parts): Re
   if (agent === undefined) return refuse('unauthenticated')
   exchange.claims = claims
   exchange.agent = agent
-  return refusalOfStatus(agent.status)
-}
-
-/** Why an agent of this status may not call; undefined when it may. */
-export function refusalOfStatus(status: AgentStatus): Refusal | undefined {
-  switch (status) {
-    case 'Active':
-      return undefined
-    case 'Revoked':
-      return refuse('agent_revoked')
-    case 'Quarantined':
-      return refuse('agent_quarantined')
-    case 'Inactive':
-      return refuse('agent_inactive')
-  }
+  return refuseStatus(agent.status)
 }

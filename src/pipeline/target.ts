@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net'
+import { domainToUnicode } from 'node:url'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { Origin } from '../upstream/origin.ts'
@@ -100,10 +101,15 @@ function hostProblem(host: string): string | undefined {
     return isIPv6(host.slice(1, -1)) && canonical(host) === host ? undefined : notCanonical(host)
   }
   if (host.endsWith('.')) return 'The host ends in a dot. Leave it out.'
-  if (host.length > 253 || !host.split('.').every(label => hostLabel.test(label))) {
+  if (host.length > 253 || !host.split('.').every(isLabel)) {
     return 'The host is not a valid host name. International names are written in their xn-- form.'
   }
   return canonical(host) === host ? undefined : notCanonical(host)
+}
+
+/** A label of a host name (RFC 1123 section 2.1, and the underscore that many use); xn-- must decode (RFC 5891). */
+function isLabel(label: string): boolean {
+  return hostLabel.test(label) && (!label.startsWith('xn--') || domainToUnicode(label) !== label)
 }
 
 function notCanonical(host: string): string {

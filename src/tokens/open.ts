@@ -40,6 +40,8 @@ export interface TokensOptions {
 export interface Tokens {
   /** Claims of an internal token, or of one of the identity provider. `sub` is the id of the agent. */
   readonly verify: Verify
+  /** Claims of an internal token alone: management takes no other (spec 5.3). */
+  readonly verifyInternal: Verify
   /** POST /tokens. */
   readonly grant: Grant
   /** The signing secret, to derive other keys from. */
@@ -72,7 +74,13 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     perAddress: createThrottle(settings.TokenRequests.PerAddressPerMinute, clock),
     ...(onBadCredential === undefined ? {} : { onBadCredential }),
   })
-  return { verify: either(internal, external?.verify), grant, secret: keys.secret, warnings: external?.warnings ?? [] }
+  return {
+    verify: either(internal, external?.verify),
+    verifyInternal: internal,
+    grant,
+    secret: keys.secret,
+    warnings: external?.warnings ?? [],
+  }
 }
 
 /** The two kinds share no algorithm, so what is left open by the first is decided by the second alone. */

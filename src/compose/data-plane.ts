@@ -1,0 +1,86 @@
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Send } from '../hitl/model.ts'
+import type { Queue } from '../hitl/queue.ts'
+import { createBreaker } from '../limits/breaker.ts'
+import { createRateLimiter } from '../limits/token-bucket.ts'
+import type { Log } from '../log.ts'
+import type { Arrival } from '../pipeline/exchange.ts'
+import type { Parts } from '../pipeline/parts.ts'
+import { enforce } from '../pipeline/pipeline.ts'
+import { createRecorder } from '../pipeline/record.ts'
+import { createSender } from '../pipeline/replay.ts'
+import { createWatch } from '../pipeline/watch.ts'
+import type { Identity } from './identity.ts'
+import type { Rules } from './rules.ts'
+import type { Upstreams } from './upstreams.ts'
+
+export interface DataPlaneParts {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Log
+  readonly upstreams: Upstreams
+  readonly identity: Identity
+  readonly rules: Rules
+  readonly clientIpOf: (req: IncomingMessage) => string
+  readonly report: (what: string, error: unknown) => void
+}
+
+/** Everything on the road of a proxied request. */
+export interface DataPlane {
+  enforce(arrival: Arrival, queue: Queue): Promise<void>
+  /** Sends what a person approved. */
+  readonly send: Send
+  inFlight(): number
+  /** Forgets what is idle and cuts off who stands still. Call every second or so. */
+  sweep(): void
+}
+
+/** Origins whose circuit is remembered. */
+const maxCircuits = 10_000
+
+export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
+  const { config, clock, log, upstreams, identity, rules } = dataPlane
+  const { RateLimit, CircuitBreaker, Server } = config.System
+  const { registry } = identity
+  const rateLimiter = createRateLimiter({ requestsPerMinute: RateLimit.RequestsPerMinute, burst: RateLimit.Burst })
+  const breaker = createBreaker({
+    failures: CircuitBreaker.Failures,
+    windowMs: CircuitBreaker.WindowSeconds * 1_000,
+    openMs: CircuitBreaker.OpenSeconds * 1_000,
+    maxKeys: maxCircuits,
+  })
+  const watch = createWatch(clock, Server.IdleTimeoutSeconds * 1_000)
+  const record = createRecorder({
+    log,
+    clock,
+    access: config.Logging.Access,
+    onTrust: (id, event, requestId) => registry.recordTrust(id, event, requestId),
+  })
+  const parts: Omit<Parts, 'queue'> = {
+    ...upstreams,
+    config,
+    clock,
+    rateLimiter,
+    breaker,
+    watch,
+    verifyToken: identity.tokens.verify,
+    agentOf: id => registry.get(id),
+    trustOf: agent => registry.trustOf(agent),
+    rulebookOf: rules.rulebookOf,
+    activityOf: () => undefined,
+    clientIpOf: dataPlane.clientIpOf,
+    settled: record,
+    report: dataPlane.report,
+  }
+  return {
+    enforce: (arrival, queue) => enforce(arrival, { ...parts, queue }),
+    send: createSender(parts),
+    inFlight: () => watch.size,
+    sweep() {
+      watch.sweep()
+      rateLimiter.sweep(clock.steady())
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { refuseStatus } from '../agents/agent.ts'
+import { bootstrapAdmin } from '../agents/bootstrap.ts'
+import type { Registry } from '../agents/registry.ts'
+import { openRegistry } from '../agents/registry.ts'
+import { createSecretHasher } from '../agents/secret.ts'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { Store } from '../storage/store.ts'
+import type { FetchDocument } from '../tokens/fetch.ts'
+import type { Tokens } from '../tokens/open.ts'
+import { openTokens } from '../tokens/open.ts'
+
+export interface IdentityParts {
+  readonly config: Config
+  readonly dataDirectory: string
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly fetchDocument: FetchDocument
+}
+
+/** Who may call: agents, their secrets and their tokens. */
+export interface Identity {
+  readonly registry: Registry
+  readonly tokens: Tokens
+  /** Why an agent may not call now; undefined when it may. */
+  readonly problemOf: (agentId: string) => Refusal | undefined
+  close(): Promise<void>
+}
+
+/** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
+export async function openIdentity(parts: IdentityParts): Promise<Identity> {
+  const { config, dataDirectory, store, clock, log, fetchDocument } = parts
+  const { TokenRequests } = config.Security.AgentAuth
+  const secrets = createSecretHasher({
+    cost: TokenRequests.BcryptCost,
+    queueLength: TokenRequests.QueueLength,
+    onCrash: error => log.error({ error }, 'the thread that checks secrets died; the next login starts a new one'),
+  })
+  try {
+    const registry = await openRegistry({
+      store,
+      clock,
+      secrets,
+      defaultPolicy: config.Policy.AssignOnRegistration,
+      quarantine: quarantineRules(config),
+      onError: error => log.error({ error }, 'a change of trust could not be stored'),
+    })
+    await bootstrapAdmin({
+      registry,
+      dataDirectory,
+      agentId: config.Security.Bootstrap.AgentId,
+      clientSecret: config.Security.Bootstrap.ClientSecret,
+    })
+    const tokens = await openTokens({
+      settings: config.Security.AgentAuth,
+      dataDirectory,
+      clock,
+      agents: registry,
+      fetchDocument,
+      onBadCredential: id => registry.recordTrust(id, 'badCredential', null),
+      onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
+    })
+    return {
+      registry,
+      tokens,
+      problemOf(id) {
+        const agent = registry.get(id)
+        return agent === undefined ? refuse('unauthenticated') : refuseStatus(agent.status)
+      },
+      async close() {
+        await registry.flush()
+        await secrets.close()
+      },
+    }
+  } catch (error) {
+    await secrets.close()
+    throw error
+  }
+}
+
+function quarantineRules({ Trust }: Config) {
+  return {
+    below: Trust.QuarantineBelow,
+    denials: Trust.QuarantineDenials,
+    windowMs: Trust.QuarantineWindowSeconds * 1_000,
+  }
+}

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import { StartupError } from '../errors.ts'
+import type { FetchDocument } from '../tokens/fetch.ts'
+import { createFetch, FetchError } from '../tokens/fetch.ts'
+import { Connections } from '../upstream/connections.ts'
+import type { Egress } from '../upstream/egress.ts'
+import { createEgress } from '../upstream/egress.ts'
+import { createOrigin } from '../upstream/origin.ts'
+import type { Lookup, Resolver } from '../upstream/resolve.ts'
+import { createResolver } from '../upstream/resolve.ts'
+
+/** Everything that leads out of the gateway. */
+export interface Upstreams {
+  readonly egress: Egress
+  readonly resolver: Resolver
+  readonly connections: Connections
+  /** Documents of the configured identity provider. */
+  readonly fetchDocument: FetchDocument
+}
+
+export function createUpstreams(
+  config: Config,
+  baseDirectory: string,
+  deps: { clock: Clock; lookup: Lookup },
+): Upstreams {
+  const { Proxy: proxy } = config
+  const egress = createEgress(config.Egress)
+  const resolver = createResolver(deps)
+  const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
+  const connections = new Connections(
+    {
+      perOrigin: proxy.MaxConnectionsPerOrigin,
+      total: proxy.MaxConnections,
+      maxWaiting: proxy.MaxWaiting,
+      waitMs: proxy.HeadersTimeoutSeconds * 1_000,
+      connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
+      headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
+      idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
+      ca,
+    },
+    deps.clock,
+  )
+  const authority = config.Security.AgentAuth.ExternalIdentity.Jwt.Authority
+  const addressOf = guardedAddress({ egress, resolver, trusted: URL.parse(authority ?? '')?.origin })
+  const fetchDocument = createFetch({ addressOf, ...(ca === undefined ? {} : { ca: [ca] }) })
+  return { egress, resolver, connections, fetchDocument }
+}
+
+function readAuthorities(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new StartupError(`Proxy:CaFile: ${path} cannot be read (${code}).`)
+  }
+}
+
+interface Guarded {
+  readonly egress: Egress
+  readonly resolver: Resolver
+  /** Origin that the operator has configured, and so may be anywhere. */
+  readonly trusted: string | undefined
+}
+
+function guardedAddress({ egress, resolver, trusted }: Guarded): (url: URL) => Promise<string> {
+  return async url => {
+    const scheme = url.protocol === 'http:' ? 'http' : 'https'
+    const origin = createOrigin(scheme, url.hostname, Number(url.port) || (scheme === 'http' ? 80 : 443))
+    const resolution = await resolver.resolve(origin.host)
+    if ('failed' in resolution) throw new FetchError(`${url.host}: no address found`)
+    const refusal = egress.checkHost(origin) ?? egress.checkAddresses(origin, resolution.addresses)
+    if (refusal !== undefined && url.origin !== trusted) throw new FetchError(`${url.host}: refused by Egress`)
+    return resolution.addresses[0] as string
+  }
+}

@@ -1,0 +1,72 @@
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { Exchange } from './exchange.ts'
+
+/** What moves the standing of an agent (policy language, trust). */
+export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected' | 'rateLimited'
+
+export interface RecorderParts {
+  readonly log: Log
+  readonly clock: Clock
+  /** Logging:Access. */
+  readonly access: boolean
+  readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
+}
+
+/** What is kept of an exchange when it is over: the canonical log line, and what it means for the agent's standing. */
+export function createRecorder(parts: RecorderParts): (exchange: Exchange) => void {
+  return exchange => {
+    const { agent } = exchange
+    if (agent !== undefined) {
+      for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
+    }
+    if (parts.access) writeLine(exchange, parts)
+  }
+}
+
+function trustEvents(exchange: Exchange): readonly TrustEvent[] {
+  if (exchange.refusal === 'rate_limited') return ['rateLimited']
+  const { decision, effect, upstreamStatus } = exchange
+  const events: TrustEvent[] = []
+  if (decision?.risk?.signals.some(signal => signal.signal === 'secret-in-body') === true) events.push('secretDetected')
+  if (effect === 'Deny') events.push('policyDenial')
+  const succeeded = exchange.ending === 'forwarded' && upstreamStatus !== undefined
+  if (succeeded && upstreamStatus >= 200 && upstreamStatus < 300) events.push('success')
+  return events
+}
+
+/** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
+function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
+  const { req, res, agent, target, decision, refusal, hitlId, ending } = exchange
+  log.info(
+    {
+      requestId: exchange.requestId,
+      ...(agent === undefined ? {} : { agentId: agent.id }),
+      method: req.method ?? '',
+      ...(target === undefined ? {} : { origin: target.origin.key, path: target.path }),
+      status: res.headersSent ? res.statusCode : 0,
+      ...(refusal === undefined ? {} : { refusal }),
+      ...(decision === undefined ? {} : decisionFields(decision)),
+      ...(hitlId === undefined ? {} : { hitlId }),
+      ending: ending ?? 'aborted',
+      ms: Math.round((clock.steady() - exchange.startedAt) * 100) / 100,
+      bytesIn: exchange.body?.length ?? exchange.bytesUp,
+      bytesOut: exchange.bytesDown,
+    },
+    'exchange',
+  )
+}
+
+function decisionFields(decision: NonNullable<Exchange['decision']>) {
+  const { source, policy, rule, risk, evaluated, shadow } = decision
+  return {
+    decision: decision.decision,
+    source,
+    policy,
+    rule,
+    evaluated,
+    ...(decision.decision === 'Allow' ? {} : { reason: decision.reason }),
+    ...(risk === null ? {} : { risk: risk.score }),
+    ...(shadow.length === 0 ? {} : { shadow: shadow.map(({ rule: name, would }) => `${name}: ${would}`) }),
+  }
+}
