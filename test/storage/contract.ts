@@ -2,6 +2,7 @@
 import type { Test } from 'tap'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
+import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
 import type { Engine } from './contract/samples.ts'
@@ -12,5 +13,6 @@ export function contract(t: Test, engine: Engine): void {
   policies(t, engine)
   queue(t, engine)
   verdicts(t, engine)
+  grants(t, engine)
   audit(t, engine)
 }

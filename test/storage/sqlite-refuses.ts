@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
@@ -38,6 +38,12 @@ t.test('a file that is no database is refused', async t => {
 
 t.test('an empty file is refused', async t => {
   await refused(t, t.testdir({ 'gateway.db': '' }), /empty/)
+})
+
+t.test('a log whose database is missing is not taken into a new one', async t => {
+  const directory = t.testdir({ 'gateway.db-wal': 'frames' })
+  await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /gateway.db is missing/ })
+  t.same(readdirSync(directory).sort(), ['gateway.db-wal', 'gateway.lock'])
 })
 
 t.test('a database of something else is refused', async t => {

@@ -69,6 +69,7 @@ function claimFolder(directory: string): DatabaseSync {
   }
 }
 
+/** SQLITE_BUSY. */
 function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === 5
 }
@@ -80,6 +81,9 @@ function makePrivate(file: string): void {
 
 /** Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage. */
 async function create(file: string, directory: string): Promise<void> {
+  if (existsSync(`${file}-wal`)) {
+    throw new StartupError(`${file} is missing, but not its companion gateway.db-wal. Restore both or remove both.`)
+  }
   const draft = `${file}.new`
   rmSync(draft, { force: true })
   rmSync(`${draft}-journal`, { force: true })
@@ -98,8 +102,8 @@ async function check(file: string): Promise<void> {
   if (statSync(file).size === 0) throw new StartupError(`${file} is empty. Restore it from a backup or remove it.`)
   const connection = new DatabaseSync(file, { readOnly: true })
   try {
-    const damage = ['agents', 'policies', 'hitl'].flatMap(table => quickCheck(connection, table))
-    if (damage.length > 0) throw new Error(damage[0])
+    const damage = damageIn(connection)
+    if (damage !== undefined) throw new Error(damage)
     const step = await unknownStep(kyselyOver(connection), migrations)
     if (step !== undefined) {
       throw new StartupError(`${file} was made by a newer version (${step}). Run that version or restore a backup.`)
@@ -112,12 +116,20 @@ async function check(file: string): Promise<void> {
   }
 }
 
-/** The trail is left out: it grows without bound, and `audit verify` checks it thoroughly. */
-function quickCheck(connection: DatabaseSync, table: string): string[] {
-  const rows = connection.prepare(`pragma quick_check(${table})`).all() as { quick_check: string }[]
-  return rows.map(row => row.quick_check.replaceAll(/\s+/g, ' ')).filter(line => line !== 'ok')
+/**
+ * The first thing wrong with the tables. The trail is left out: it grows without bound, and `audit verify` checks it
+ * thoroughly. So is what is sealed: it is authenticated when it is opened.
+ */
+function damageIn(connection: DatabaseSync): string | undefined {
+  const found = connection.prepare(
+    `select quick_check as line from pragma_table_list as tables, pragma_quick_check(tables.name)
+    where tables.schema = 'main' and tables.name not in ('audit', 'hitl_sealed') and line != 'ok' limit 1`,
+  )
+  const row = found.get() as { line: string } | undefined
+  return row?.line.replaceAll(/\s+/g, ' ')
 }
 
+/** Opens `file` so that what is committed is on the disk. */
 export function connect(file: string): Connected {
   const connection = new DatabaseSync(file, { timeout: busyTimeout })
   connection.exec('pragma synchronous = full; pragma foreign_keys = on')

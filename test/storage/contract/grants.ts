@@ -1,0 +1,68 @@
+import type { Test } from 'tap'
+import type { GrantRecord } from '../../../src/storage/store.ts'
+import type { Engine } from './samples.ts'
+import { actions, entry, trail } from './samples.ts'
+
+/** Good for 3 uses until 2,000. */
+function grant(id: string, over: Partial<GrantRecord> = {}): GrantRecord {
+  return {
+    id,
+    agentId: 'a1',
+    policyName: 'p',
+    rule: 'orders',
+    method: 'POST',
+    origin: 'https://api.example:443',
+    path: '/orders/*',
+    maxUses: 3,
+    uses: 0,
+    hitlId: 'h1',
+    grantedBy: 'r1',
+    createdAt: 1_000,
+    expiresAt: 2_000,
+    ...over,
+  }
+}
+
+export function grants(t: Test, engine: Engine): void {
+  t.test('of more uses at once than a grant has, exactly that many succeed, and each is recorded', async t => {
+    const store = await engine(t)
+    await store.grants.insert(grant('g1'), entry('grant.create'))
+    const used = await Promise.all(Array.from({ length: 10 }, () => store.grants.use('g1', 1_500, entry('grant.use'))))
+    t.same(
+      used.map(each => each?.uses),
+      [1, 2, 3, undefined, undefined, undefined, undefined, undefined, undefined, undefined],
+    )
+    t.same(await store.grants.active(1_500), [])
+    t.same((await trail(store)).at(-1)?.details, { uses: 3, maxUses: 3 })
+    t.equal((await trail(store)).length, 4)
+  })
+
+  t.test('a grant that expired or is not there is not used', async t => {
+    const store = await engine(t)
+    await store.grants.insert(grant('g1'), entry('grant.create'))
+    t.equal(await store.grants.use('g1', 2_000, entry('grant.use')), undefined)
+    t.equal(await store.grants.use('g2', 1_500, entry('grant.use')), undefined)
+    t.same(await actions(store), ['grant.create'])
+  })
+
+  t.test('active grants read back as stored, oldest first, of all agents or one', async t => {
+    const store = await engine(t)
+    const g2 = grant('g2')
+    const g1 = grant('g1', { createdAt: 1_001, agentId: 'a2' })
+    for (const each of [g1, g2, grant('g3', { expiresAt: 1_400 })]) await store.grants.insert(each, entry('g'))
+    t.same(await store.grants.active(1_500), [g2, g1])
+    t.same(await store.grants.active(1_500, 'a2'), [g1])
+  })
+
+  t.test('a grant is removed once, and pruning removes what is of no more use', async t => {
+    const store = await engine(t)
+    for (const over of [{}, { expiresAt: 1_500 }, { maxUses: 1, uses: 1 }, { expiresAt: 1_501 }])
+      await store.grants.insert(grant(JSON.stringify(over), over), entry('grant.create'))
+    t.equal(await store.grants.prune(1_500, 1), 1)
+    t.equal(await store.grants.prune(1_500, 10), 1)
+    t.equal((await store.grants.active(1_500)).length, 2)
+    t.equal(await store.grants.remove('{}', entry('grant.revoke')), true)
+    t.equal(await store.grants.remove('{}', entry('grant.revoke')), false)
+    t.equal((await actions(store)).filter(action => action === 'grant.revoke').length, 1)
+  })
+}
