@@ -41,7 +41,7 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
   const { registry, book, queue, store, clock } = parts
   const guard = createGuard({
     verify: parts.verify,
-    agent: registry.get,
+    agent: id => registry.get(id),
     audit: entry => store.audit.append(entry),
     clock,
     allowedHosts: parts.allowedHosts,

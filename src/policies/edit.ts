@@ -32,7 +32,7 @@ export async function createPolicy<P, C>(desk: Desk<P, C>, document: unknown, by
   if (isRefusal(entry)) return entry
   const { name } = entry.document
   if (shelf.inForce.has(name)) return refuse('already_exists')
-  const record = { name, document: JSON.stringify(document), createdAt: now, updatedAt: now }
+  const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
   const audit = auditEntry(desk, { action: 'policy.create', subject: name, details: { version: entry.version } }, by)
   if ((await store.policies.insert(record, audit)) === 'exists') return refuse('already_exists')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
@@ -48,12 +48,13 @@ export async function replacePolicy<P, C>(
   const { store, clock, shelf } = desk
   const before = editable(shelf, name)
   if (isRefusal(before)) return before
-  const named = { name, ...document }
-  if (named.name !== name)
-    return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
-  const entry = await prepareEdit(desk, named, before.createdAt)
+  const hasName = 'name' in document || 'Name' in document
+  const entry = await prepareEdit(desk, hasName ? document : { name, ...document }, before.createdAt)
   if (isRefusal(entry)) return entry
-  const record = { name, document: JSON.stringify(named), createdAt: before.createdAt, updatedAt: clock.now() }
+  if (entry.document.name !== name)
+    return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
+  const text = JSON.stringify(entry.document)
+  const record = { name, document: text, createdAt: before.createdAt, updatedAt: clock.now() }
   const details = { before: before.version, after: entry.version }
   const audit = auditEntry(desk, { action: 'policy.replace', subject: name, details }, by)
   if ((await store.policies.update(record, audit)) === 'notFound') return refuse('not_found')

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Language, PolicyDocument, PolicyProblem } from './language.ts'
 
 /** Where a policy is kept. Only those of the API can be changed over it. */
@@ -12,7 +11,7 @@ export interface PolicyEntry<C> {
   readonly compiled: C
   /** Milliseconds since the epoch. */
   readonly createdAt: number
-  /** `sha256:` and a digest of the content. */
+  /** `sha256:<hex>` of the content. */
   readonly version: string
 }
 
@@ -41,7 +40,7 @@ export async function prepare<P, C>(
   const document = language.format(parsed.policy)
   const compiled = await language.compile(parsed.policy)
   const { source, createdAt } = input
-  return { source, document, compiled, createdAt, version: versionOf(document) }
+  return { source, document, compiled, createdAt, version: language.version(parsed.policy) }
 }
 
 /** Checks and compiles what can be, and names every mistake in the rest. A name given twice is one. */
@@ -69,8 +68,4 @@ export async function prepareSet<P, C>(
 
 function describe(input: PolicyInput, { code, path, message }: PolicyProblem): string {
   return `${[input.where(path), path].filter(part => part !== '').join(': ')}: ${message} (${code})`
-}
-
-function versionOf(document: PolicyDocument): string {
-  return `sha256:${createHash('sha256').update(JSON.stringify(document)).digest('hex')}`
 }

@@ -4,6 +4,8 @@ export interface Language<P, C> {
   parse(document: unknown): { readonly policy: P } | { readonly problems: readonly PolicyProblem[] }
   /** In the shape of spec 2.2: values are strings, effects are capitalised. */
   format(policy: P): PolicyDocument
+  /** Names the content: the same for the same rules. */
+  version(policy: P): string
   /** May yield to the event loop. */
   compile(policy: P): C | Promise<C>
 }

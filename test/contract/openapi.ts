@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { refusalKinds } from '../../src/errors.ts'
+import type { Handlers } from '../../src/management/call.ts'
+import { createChecks } from '../../src/management/check.ts'
+import type { Guard } from '../../src/management/guard.ts'
+import { openApi, readOperations } from '../../src/management/openapi.ts'
+import { createRouter } from '../../src/management/router.ts'
+import { startControl } from '../fixtures/control.ts'
+
+const operations = readOperations(openApi)
+const root = new URL('../../', import.meta.url)
+
+t.test('every operation has a handler, and every handler an operation', async t => {
+  // createRouter refuses anything else; see below.
+  await t.resolves(startControl(t))
+})
+
+t.test('a missing handler, an orphan and a handler on the wrong side of the guard do not start', async t => {
+  const map = (open: boolean) =>
+    Object.fromEntries(
+      operations.filter(({ access }) => (access.length === 0) === open).map(({ id }) => [id, () => ({})]),
+    )
+  const start = (handlers: object) => createRouter(openApi, handlers as Handlers, {} as Guard)
+  const [open, guarded] = [map(true), map(false)]
+  t.doesNotThrow(() => start({ open, guarded }))
+  const { listAgents, ...fewer } = guarded
+  t.throws(() => start({ open, guarded: fewer }), /without a handler: \[guarded listAgents\]/)
+  t.throws(() => start({ open: { ...open, listAgents }, guarded: fewer }), /without an operation: \[open listAgents\]/)
+  t.throws(
+    () => start({ open, guarded: { ...guarded, orphan: listAgents } }),
+    /without an operation: \[guarded orphan\]/,
+  )
+})
+
+t.test('an operation without x-roles does not start', async t => {
+  const paths = { '/x': { get: { operationId: 'x' } } }
+  t.throws(() => readOperations({ ...openApi, paths }), /x has no x-roles/)
+})
+
+t.test('security says what x-roles says', async t => {
+  const document = openApi.paths as unknown as Record<string, Record<string, { security: object[] }>>
+  for (const { id, path, method, access } of operations) {
+    const { security } = document[path]![method.toLowerCase()]!
+    t.strictSame(security, access.length === 0 ? [] : [{ managementToken: [] }], id)
+  }
+})
+
+t.test('the codes of problems are those of the table of refusals', async t => {
+  const check = createChecks(openApi)('/components/schemas/Problem')
+  const problem = { type: 't', title: 't', status: 400, detail: 'd', requestId: 'r' }
+  for (const code of Object.keys(refusalKinds)) t.strictSame(check({ ...problem, code }), [], code)
+  t.match(check({ ...problem, code: 'other' }), [{ field: 'code' }])
+})
+
+t.test('the document has no mistakes and no warnings', async t => {
+  const cli = new URL('node_modules/@redocly/cli/bin/cli.js', root).pathname
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+  const args = [cli, 'lint', 'openapi.json', '--format=json']
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env })
+  t.strictSame(JSON.parse(stdout).problems, [])
+})

@@ -1,0 +1,52 @@
+import t from 'tap'
+import { startControl } from '../fixtures/control.ts'
+
+const by = { actor: 'gateway', requestId: null }
+
+t.test('each operation changes the status, and the next call of the agent feels it', async t => {
+  const { call, admin, person, registry } = await startControl(t)
+  const auditor = await person('auditor')
+  const steps = [
+    ['deactivate', 'Inactive', 'agent_inactive'],
+    ['activate', 'Active', undefined],
+    ['quarantine', 'Quarantined', 'agent_quarantined'],
+    ['lift-quarantine', 'Active', undefined],
+    ['lift-quarantine', 'Active', undefined],
+    ['revoke', 'Revoked', 'agent_revoked'],
+  ] as const
+  for (const [verb, status, code] of steps) {
+    const answer = await call('POST', `/agents/${auditor.agent.id}/${verb}`, { token: admin.token })
+    t.match(answer, { status: 200, text: '' }, verb)
+    t.equal(registry.get(auditor.agent.id)?.status, status)
+    const next = await call('GET', '/agents', { token: auditor.token })
+    if (code === undefined) t.equal(next.status, 200)
+    else t.match(next, { status: 403, json: { code } })
+  }
+})
+
+t.test('nothing leads out of Revoked', async t => {
+  const { call, admin, agent, registry } = await startControl(t)
+  const bot = await agent()
+  await registry.transition(bot.id, 'revoke', by)
+  for (const verb of ['activate', 'deactivate', 'quarantine', 'lift-quarantine', 'revoke'])
+    t.match(
+      await call('POST', `/agents/${bot.id}/${verb}`, { token: admin.token }),
+      { status: 409, json: { code: 'wrong_state' } },
+      verb,
+    )
+})
+
+t.test('an agent that is not there is 404', async t => {
+  const { call, admin } = await startControl(t)
+  for (const verb of ['activate', 'deactivate', 'quarantine', 'lift-quarantine', 'revoke'])
+    t.match(await call('POST', `/agents/x/${verb}`, { token: admin.token }), { status: 404 }, verb)
+})
+
+t.test('a quarantined agent cannot lift its own quarantine', async t => {
+  const { call, person, registry } = await startControl(t)
+  const other = await person('admin')
+  await registry.transition(other.agent.id, 'quarantine', by)
+  const { status } = await call('POST', `/agents/${other.agent.id}/lift-quarantine`, { token: other.token })
+  t.equal(status, 403)
+  t.equal(registry.get(other.agent.id)?.status, 'Quarantined')
+})

@@ -1,0 +1,66 @@
+import t from 'tap'
+import { startControl } from '../fixtures/control.ts'
+
+const body = { name: 'p', rules: [{ name: 'r', effect: 'Allow', conditions: [] }] }
+
+t.test('a created policy is in force at once, and after a restart', async t => {
+  const { call, admin, book, store } = await startControl(t)
+  const { status, json, headers } = await call('POST', '/policies', { token: admin.token, body })
+  t.equal(status, 201)
+  t.match(json, { name: 'p', rules: body.rules, source: 'api' })
+  t.equal(headers.get('location'), '/policies/p')
+  t.ok(book.get('p'))
+  t.match(await store.policies.all(), [{ name: 'p' }])
+  const audit = await store.audit.list({ page: 1, pageSize: 1 })
+  t.match(audit.items, [{ action: 'policy.create', subject: 'p', actor: admin.agent.id, requestId: /^request-/ }])
+})
+
+t.test('a policy with errors is refused whole, with all of them', async t => {
+  const { call, admin, book, store } = await startControl(t)
+  const rule = { name: 'r', effect: 'Allow', conditions: [] }
+  const bad = {
+    rules: [
+      { ...rule, effect: 'Maybe' },
+      { ...rule, name: 'q' },
+      { ...rule, condtions: [] },
+    ],
+  }
+  const { status, json } = await call('POST', '/policies', { token: admin.token, body: bad })
+  t.equal(status, 400)
+  t.match(json, {
+    code: 'invalid_policy',
+    errors: [
+      { field: 'name', code: 'E_NAME' },
+      { field: 'rules[0].effect', code: 'E_EFFECT' },
+      { field: 'rules[2].condtions', code: 'E_UNKNOWN_KEY' },
+      { field: 'rules[2].name', code: 'E_DUPLICATE' },
+    ],
+  })
+  t.equal(book.list().length, 0)
+  t.strictSame(await store.policies.all(), [])
+})
+
+t.test('a name that is taken is 409, whoever has it', async t => {
+  const { call, admin, book } = await startControl(t)
+  await book.load([{ source: 'file', document: { name: 'p' }, createdAt: 0, where: () => 'p.yaml' }])
+  const taken = { status: 409, json: { code: 'already_exists' } }
+  t.match(await call('POST', '/policies', { token: admin.token, body }), taken)
+  await call('POST', '/policies', { token: admin.token, body: { name: 'q' } })
+  t.match(await call('POST', '/policies', { token: admin.token, body: { name: 'q' } }), taken)
+})
+
+t.test('of many creations at once one wins', async t => {
+  const { call, admin } = await startControl(t)
+  const calls = Array.from({ length: 10 }, () => call('POST', '/policies', { token: admin.token, body }))
+  const statuses = (await Promise.all(calls)).map(({ status }) => status).sort()
+  t.strictSame(statuses, [201, ...Array(9).fill(409)])
+})
+
+t.test('a body that is no object is 400', async t => {
+  const { call, admin } = await startControl(t)
+  for (const value of ['null', '[]', '"x"', '1'])
+    t.match(await call('POST', '/policies', { token: admin.token, body: value }), {
+      status: 400,
+      json: { code: 'invalid_body' },
+    })
+})

@@ -1,0 +1,58 @@
+import t from 'tap'
+import { formatSpan, healthHandlers } from '../../src/management/health.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { startControl } from '../fixtures/control.ts'
+
+const span = /^\d+\.\d\d:\d\d:\d\d\.\d{7}$/
+
+t.test('a gateway whose store answers is Healthy, without a token', async t => {
+  const { call } = await startControl(t)
+  const { status, json, headers } = await call('GET', '/health?x=../')
+  t.match({ status, json }, { status: 200, json: { status: 'Healthy', healthCheckDuration: span } })
+  t.equal(headers.get('cache-control'), 'no-store')
+  t.match(await call('HEAD', '/health'), { status: 200, text: '' })
+})
+
+t.test('a store that fails makes it Unhealthy, 503', async t => {
+  const { call } = await startControl(t, { ping: () => Promise.reject(new Error('gone')) })
+  t.match(await call('GET', '/health'), {
+    status: 503,
+    json: { status: 'Unhealthy', healthCheckDuration: span },
+  })
+})
+
+t.test('a check that hangs counts as failed when the time is up', async t => {
+  const handlers = healthHandlers({ checks: [() => new Promise(() => {})], timeLimit: 5, clock: createClock() })
+  const reply = await handlers['getHealth']!({} as never)
+  t.match(reply, { status: 503 })
+})
+
+t.test('a check that throws at once counts as failed', async t => {
+  const checks = [
+    () => {
+      throw new TypeError('wrong')
+    },
+  ]
+  const handlers = healthHandlers({ checks, timeLimit: 1_000, clock: createClock() })
+  t.match(await handlers['getHealth']!({} as never), { status: 503 })
+})
+
+t.test('calls that come while the checks run share them', async t => {
+  let checks = 0
+  const gate = Promise.withResolvers<void>()
+  const check = () => {
+    checks++
+    return gate.promise
+  }
+  const handlers = healthHandlers({ checks: [check], timeLimit: 1_000, clock: createClock() })
+  const replies = [handlers['getHealth']!({} as never), handlers['getHealth']!({} as never)]
+  gate.resolve()
+  t.match(await Promise.all(replies), [{ status: 200 }, { status: 200 }])
+  t.equal(checks, 1)
+})
+
+t.test('a duration is written d.HH:mm:ss.fffffff', async t => {
+  t.equal(formatSpan(0), '0.00:00:00.0000000')
+  t.equal(formatSpan(1.23456), '0.00:00:00.0012346')
+  t.equal(formatSpan(((25 * 60 + 1) * 60 + 2) * 1000 + 3), '1.01:01:02.0030000')
+})

@@ -1,0 +1,77 @@
+import t from 'tap'
+import { startControl } from '../fixtures/control.ts'
+
+const body = { name: 'bot', ownerId: 'team', clientSecret: 'correct horse battery staple' }
+
+t.test('a registered agent gets an id, and its secret is returned this once', async t => {
+  const { call, admin, registry } = await startControl(t)
+  const { status, json, headers } = await call('POST', '/agents', { token: admin.token, body })
+  t.equal(status, 201)
+  t.strictSame(Object.keys(json), ['id', 'name', 'clientSecret'])
+  t.match(json, { name: 'bot', clientSecret: body.clientSecret })
+  t.equal(headers.get('location'), `/agents/${json.id}`)
+  t.match(registry.get(json.id), { status: 'Active', roles: ['agent'], policyName: null })
+  t.match(await call('POST', '/tokens', { body: { agentId: json.id, clientSecret: body.clientSecret } }), {
+    status: 200,
+  })
+})
+
+t.test('roles, policy and external subject may be given', async t => {
+  const { call, admin, registry, book } = await startControl(t)
+  await book.create({ name: 'p' }, { actor: 'x', requestId: null })
+  const more = { ...body, roles: ['agent', 'reviewer'], policyName: 'p', externalSubject: 'user-1' }
+  const { json } = await call('POST', '/agents', { token: admin.token, body: more })
+  t.match(registry.get(json.id), { roles: ['agent', 'reviewer'], policyName: 'p', externalSubject: 'user-1' })
+})
+
+t.test('what the gateway gives by itself cannot be asked for, and nothing is stored', async t => {
+  const { call, admin, registry } = await startControl(t)
+  for (const field of ['id', 'status', 'trustScore', 'role', 'tags', '__proto__']) {
+    const text = JSON.stringify(body).replace('{', `{"${field}":{"polluted":true},`)
+    const { status, json } = await call('POST', '/agents', { token: admin.token, body: text })
+    t.match({ status, json }, { status: 400, json: { errors: [{ field, message: 'is not a known field' }] } }, field)
+  }
+  t.equal(registry.list({ page: 1, pageSize: 200 }).totalCount, 1)
+  t.equal(({} as { polluted?: unknown }).polluted, undefined)
+})
+
+t.test('each mistake is named, and nothing is stored', async t => {
+  const { call, admin, registry } = await startControl(t)
+  const cases: [object, string][] = [
+    [{ name: undefined }, 'name'],
+    [{ ownerId: undefined }, 'ownerId'],
+    [{ clientSecret: undefined }, 'clientSecret'],
+    [{ name: '' }, 'name'],
+    [{ name: 'x'.repeat(10_240) }, 'name'],
+    [{ ownerId: 5 }, 'ownerId'],
+    [{ clientSecret: '' }, 'clientSecret'],
+    [{ clientSecret: 'x'.repeat(73) }, 'clientSecret'],
+    [{ clientSecret: 'ä'.repeat(37) }, 'clientSecret'],
+    [{ roles: [] }, 'roles'],
+    [{ roles: ['agent', 'root'] }, 'roles[1]'],
+    [{ policyName: 'no-such-policy' }, 'policyName'],
+  ]
+  for (const [change, field] of cases) {
+    const { status, json } = await call('POST', '/agents', { token: admin.token, body: { ...body, ...change } })
+    t.match({ status, json }, { status: 400, json: { code: 'invalid_body', errors: [{ field }] } }, field)
+  }
+  t.equal(registry.list({ page: 1, pageSize: 200 }).totalCount, 1)
+})
+
+t.test('an external subject belongs to one agent', async t => {
+  const { call, admin } = await startControl(t)
+  const bound = { ...body, externalSubject: 'user-1' }
+  t.match(await call('POST', '/agents', { token: admin.token, body: bound }), { status: 201 })
+  t.match(await call('POST', '/agents', { token: admin.token, body: bound }), {
+    status: 409,
+    json: { code: 'already_exists' },
+  })
+})
+
+t.test('agents of the same name registered at once all get ids of their own', async t => {
+  const { call, admin } = await startControl(t)
+  const calls = Array.from({ length: 20 }, () => call('POST', '/agents', { token: admin.token, body }))
+  const answers = await Promise.all(calls)
+  t.ok(answers.every(({ status }) => status === 201))
+  t.equal(new Set(answers.map(({ json }) => json.id)).size, 20)
+})
