@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { BootstrapOptions } from '../../src/agents/bootstrap.ts'
 import { bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
 import { StartupError } from '../../src/errors.ts'
@@ -8,9 +8,9 @@ import { by, openBench } from '../fixtures/registry.ts'
 
 const id = '0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11'
 
-async function openData(t: Parameters<typeof openBench>[0]) {
-  const bench = await openBench(t)
-  const dataDirectory = join(t.testdirName, 'data')
+async function openData(t: Test) {
+  const bench = await openBench()
+  const dataDirectory = join(t.testdir(), 'data')
   const options: BootstrapOptions = { ...bench, dataDirectory, agentId: undefined, clientSecret: undefined }
   const file = bootstrapFile(dataDirectory)
   return { ...bench, options, file, credential: () => parseCredential(readFileSync(file, 'utf8'))! }

@@ -4,13 +4,13 @@ import type { Registry } from '../../src/agents/registry.ts'
 import { isRefusal } from '../../src/errors.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
 import { StoreError } from '../../src/storage/store.ts'
-import { by, openBench, secret } from '../fixtures/registry.ts'
+import { by, openBench, openOwn, secret } from '../fixtures/registry.ts'
 
 const nobody = '00000000-0000-4000-8000-000000000000'
 const everything = (registry: Registry) => registry.list({ page: 1, pageSize: 1_000 }).items
 
 t.test('a registered agent is found by its id in any letter case, and after a restart', async t => {
-  const { registry, agent, reopen } = await openBench(t)
+  const { registry, agent, reopen } = await openBench()
   const made = await agent({ name: 'Crawler', tags: { team: 'x' } })
   t.equal(registry.get(made.id.toUpperCase()), made)
   t.strictSame((await reopen()).get(made.id), made)
@@ -18,13 +18,13 @@ t.test('a registered agent is found by its id in any letter case, and after a re
 })
 
 t.test('a new agent gets the default policy unless the registration names one', async t => {
-  const { agent } = await openBench(t, { defaultPolicy: 'default' })
+  const { agent } = await openBench({ defaultPolicy: 'default' })
   t.equal((await agent()).policyName, 'default')
   t.equal((await agent({ policyName: 'other' })).policyName, 'other')
 })
 
 t.test('a secret that bcrypt cannot hold whole is refused, and nothing is stored', async t => {
-  const { registry, reopen } = await openBench(t)
+  const { registry, reopen } = await openBench()
   for (const clientSecret of ['', 'a'.repeat(73), 'ä'.repeat(37), 'a\0b', '\ud800']) {
     const result = await registry.register({ name: 'a', ownerId: 'o', clientSecret }, by)
     t.match(result, { refusal: 'invalid_body', status: 400, errors: [{ field: 'clientSecret' }] })
@@ -33,7 +33,7 @@ t.test('a secret that bcrypt cannot hold whole is refused, and nothing is stored
 })
 
 t.test('only the right secret of the right agent is verified', async t => {
-  const { registry, agent } = await openBench(t)
+  const { registry, agent } = await openBench()
   const { id } = await agent()
   const other = await agent({ clientSecret: 'b'.repeat(72) })
   t.equal(await registry.verifySecret(id.toUpperCase(), secret), true)
@@ -45,7 +45,7 @@ t.test('only the right secret of the right agent is verified', async t => {
 })
 
 t.test('a rotated secret is new, works at once, and ends the old one', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const { registry, agent, store } = await openBench()
   const { id } = await agent()
   const rotated = await registry.rotateSecret(id, by)
   if (isRefusal(rotated)) throw new TypeError(rotated.detail)
@@ -59,7 +59,7 @@ t.test('a rotated secret is new, works at once, and ends the old one', async t =
 })
 
 t.test('policy, roles and subject change at once, and each change is recorded', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const { registry, agent, store } = await openBench()
   const { id } = await agent()
   await registry.setPolicy(id, 'p', by)
   await registry.setRoles(id, ['admin', 'reviewer', 'admin'], by)
@@ -76,7 +76,7 @@ t.test('policy, roles and subject change at once, and each change is recorded', 
 })
 
 t.test('an external subject is bound to one agent only, also when two ask at the same time', async t => {
-  const { registry, agent } = await openBench(t)
+  const { registry, agent } = await openBench()
   const first = await agent({ externalSubject: 's' })
   const second = await agent()
   t.match(await registry.setExternalSubject(second.id, 's', by), { refusal: 'already_exists', status: 409 })
@@ -91,7 +91,7 @@ t.test('an external subject is bound to one agent only, also when two ask at the
 })
 
 t.test('an id is registered once', async t => {
-  const { registry, agent } = await openBench(t)
+  const { registry, agent } = await openBench()
   const { id } = await agent()
   const again = { id: id.toUpperCase(), name: 'b', ownerId: 'o', clientSecret: secret }
   t.match(await registry.register(again, by), { refusal: 'already_exists' })
@@ -101,7 +101,7 @@ t.test('an id is registered once', async t => {
 })
 
 t.test('a removed agent is gone from the snapshot and from the store', async t => {
-  const { registry, agent, reopen } = await openBench(t)
+  const { registry, agent, reopen } = await openBench()
   const { id } = await agent()
   t.strictSame(await registry.remove(id.toUpperCase(), by), { removed: id })
   t.equal(registry.get(id), undefined)
@@ -111,7 +111,7 @@ t.test('a removed agent is gone from the snapshot and from the store', async t =
 })
 
 t.test('an active agent of a role is looked for by status as well', async t => {
-  const { registry, agent } = await openBench(t)
+  const { registry, agent } = await openBench()
   t.equal(registry.hasActive('admin'), false)
   const { id } = await agent({ roles: ['admin'] })
   t.equal(registry.hasActive('admin'), true)
@@ -121,7 +121,7 @@ t.test('an active agent of a role is looked for by status as well', async t => {
 
 t.test('every change is told, with the agent as it is then', async t => {
   const told: [string, AgentRecord | undefined][] = []
-  const { registry, agent } = await openBench(t, { onChange: (id, now) => told.push([id, now]) })
+  const { registry, agent } = await openBench({ onChange: (id, now) => told.push([id, now]) })
   const made = await agent()
   const changed = await registry.setPolicy(made.id, 'p', by)
   await registry.remove(made.id, by)
@@ -133,7 +133,8 @@ t.test('every change is told, with the agent as it is then', async t => {
 })
 
 t.test('when the store fails nothing changes', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const store = await openOwn(t)
+  const { registry, agent } = await openBench({ store })
   const made = await agent()
   await store.close()
   await t.rejects(registry.setPolicy(made.id, 'p', by), StoreError)
@@ -144,7 +145,7 @@ t.test('when the store fails nothing changes', async t => {
 })
 
 t.test('after any changes at the same time the snapshot is what the store holds', async t => {
-  const { registry, agent, reopen } = await openBench(t)
+  const { registry, agent, reopen } = await openBench()
   const ids = (await Promise.all(['a', 'b', 'c'].map(name => agent({ name })))).map(made => made.id)
   const changes: readonly ((id: string) => Promise<unknown>)[] = [
     id => registry.setPolicy(id, 'p', by),

@@ -20,7 +20,7 @@ const expected: Readonly<Record<AgentStatus, Partial<Record<Transition, AgentSta
 }
 
 t.test('each transition leads from each status where the table says, or is refused with nothing changed', async t => {
-  const { registry, agent, reopen } = await openBench(t)
+  const { registry, agent, reopen } = await openBench()
   for (const status of statuses) {
     for (const transition of Object.keys(transitions) as Transition[]) {
       const { id } = await agent()
@@ -42,13 +42,13 @@ t.test('each transition leads from each status where the table says, or is refus
 })
 
 t.test('a transition of an unknown agent is refused', async t => {
-  const { registry } = await openBench(t)
+  const { registry } = await openBench()
   const result = await registry.transition('00000000-0000-4000-8000-000000000000', 'revoke', by)
   t.match(result, { refusal: 'not_found', status: 404 })
 })
 
 t.test('each transition is on the audit trail with who, before and after', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const { registry, agent, store } = await openBench()
   const { id } = await agent()
   await registry.transition(id, 'quarantine', { actor: 'admin-id', requestId: 'r-9' })
   const { items } = await store.audit.list({ page: 1, pageSize: 1 })
@@ -70,7 +70,7 @@ t.test('an agent that is not active is refused with a code of its own', async t 
 })
 
 t.test('summary and detail have the fields of the specification and no secret', async t => {
-  const { agent, clock } = await openBench(t)
+  const { agent, clock } = await openBench()
   const made = await agent({ name: 'n', ownerId: 'o', policyName: 'p', externalSubject: 's', tags: { a: 'b' } })
   const summary = { id: made.id, name: 'n', ownerId: 'o', status: 'Active', policyName: 'p', trustScore: 0.5 }
   t.strictSame(summarise(made, clock.now()), summary)

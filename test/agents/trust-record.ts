@@ -1,10 +1,10 @@
 import t from 'tap'
 import { openRegistry } from '../../src/agents/registry.ts'
 import { StoreError } from '../../src/storage/store.ts'
-import { by, openBench } from '../fixtures/registry.ts'
+import { by, openBench, openOwn } from '../fixtures/registry.ts'
 
 t.test('a denial lowers the stored trust and is recorded with before, after and cause', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const { registry, agent, store } = await openBench()
   const { id } = await agent()
   registry.recordTrust(id, 'policyDenial', 'request-7')
   await registry.flush()
@@ -20,7 +20,7 @@ t.test('a denial lowers the stored trust and is recorded with before, after and 
 })
 
 t.test('trust drifts back as time passes, without a write', async t => {
-  const { registry, agent, clock, store } = await openBench(t)
+  const { registry, agent, clock, store } = await openBench()
   const { id } = await agent()
   registry.recordTrust(id, 'humanDenial', null)
   await registry.flush()
@@ -31,7 +31,7 @@ t.test('trust drifts back as time passes, without a write', async t => {
 })
 
 t.test('three human denials quarantine the agent, and a restart keeps it so', async t => {
-  const { registry, agent, store, reopen } = await openBench(t)
+  const { registry, agent, store, reopen } = await openBench()
   const { id } = await agent()
   for (let i = 0; i < 3; i++) registry.recordTrust(id, 'humanDenial', `r${i}`)
   await registry.flush()
@@ -42,7 +42,7 @@ t.test('three human denials quarantine the agent, and a restart keeps it so', as
 })
 
 t.test('ten denials in a row quarantine, and a lifted quarantine does not come back at once', async t => {
-  const { registry, agent } = await openBench(t)
+  const { registry, agent } = await openBench()
   const { id } = await agent()
   for (let i = 0; i < 10; i++) registry.recordTrust(id, 'policyDenial', null)
   await registry.flush()
@@ -54,11 +54,11 @@ t.test('ten denials in a row quarantine, and a lifted quarantine does not come b
 })
 
 t.test('a storm of events on one agent makes a few writes, and loses none', async t => {
-  const { registry, agent, store } = await openBench(t, { quarantine: { below: 0, denials: 0, windowMs: 1 } })
+  const { registry, agent, store } = await openBench({ quarantine: { below: 0, denials: 0, windowMs: 1 } })
   const { id } = await agent()
   for (let i = 0; i < 10_000; i++) registry.recordTrust(id, 'rateLimited', null)
   await registry.flush()
-  const { items } = await store.audit.list({ page: 1, pageSize: 200 }, { action: 'agent.trust' })
+  const { items } = await store.audit.list({ page: 1, pageSize: 200 }, { action: 'agent.trust', subject: id })
   t.ok(items.length < 5, `${items.length} writes`)
   t.match(items[0]?.details, { causes: { rateLimited: 10_000 }, trustBefore: 0.5, trustAfter: 0 })
   registry.recordTrust(id, 'policyDenial', null)
@@ -67,12 +67,12 @@ t.test('a storm of events on one agent makes a few writes, and loses none', asyn
 })
 
 t.test('successes are summed up before they are written, and written at shutdown', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const { registry, agent, store } = await openBench()
   const { id } = await agent()
   for (let i = 0; i < 4; i++) registry.recordTrust(id, 'success', null)
-  t.equal((await store.audit.list({ page: 1, pageSize: 1 }, { action: 'agent.trust' })).totalCount, 0)
+  t.equal((await store.audit.list({ page: 1, pageSize: 1 }, { action: 'agent.trust', subject: id })).totalCount, 0)
   await registry.flush()
-  const { items } = await store.audit.list({ page: 1, pageSize: 10 }, { action: 'agent.trust' })
+  const { items } = await store.audit.list({ page: 1, pageSize: 10 }, { action: 'agent.trust', subject: id })
   t.match(items, [{ details: { causes: { success: 4 } } }])
   for (let i = 0; i < 1_000; i++) registry.recordTrust(id, 'success', null)
   await registry.flush()
@@ -80,17 +80,17 @@ t.test('successes are summed up before they are written, and written at shutdown
 })
 
 t.test('an agent that is unknown or out of service neither gains nor loses', async t => {
-  const { registry, agent, store } = await openBench(t)
+  const { registry, agent, store } = await openBench()
   const { id } = await agent()
   await registry.transition(id, 'deactivate', by)
   registry.recordTrust(id, 'humanDenial', null)
   registry.recordTrust('unknown', 'humanDenial', null)
   await registry.flush()
-  t.equal((await store.audit.list({ page: 1, pageSize: 1 }, { action: 'agent.trust' })).totalCount, 0)
+  t.equal((await store.audit.list({ page: 1, pageSize: 1 }, { action: 'agent.trust', subject: id })).totalCount, 0)
 })
 
 t.test('an agent deactivated in between loses trust but is not quarantined', async t => {
-  const { registry, agent } = await openBench(t)
+  const { registry, agent } = await openBench()
   const { id } = await agent()
   const deactivated = registry.transition(id, 'deactivate', by)
   for (let i = 0; i < 3; i++) registry.recordTrust(id, 'humanDenial', null)
@@ -101,7 +101,8 @@ t.test('an agent deactivated in between loses trust but is not quarantined', asy
 })
 
 t.test('a change of trust that cannot be stored is reported and stops nothing', async t => {
-  const { store, clock, secrets, agent } = await openBench(t)
+  const store = await openOwn(t)
+  const { clock, secrets, agent } = await openBench({ store })
   const { id } = await agent()
   const errors: unknown[] = []
   const registry = await openRegistry({

@@ -118,7 +118,7 @@ runCases({
     await refuses(t, verify, `${header}.${part({ ...payload, trust_score: 1 })}.${signature}`)
   },
   async J38(t) {
-    const { registry, agent: register } = await openBench(t)
+    const { registry, agent: register } = await openBench()
     const { verify, issue } = await internal()
     const { id } = await register({ id: subject.id })
     const { token } = await issue({ ...subject, trustScore: 1 })

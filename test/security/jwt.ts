@@ -152,7 +152,7 @@ runCases({
     }
   },
   async J51(t) {
-    const { registry, agent: register } = await openBench(t)
+    const { registry, agent: register } = await openBench()
     const { verify, issue } = await internal()
     const { id } = await register({ id: subject.id })
     const { token } = await issue(subject)
@@ -162,14 +162,14 @@ runCases({
     t.equal(registry.get((await verify(token))!.sub), undefined)
   },
   async J52(t) {
-    const { registry, agent: register } = await openBench(t)
+    const { registry, agent: register } = await openBench()
     await register({ id: subject.id })
     await registry.transition(subject.id, 'revoke', by)
     const { verify, issue } = await internal()
     t.equal(registry.get((await verify((await issue(subject)).token))!.sub)?.status, 'Revoked')
   },
   async J53(t) {
-    const { registry, agent: register } = await openBench(t)
+    const { registry, agent: register } = await openBench()
     await register({ id: subject.id })
     await registry.transition(subject.id, 'quarantine', by)
     const { verify, issue } = await internal()
@@ -182,7 +182,7 @@ runCases({
     t.ok(await (await openInternal([signingSecret], next)).verify(token), 'unless an overlap is configured')
   },
   async J55(t) {
-    const { registry, agent: register } = await openBench(t)
+    const { registry, agent: register } = await openBench()
     const { verify, issue } = await internal()
     const first = await register({ name: 'same' })
     const { token } = await issue({ ...subject, id: first.id, name: 'same' })

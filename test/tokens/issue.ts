@@ -1,0 +1,54 @@
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import t from 'tap'
+import { openInternal, subject } from '../fixtures/tokens.ts'
+
+t.test('a token carries id, name and trust score, and both names of the answer hold it', async t => {
+  const { issue } = await openInternal()
+  const reply = await issue(subject)
+  t.equal(reply.accessToken, reply.token)
+  t.equal(reply.tokenType, 'Bearer')
+  t.equal(reply.expiresAt, '2026-01-05T10:15:00.000Z')
+  t.strictSame(decodeProtectedHeader(reply.token), { alg: 'HS256', typ: 'JWT' })
+  const { jti, ...claims } = decodeJwt(reply.token)
+  t.match(jti, /^[0-9a-f-]{36}$/)
+  t.strictSame(claims, {
+    name: 'Crawler',
+    trust_score: 0.5,
+    sub: subject.id,
+    iss: 'agent-gateway',
+    aud: 'agent-gateway',
+    iat: 1767607200,
+    exp: 1767608100,
+  })
+})
+
+t.test('no two tokens are the same', async t => {
+  const { issue } = await openInternal()
+  t.not((await issue(subject)).token, (await issue(subject)).token)
+})
+
+t.test('a token verified once is known at once the next time, until it ends', async t => {
+  const { issue, verify, clock } = await openInternal()
+  const { token } = await issue(subject)
+  t.ok(verify(token) instanceof Promise)
+  const claims = await verify(token)
+  t.equal(claims?.sub, subject.id)
+  t.equal(verify(token), claims)
+  clock.advance(15 * 60_000 - 1)
+  t.equal(verify(token), claims)
+  clock.advance(1)
+  t.equal(verify(token), undefined)
+})
+
+t.test('what is not shaped like a token of ours is refused at once, without a promise', async t => {
+  const { verify, signed } = await openInternal()
+  t.equal(verify('x'.repeat(100_000)), undefined)
+  t.equal(verify(signed({}, { alg: 'RS256', typ: 'JWT' })), undefined)
+})
+
+t.test('names with quotes, control characters and emoji come back as they went in', async t => {
+  const { issue, verify } = await openInternal()
+  for (const name of ['a"b\\c', '\u0000\n', '😀', '\u202e', '__proto__']) {
+    t.match(await verify((await issue({ ...subject, name })).token), { name })
+  }
+})
