@@ -20,7 +20,10 @@ export async function run(shell: Shell): Promise<number> {
   const log = createLog(configuration.config.Logging.Level)
   const { config, file, baseDirectory } = configuration
   const gateway = await createGateway(config, { log, baseDirectory })
-  const { url } = await gateway.listen()
+  const { url } = await gateway.listen().catch(async error => {
+    await gateway.close()
+    throw error
+  })
   shell.complain(startupBlock(url, file?.path, gateway))
   const code = await untilClosed(shell, gateway, log)
   log.flush()

@@ -8,17 +8,13 @@ import type { Log } from '../log.ts'
 import type { Policies } from '../policies/open.ts'
 import { openPolicies } from '../policies/open.ts'
 import type { CompiledPolicy } from '../policy/compile.ts'
-import { compilePolicy } from '../policy/compile.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import { createRulebook } from '../policy/decide.ts'
 import type { RequestDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
-import { formatPolicy, versionOf } from '../policy/format.ts'
-import { readWindow } from '../policy/ordering.ts'
-import { parsePolicy } from '../policy/parse.ts'
 import type { RiskSettings } from '../policy/risk-signals.ts'
-import { Zone } from '../policy/zone.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
+import { languageOf, missingPolicies, riskSettings } from './language.ts'
 
 export interface RulesParts {
   readonly config: Config
@@ -40,16 +36,10 @@ export interface Rules {
 /** @throws StartupError with a line for each mistake in the policies, or when a setting names one that is not there */
 export async function openRules(parts: RulesParts): Promise<Rules> {
   const { config, log, registry } = parts
-  const hiddenHeaders = [config.Security.AgentAuth.CustomHeaderName]
   const policies = await openPolicies({
     store: parts.store,
     clock: parts.clock,
-    language: {
-      parse: document => parsePolicy(document, { hiddenHeaders }),
-      format: formatPolicy,
-      version: versionOf,
-      compile: policy => compilePolicy(policy, { hiddenHeaders }),
-    },
+    language: languageOf(config),
     directory: resolve(parts.baseDirectory, config.Policy.Directory),
     inline: config.Policies,
     usedBy: name => userOf(name, config, registry),
@@ -58,11 +48,10 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
       rejected: lines => log.error({ count: lines.length }, `policies not reloaded: ${lines.join('; ')}`),
     },
   })
-  try {
-    assertNamed(config, policies)
-  } catch (error) {
+  const missing = missingPolicies(config, name => policies.book.get(name) !== undefined)
+  if (missing.length > 0) {
     policies.close()
-    throw error
+    throw new StartupError(missing.join('\n'))
   }
   const risk = riskSettings(config)
   return {
@@ -79,17 +68,6 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
 
 const ofNobody = { global: undefined, shadows: [] }
 
-function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
-  const window = Risk.Hours === undefined ? undefined : readWindow(Risk.Hours)
-  return {
-    threshold: HumanInTheLoop.Threshold,
-    points: Risk.Signals,
-    sensitivePaths: Risk.SensitivePaths.map(piece => piece.toLowerCase()),
-    burstPerMinute: Risk.BurstPerMinute,
-    ...(window !== undefined && 'from' in window ? { hours: { window, zone: new Zone(Risk.TimeZone) } } : {}),
-  }
-}
-
 /** What still names a policy, for people. */
 function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {
   if (Policy.Global === name) return 'the setting Policy:Global'
@@ -98,19 +76,6 @@ function userOf(name: string, { Policy }: Config, registry: Registry): string | 
     .list({ page: 1, pageSize: Number.MAX_SAFE_INTEGER })
     .items.find(agent => agent.policyName === name)
   return user === undefined ? undefined : `agent ${user.id}`
-}
-
-/** A guardrail that is not there must not be a guardrail that lets everything pass. */
-function assertNamed({ Policy }: Config, policies: Policies<CompiledPolicy>): void {
-  for (const [key, name] of [
-    ['Policy:Global', Policy.Global],
-    ['Policy:AssignOnRegistration', Policy.AssignOnRegistration],
-  ] as const) {
-    if (name === undefined || policies.book.get(name) !== undefined) continue
-    throw new StartupError(
-      `${key}: there is no policy named ${name}. Add it to Policy:Directory (${Policy.Directory}).`,
-    )
-  }
 }
 
 interface RulebookParts {

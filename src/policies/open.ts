@@ -50,6 +50,7 @@ export async function openPolicies<P, C>(options: PoliciesOptions<P, C>): Promis
     // A directory that was put in the place of the watched one is followed from here on.
     watcher.close()
     watcher = tryWatch(directory, changed, report)
+    // A directory that is gone is a mistake here, other than at start: the policies in force stay.
     const lines = await readPolicyFolder(directory)
       .then(load)
       .catch((error: Error) => [error.message])
@@ -66,6 +67,14 @@ export async function openPolicies<P, C>(options: PoliciesOptions<P, C>): Promis
   const lost = await book.restore()
   if (lost.length > 0) report.rejected(lost)
   return { book, reload, close: () => watcher.close() }
+}
+
+/** The policies as a gateway finds them at start, but for those of the API. */
+export async function readFixedPolicies(
+  from: Pick<PoliciesOptions<unknown, unknown>, 'directory' | 'inline' | 'clock'>,
+): Promise<PolicyFolder> {
+  const { inputs, lines } = await readPolicyFolder(from.directory).catch(noFolder)
+  return { inputs: [...inlineInputs(from.inline, from.clock), ...inputs], lines }
 }
 
 function inlineInputs(documents: readonly unknown[], clock: Clock): readonly PolicyInput[] {

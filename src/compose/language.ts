@@ -1,0 +1,45 @@
+import type { Config } from '../config/schema.ts'
+import type { Language } from '../policies/language.ts'
+import type { CompiledPolicy } from '../policy/compile.ts'
+import { compilePolicy } from '../policy/compile.ts'
+import { formatPolicy, versionOf } from '../policy/format.ts'
+import type { Policy } from '../policy/model.ts'
+import { readWindow } from '../policy/ordering.ts'
+import { parsePolicy } from '../policy/parse.ts'
+import type { RiskSettings } from '../policy/risk-signals.ts'
+import { Zone } from '../policy/zone.ts'
+
+/** The policy language as a configuration has it: no rule reads the field that carries the agent's token. */
+export function languageOf(config: Config): Language<Policy, CompiledPolicy> {
+  const hiddenHeaders = [config.Security.AgentAuth.CustomHeaderName]
+  return {
+    parse: document => parsePolicy(document, { hiddenHeaders }),
+    format: formatPolicy,
+    version: versionOf,
+    compile: policy => compilePolicy(policy, { hiddenHeaders }),
+  }
+}
+
+export function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
+  const window = Risk.Hours === undefined ? undefined : readWindow(Risk.Hours)
+  return {
+    threshold: HumanInTheLoop.Threshold,
+    points: Risk.Signals,
+    sensitivePaths: Risk.SensitivePaths.map(piece => piece.toLowerCase()),
+    burstPerMinute: Risk.BurstPerMinute,
+    ...(window !== undefined && 'from' in window ? { hours: { window, zone: new Zone(Risk.TimeZone) } } : {}),
+  }
+}
+
+/** The settings that name a policy which is not there. A guardrail that is missing must not let everything pass. */
+export function missingPolicies({ Policy }: Config, isThere: (name: string) => boolean): string[] {
+  const named = [
+    ['Policy:Global', Policy.Global],
+    ['Policy:AssignOnRegistration', Policy.AssignOnRegistration],
+  ] as const
+  return named.flatMap(([key, name]) =>
+    name === undefined || isThere(name)
+      ? []
+      : [`${key}: there is no policy named ${name}. Add it to Policy:Directory (${Policy.Directory}).`],
+  )
+}
