@@ -3,6 +3,7 @@ import { versionOf } from './format.ts'
 import { compareRules, type Policy, type Rule } from './model.ts'
 import { hiddenHeaders } from './parse.ts'
 import { type CompiledRule, compileRule, fieldsOf } from './rule.ts'
+import { IndexBuilder, type RuleIndex } from './rule-index.ts'
 import { Zone } from './zone.ts'
 
 export interface CompileOptions {
@@ -23,12 +24,15 @@ export interface CompiledPolicy {
   readonly readsBody: boolean
   /** Rules that decide, in order. */
   readonly rules: readonly CompiledRule[]
+  /** Undefined for a policy so small that asking every rule is faster. */
+  readonly index: RuleIndex | undefined
   /** Rules that are only reported, in order. */
   readonly shadowRules: readonly CompiledRule[]
   readonly scope: Scope
 }
 
 const rulesPerPause = 100
+const smallPolicy = 12
 
 /** Compiles a policy that parsePolicy gave, letting other work run in between. */
 export async function compilePolicy(policy: Policy, options: CompileOptions = {}): Promise<CompiledPolicy> {
@@ -51,6 +55,7 @@ class Compiler {
   readonly #ordered: readonly Rule[]
   readonly #rules: CompiledRule[] = []
   readonly #shadowRules: CompiledRule[] = []
+  readonly #index = new IndexBuilder()
   #next = 0
   #readsDestination = false
   #readsBody = false
@@ -67,8 +72,9 @@ class Compiler {
     for (; this.#next < end; this.#next++) {
       const rule = this.#ordered[this.#next]!
       this.#note(rule)
-      const list = rule.mode === 'shadow' ? this.#shadowRules : this.#rules
-      list.push(compileRule(rule, { policy: this.#policy, scope: this.#scope, rank: this.#next }))
+      const compiled = compileRule(rule, { policy: this.#policy, scope: this.#scope, rank: this.#next })
+      if (rule.mode === 'shadow') this.#shadowRules.push(compiled)
+      else this.#index.add(compiled, this.#rules.push(compiled) - 1)
     }
     return this.#next < this.#ordered.length
   }
@@ -83,6 +89,7 @@ class Compiler {
       readsDestination: this.#readsDestination,
       readsBody: this.#readsBody,
       rules: this.#rules,
+      index: this.#rules.length <= smallPolicy ? undefined : this.#index.finish(this.#rules),
       shadowRules: this.#shadowRules,
       scope: this.#scope,
     }

@@ -13,6 +13,8 @@ export interface CompiledRule {
   readonly rank: number
   /** Conditions on the head first; all must hold. */
   readonly tests: readonly Test[]
+  /** The conditions in the order of `tests`. */
+  readonly inOrder: readonly CompiledNode[]
   /** What the rule does when it cannot be evaluated. */
   readonly whenUnreadable: Truth
   /** The conditions as written, for explanations. */
@@ -34,11 +36,12 @@ interface RulePlace {
 
 export function compileRule(rule: Rule, { policy, scope, rank }: RulePlace): CompiledRule {
   const nodes = rule.conditions.map(node => compileNode(node, scope))
-  const ordered = nodes.map(({ node, test }) => ({ test, cost: costOf(node) })).sort((a, b) => a.cost - b.cost)
+  const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
+  const inOrder = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node)
   const { onUnreadable } = policy
   const applies = onUnreadable === 'match' || (onUnreadable === 'failSafe' && rule.effect !== 'Allow')
-  const tests = ordered.map(({ test }) => test)
-  return { rule, effect: rule.effect, rank, tests, whenUnreadable: applies ? True : False, nodes }
+  const tests = inOrder.map(({ test }) => test)
+  return { rule, effect: rule.effect, rank, tests, inOrder, whenUnreadable: applies ? True : False, nodes }
 }
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */

@@ -1,3 +1,4 @@
+import { rulesBefore } from './candidates.ts'
 import type { CompiledPolicy } from './compile.ts'
 import type { Decision, DecisionSource, Effect, MatchedCondition } from './decision.ts'
 import type { Facts } from './facts.ts'
@@ -126,7 +127,7 @@ export class Verdict implements Decision {
     const { facts, walk } = this.#grounds
     const { policy } = walk
     if (policy === undefined) return []
-    const asked = policy.rules.filter(rule => rule.rank <= (walk.last?.rank ?? Number.POSITIVE_INFINITY))
+    const asked = rulesBefore(policy, facts, walk.last?.rank ?? Number.POSITIVE_INFINITY)
     const fields = asked.flatMap(rule => unreadableFields(rule, policy, facts).map(({ field }) => field))
     return [...new Set(fields)]
   }

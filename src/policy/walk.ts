@@ -1,3 +1,4 @@
+import { candidatesOf } from './candidates.ts'
 import type { CompiledPolicy } from './compile.ts'
 import type { DecisionSource, Effect } from './decision.ts'
 import type { Facts } from './facts.ts'
@@ -19,21 +20,25 @@ export class Walk {
   readonly pending: readonly CompiledRule[]
   /** The rule that applies if no pending one does; undefined: `fallback`. */
   readonly last: CompiledRule | undefined
-  readonly fallback: Effect
-  readonly source: DecisionSource
   readonly evaluated: number
+  readonly #absent: Absent | undefined
 
-  constructor(
-    policy: CompiledPolicy | undefined,
-    fallback: Effect,
-    found: Omit<WalkFindings, 'policy'> = settledEmpty,
-  ) {
+  constructor(policy: CompiledPolicy | undefined, found: Findings) {
     this.policy = policy
-    this.fallback = fallback
     this.pending = found.pending
     this.last = found.last
-    this.source = found.source
     this.evaluated = found.evaluated
+    this.#absent = found.absent
+  }
+
+  /** What applies if no rule does. */
+  get fallback(): Effect {
+    return this.#absent?.effect ?? this.policy?.policy.default ?? 'Deny'
+  }
+
+  get source(): DecisionSource {
+    if (this.#absent !== undefined) return this.#absent.source
+    return this.last === undefined ? 'default' : 'rule'
   }
 
   get settled(): boolean {
@@ -61,26 +66,23 @@ export class Walk {
   /** The same with the body known: only the waiting rules are asked, then the last. */
   settle(facts: Facts): Walk {
     if (this.settled) return this
-    const { policy, fallback, evaluated } = this
-    const found = this.pending.find(rule => decides(rule, facts))
-    const last = found ?? this.last
-    return new Walk(policy, fallback, {
-      pending: none,
-      last,
-      source: last === undefined ? 'default' : 'rule',
-      evaluated: evaluated + this.pending.length,
-    })
+    const last = this.pending.find(rule => decides(rule, facts)) ?? this.last
+    return new Walk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
   }
 }
 
-interface WalkFindings {
+interface Findings {
   readonly pending: readonly CompiledRule[]
   readonly last: CompiledRule | undefined
-  readonly source: DecisionSource
   readonly evaluated: number
+  readonly absent?: Absent
 }
 
-const settledEmpty: WalkFindings = { pending: none, last: undefined, source: 'default', evaluated: 0 }
+/** Why there is no policy, and what applies then. */
+interface Absent {
+  readonly effect: Effect
+  readonly source: 'unassigned' | 'policy-missing'
+}
 
 /** With the body known nothing is unknown any more; should something be, it counts as unreadable. */
 function decides(rule: CompiledRule, facts: Facts): boolean {
@@ -89,35 +91,24 @@ function decides(rule: CompiledRule, facts: Facts): boolean {
 }
 
 /** What applies to an agent without a policy, or whose policy is not there. */
-export function walkNowhere(fallback: Effect, source: 'unassigned' | 'policy-missing'): Walk {
-  return new Walk(undefined, fallback, { ...settledEmpty, source })
+export function walkNowhere(effect: Effect, source: Absent['source']): Walk {
+  return new Walk(undefined, { pending: none, last: undefined, evaluated: 0, absent: { effect, source } })
 }
 
 /** Asks the rules in order until one certainly matches; those that wait for the body are kept. */
 export function walk(policy: CompiledPolicy, facts: Facts): Walk {
+  const { rules } = policy
+  const candidates = candidatesOf(policy, facts)
   let pending: CompiledRule[] | undefined
   let evaluated = 0
-  const { rules } = policy
-  for (let index = 0; index < rules.length; index++) {
-    const rule = rules[index]!
+  for (let place = candidates.next(); place < rules.length; place = candidates.next()) {
+    const rule = rules[place]!
     evaluated++
     const value = askRule(rule, facts)
     if (value === False) continue
-    if (value === True) {
-      return new Walk(policy, policy.policy.default, {
-        pending: pending ?? none,
-        last: rule,
-        source: 'rule',
-        evaluated,
-      })
-    }
+    if (value === True) return new Walk(policy, { pending: pending ?? none, last: rule, evaluated })
     pending ??= []
     pending.push(rule)
   }
-  return new Walk(policy, policy.policy.default, {
-    pending: pending ?? none,
-    last: undefined,
-    source: 'default',
-    evaluated,
-  })
+  return new Walk(policy, { pending: pending ?? none, last: undefined, evaluated })
 }
