@@ -1,0 +1,51 @@
+import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+
+t.test('five failures open the circuit of that origin alone; after its time one probe closes it', async t => {
+  let status = 503
+  const sick = await startOrigin(t, (_req, res) => {
+    res.statusCode = status
+    res.end()
+  })
+  const well = await startOrigin(t)
+  const clock = createClock(Date.now())
+  const gateway = await startGateway(t, { clock })
+  const { token } = await gateway.agent()
+  const call = async (url: string) => {
+    const answer = await gateway.proxy(token, `${url}/`)
+    await answer.text()
+    return answer
+  }
+  for (let i = 0; i < 5; i++) t.equal((await call(sick.url)).headers.get('gateway-error'), null, 'passed on as it is')
+  const refused = await call(sick.url)
+  t.equal(refused.status, 503)
+  t.equal(refused.headers.get('gateway-error'), 'circuit_open')
+  t.equal(refused.headers.get('retry-after'), '30')
+  t.equal(sick.seen.length, 5, 'the upstream saw nothing more')
+  t.equal((await call(well.url)).status, 200, 'another origin is not touched')
+
+  clock.advance(30_000)
+  status = 200
+  t.equal((await call(sick.url)).status, 200)
+  t.equal((await call(sick.url)).status, 200)
+  t.equal(sick.seen.length, 7)
+})
+
+t.test('clients that leave and requests that are refused never open a circuit', async t => {
+  const origin = await startOrigin(t, (req, res) => {
+    if (req.url !== '/hang') res.end('ok')
+  })
+  const gateway = await startGateway(t, { config: { System: { CircuitBreaker: { Failures: 1 } } } })
+  const { token } = await gateway.agent()
+  for (let i = 0; i < 3; i++) {
+    const leave = new AbortController()
+    const call = gateway.proxy(token, `${origin.url}/hang`, { signal: leave.signal })
+    while (origin.seen.length <= i) await new Promise(setImmediate)
+    leave.abort()
+    await t.rejects(call)
+    while (gateway.gateway.inFlight() > 0) await new Promise(setImmediate)
+  }
+  t.equal((await gateway.proxy(token, `${origin.url}/`)).status, 200)
+})

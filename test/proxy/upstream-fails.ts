@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import type { Test } from 'tap'
+import t from 'tap'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { openRaw, startRawServer } from '../fixtures/raw.ts'
+
+const gateway = await startGateway(t, {
+  config: {
+    System: { CircuitBreaker: { Failures: 1_000 } },
+    Proxy: { HeadersTimeoutSeconds: 1, IdleTimeoutSeconds: 1, ConnectTimeoutSeconds: 1 },
+  },
+  lookup: async name => {
+    if (name === 'silent.example') return new Promise(() => {})
+    throw Object.assign(new Error('not found'), { code: 'ENOTFOUND' })
+  },
+})
+const { token } = await gateway.agent()
+
+async function fails(t: Test, target: string, status: number, code: string): Promise<void> {
+  const answer = await gateway.proxy(token, target)
+  t.equal(answer.status, status)
+  t.equal(answer.headers.get('gateway-error'), code)
+  t.match(await answer.json(), { status, code, requestId: String })
+}
+
+t.test('an upstream that refuses the connection is 502', async t => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  await fails(t, `http://127.0.0.1:${port}/`, 502, 'upstream_failed')
+})
+
+t.test('a name that does not resolve is 502, and the answer does not tell why', async t => {
+  await fails(t, 'http://nowhere.example/', 502, 'upstream_failed')
+})
+
+t.test('an upstream that never answers is 504, and its connection is closed', async t => {
+  const origin = await startOrigin(t, () => {})
+  await fails(t, `${origin.url}/`, 504, 'upstream_timeout')
+  for (const socket of origin.sockets) await once(socket, 'close')
+  t.equal(origin.seen.length, 1, 'it was asked once')
+})
+
+const malformed: readonly (readonly [string, string])[] = [
+  ['closes at once', ''],
+  ['does not speak HTTP', 'hello\r\n\r\n'],
+  ['sends two different lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc'],
+  ['sends a length and chunks', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+  ['puts a NUL into a header', 'HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n'],
+  ['switches protocols unasked', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'],
+  ['sends endless headers', `HTTP/1.1 200 OK\r\n${`X-Pad: ${'a'.repeat(1_000)}\r\n`.repeat(100)}\r\n`],
+]
+
+for (const [what, bytes] of malformed) {
+  t.test(`an upstream that ${what} is 502`, async t => {
+    const server = await startRawServer(t, socket => {
+      socket.once('data', () => socket.end(bytes))
+    })
+    await fails(t, `${server.url}/`, 502, 'upstream_failed')
+  })
+}
+
+const broken: readonly (readonly [string, string])[] = [
+  ['of announced length', 'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this'],
+  ['in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n'],
+]
+
+for (const [kind, bytes] of broken) {
+  t.test(`an answer ${kind} that breaks off midway breaks off visibly`, async t => {
+    const server = await startRawServer(t, socket => {
+      socket.once('data', () => socket.end(bytes))
+    })
+    const raw = await openRaw(t, gateway.port)
+    raw.write(`GET /proxy/${server.url}/ HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n\r\n`)
+    const received = await raw.closed()
+    t.match(received, /^HTTP\/1.1 200 OK/)
+    t.match(received, /only this/)
+    t.notMatch(received, /\r\n0\r\n\r\n$/, 'no last chunk claims that this was all')
+  })
+}
+
+t.test('an answer that stands still midway is cut off', async t => {
+  const server = await startRawServer(t, socket => {
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this'))
+  })
+  const raw = await openRaw(t, gateway.port)
+  raw.write(`GET /proxy/${server.url}/ HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n\r\n`)
+  t.match(await raw.closed(), /only this$/)
+})
+
+t.test('odd statuses and reason phrases are passed on', async t => {
+  const server = await startRawServer(t, socket => {
+    socket.once('data', () => socket.end('HTTP/1.1 999 Very odd\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok'))
+  })
+  const raw = await openRaw(t, gateway.port)
+  raw.write(
+    `GET /proxy/${server.url}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nGateway-Authorization: Bearer ${token}\r\n\r\n`,
+  )
+  t.match(await raw.closed(), /^HTTP\/1.1 999 Very odd\r\n[\s\S]*ok$/)
+})
+
+t.test('nothing was retried and redirects were not followed', async t => {
+  const origin = await startOrigin(t, (_req, res) => {
+    res.writeHead(302, { Location: 'http://169.254.169.254/' }).end()
+  })
+  const answer = await gateway.proxy(token, `${origin.url}/moved`)
+  t.equal(answer.status, 302)
+  t.equal(answer.headers.get('location'), 'http://169.254.169.254/')
+  t.equal(origin.seen.length, 1)
+})
