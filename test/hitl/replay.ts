@@ -176,7 +176,7 @@ t.test('a request of an agent that may not call any more is not sent', async t =
   const desk = await openDesk({ directory: t.testdir() })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
-  desk.problem = refuse('agent_revoked')
+  desk.problem = () => refuse('agent_revoked')
   t.match(await desk.queue.approve(id, verdict()), { refusal: 'agent_revoked', status: 403 })
   t.equal(desk.sent.length, 0)
   t.match(await desk.queue.get(id, reviewer), { status: 'Pending' })
@@ -188,7 +188,7 @@ t.test('a revocation between the claim and the sending stops the sending', async
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   desk.log.subscribe(event => {
-    if (event.type === 'approved') desk.problem = refuse('agent_revoked')
+    if (event.type === 'approved') desk.problem = () => refuse('agent_revoked')
   })
   t.equal(code(await desk.queue.approve(id, verdict())), 'agent_revoked')
   t.equal(desk.sent.length, 0)
