@@ -1,10 +1,12 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 const by = { actor: 'gateway', requestId: null }
 
 t.test('each operation changes the status, and the next call of the agent feels it', async t => {
-  const { call, admin, person, registry } = await startControl(t)
+  const { call, admin, person, registry } = control
   const auditor = await person('auditor')
   const steps = [
     ['deactivate', 'Inactive', 'agent_inactive'],
@@ -25,7 +27,7 @@ t.test('each operation changes the status, and the next call of the agent feels 
 })
 
 t.test('nothing leads out of Revoked', async t => {
-  const { call, admin, agent, registry } = await startControl(t)
+  const { call, admin, agent, registry } = control
   const bot = await agent()
   await registry.transition(bot.id, 'revoke', by)
   for (const verb of ['activate', 'deactivate', 'quarantine', 'lift-quarantine', 'revoke'])
@@ -37,13 +39,13 @@ t.test('nothing leads out of Revoked', async t => {
 })
 
 t.test('an agent that is not there is 404', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   for (const verb of ['activate', 'deactivate', 'quarantine', 'lift-quarantine', 'revoke'])
     t.match(await call('POST', `/agents/x/${verb}`, { token: admin.token }), { status: 404 }, verb)
 })
 
 t.test('a quarantined agent cannot lift its own quarantine', async t => {
-  const { call, person, registry } = await startControl(t)
+  const { call, person, registry } = control
   const other = await person('admin')
   await registry.transition(other.agent.id, 'quarantine', by)
   const { status } = await call('POST', `/agents/${other.agent.id}/lift-quarantine`, { token: other.token })

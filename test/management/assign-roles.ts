@@ -1,8 +1,10 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 t.test('new roles count for the next call, with the token that was issued before', async t => {
-  const { call, admin, person } = await startControl(t)
+  const { call, admin, person } = control
   const bot = await person('agent')
   t.match(await call('GET', '/agents', { token: bot.token }), { status: 403 })
   const path = `/agents/${bot.agent.id}/roles`
@@ -16,7 +18,7 @@ t.test('new roles count for the next call, with the token that was issued before
 })
 
 t.test('roles that are none are 400, an agent that is not there is 404', async t => {
-  const { call, admin, agent, registry } = await startControl(t)
+  const { call, admin, agent, registry } = control
   const bot = await agent()
   for (const roles of [[], ['root'], ['agent', 'agent'], 'admin', null])
     t.match(await call('PUT', `/agents/${bot.id}/roles`, { token: admin.token, body: { roles } }), { status: 400 })

@@ -1,10 +1,12 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 const body = { name: 'p', rules: [{ name: 'r', effect: 'Allow', conditions: [] }] }
 
 t.test('a created policy is in force at once, and after a restart', async t => {
-  const { call, admin, book, store } = await startControl(t)
+  const { call, admin, book, store } = control
   const { status, json, headers } = await call('POST', '/policies', { token: admin.token, body })
   t.equal(status, 201)
   t.match(json, { name: 'p', rules: body.rules, source: 'api' })
@@ -16,7 +18,8 @@ t.test('a created policy is in force at once, and after a restart', async t => {
 })
 
 t.test('a policy with errors is refused whole, with all of them', async t => {
-  const { call, admin, book, store } = await startControl(t)
+  const { call, admin, book, store } = control
+  const before = book.list()
   const rule = { name: 'r', effect: 'Allow', conditions: [] }
   const bad = {
     rules: [
@@ -36,28 +39,30 @@ t.test('a policy with errors is refused whole, with all of them', async t => {
       { field: 'rules[2].name', code: 'E_DUPLICATE' },
     ],
   })
-  t.equal(book.list().length, 0)
-  t.strictSame(await store.policies.all(), [])
+  t.strictSame(book.list(), before)
+  t.equal((await store.policies.all()).length, before.length)
 })
 
 t.test('a name that is taken is 409, whoever has it', async t => {
-  const { call, admin, book } = await startControl(t)
-  await book.load([{ source: 'file', document: { name: 'p' }, createdAt: 0, where: () => 'p.yaml' }])
+  const { call, admin, book } = control
+  await book.load([{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
+  const create = (name: string) => call('POST', '/policies', { token: admin.token, body: { name } })
   const taken = { status: 409, json: { code: 'already_exists' } }
-  t.match(await call('POST', '/policies', { token: admin.token, body }), taken)
-  await call('POST', '/policies', { token: admin.token, body: { name: 'q' } })
-  t.match(await call('POST', '/policies', { token: admin.token, body: { name: 'q' } }), taken)
+  t.match(await create('of-file'), taken)
+  t.match(await create('of-api'), { status: 201 })
+  t.match(await create('of-api'), taken)
 })
 
 t.test('of many creations at once one wins', async t => {
-  const { call, admin } = await startControl(t)
-  const calls = Array.from({ length: 10 }, () => call('POST', '/policies', { token: admin.token, body }))
+  const { call, admin } = control
+  const one = { ...body, name: 'contended' }
+  const calls = Array.from({ length: 10 }, () => call('POST', '/policies', { token: admin.token, body: one }))
   const statuses = (await Promise.all(calls)).map(({ status }) => status).sort()
   t.strictSame(statuses, [201, ...Array(9).fill(409)])
 })
 
 t.test('a body that is no object is 400', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   for (const value of ['null', '[]', '"x"', '1'])
     t.match(await call('POST', '/policies', { token: admin.token, body: value }), {
       status: 400,

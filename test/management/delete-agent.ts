@@ -1,8 +1,10 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 t.test('a deleted agent is gone, and its token is worth nothing', async t => {
-  const { call, admin, person } = await startControl(t)
+  const { call, admin, person } = control
   const auditor = await person('auditor')
   const { status, text } = await call('DELETE', `/agents/${auditor.agent.id}`, { token: admin.token })
   t.same({ status, text }, { status: 200, text: '' })
@@ -11,7 +13,7 @@ t.test('a deleted agent is gone, and its token is worth nothing', async t => {
 })
 
 t.test('of two deletions at once one finds the agent', async t => {
-  const { call, admin, agent } = await startControl(t)
+  const { call, admin, agent } = control
   const bot = await agent()
   const calls = [1, 2].map(() => call('DELETE', `/agents/${bot.id}`, { token: admin.token }))
   t.strictSame((await Promise.all(calls)).map(({ status }) => status).sort(), [200, 404])

@@ -1,8 +1,10 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 t.test('a denied request is never sent', async t => {
-  const { call, person, suspend, upstream, store } = await startControl(t)
+  const { call, person, suspend, upstream, store } = control
   const bot = await person('agent')
   const reviewer = await person('reviewer')
   const id = await suspend(bot.agent)
@@ -16,7 +18,7 @@ t.test('a denied request is never sent', async t => {
 })
 
 t.test('own requests, unknown ids and bad bodies are refused', async t => {
-  const { call, person, suspend } = await startControl(t)
+  const { call, person, suspend } = control
   const own = await person('reviewer')
   const id = await suspend(own.agent)
   const deny = (body: unknown, at = id) => call('POST', `/hitl/${at}/deny`, { token: own.token, body })

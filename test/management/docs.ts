@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 t.test('the specification is served as it is', async t => {
-  const { call } = await startControl(t)
+  const { call } = control
   const { status, text, headers } = await call('GET', '/open-api/gateway/specifications.json')
   t.equal(status, 200)
   t.equal(text, readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))
@@ -11,7 +13,7 @@ t.test('the specification is served as it is', async t => {
 })
 
 t.test('the page runs on files of the gateway alone, under a strict policy', async t => {
-  const { call, url } = await startControl(t)
+  const { call, url } = control
   const { status, text, headers } = await call('GET', '/open-api')
   t.equal(status, 200)
   t.match(headers.get('content-type'), 'text/html')
@@ -33,7 +35,7 @@ t.test('the page runs on files of the gateway alone, under a strict policy', asy
 })
 
 t.test('no other file is served', async t => {
-  const { call } = await startControl(t)
+  const { call } = control
   for (const file of ['package.json', '..%2fpackage.json', 'swagger-ui.js.map', '__proto__', 'index.html'])
     t.match((await call('GET', `/open-api/assets/${file}`)).status, 404, file)
   t.match(await call('HEAD', '/open-api/assets/swagger-ui.css'), { status: 200, text: '' })

@@ -1,8 +1,10 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 t.test('a policy is read with its rules, its time and its version', async t => {
-  const { call, admin, book } = await startControl(t)
+  const { call, admin, book } = control
   const rules = [{ name: 'r', effect: 'Allow', conditions: [] }]
   await book.create({ name: 'p', description: 'd', owner: 'o', rules }, { actor: 'x', requestId: null })
   const { status, json } = await call('GET', '/policies/p', { token: admin.token })
@@ -20,7 +22,7 @@ t.test('a policy is read with its rules, its time and its version', async t => {
 })
 
 t.test('a policy that is not there is 404, whatever its name tries', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   const names = [
     'does-not-exist',
     '..%2f..%2fetc%2fpasswd',
@@ -37,7 +39,7 @@ t.test('a policy that is not there is 404, whatever its name tries', async t => 
 })
 
 t.test('a name that is no text is 400', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   for (const name of ['%00', 'a%00b', '%0d%0a', '%zz', '%', '%ff'])
     t.match(await call('GET', `/policies/${name}`, { token: admin.token }), {
       status: 400,

@@ -1,12 +1,14 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 for (const [path, member] of [
   ['/hitl/status/', 'request'],
   ['/hitl/', 'pending'],
 ] as const) {
   t.test(`${path}{id} shows the request to its agent and to reviewers, and to no one else`, async t => {
-    const { call, person, suspend } = await startControl(t)
+    const { call, person, suspend } = control
     const bot = await person('agent')
     const other = await person('agent')
     const id = await suspend(bot.agent)
@@ -22,7 +24,7 @@ for (const [path, member] of [
   })
 
   t.test(`${path}{id} is 404 for what is not there, or not any more`, async t => {
-    const { call, person, suspend, clock, tokenOf } = await startControl(t)
+    const { call, person, suspend, clock, tokenOf } = control
     const reviewer = await person('reviewer')
     const id = await suspend((await person('agent')).agent)
     for (const unknown of ['1', '..%2fagents', '%2e%2e%2fagents', '__proto__', 'x'.repeat(500)])

@@ -2,8 +2,10 @@ import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { secret } from '../fixtures/registry.ts'
 
+const control = await startControl(t)
+
 t.test('the right secret gets a token that the gateway accepts, under both names', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   const body = { agentId: admin.agent.id, clientSecret: secret }
   const { status, json, headers } = await call('POST', '/tokens', { body })
   t.equal(status, 200)
@@ -14,13 +16,13 @@ t.test('the right secret gets a token that the gateway accepts, under both names
 })
 
 t.test('an agent id in capitals is the same agent', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   const body = { agentId: admin.agent.id.toUpperCase(), clientSecret: secret }
   t.match(await call('POST', '/tokens', { body }), { status: 200 })
 })
 
 t.test('every credential that is not valid gets the same 401', async t => {
-  const { call, agent, registry } = await startControl(t)
+  const { call, agent, registry } = control
   const inactive = await agent()
   await registry.transition(inactive.id, 'deactivate', { actor: 'gateway', requestId: null })
   const known = await agent()
@@ -43,7 +45,7 @@ t.test('every credential that is not valid gets the same 401', async t => {
 })
 
 t.test('too many failures are slowed down with 429 and Retry-After', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin } = control
   const body = { agentId: admin.agent.id, clientSecret: 'wrong' }
   for (let count = 0; count < 5; count++) await call('POST', '/tokens', { body })
   const refused = await call('POST', '/tokens', { body })
@@ -52,7 +54,7 @@ t.test('too many failures are slowed down with 429 and Retry-After', async t => 
 })
 
 t.test('a credential of the wrong type is named', async t => {
-  const { call } = await startControl(t)
+  const { call } = control
   const { status, json } = await call('POST', '/tokens', { body: { agentId: 1, clientSecret: null, extra: true } })
   t.equal(status, 400)
   t.match(json, { code: 'invalid_body', requestId: /^request-/ })

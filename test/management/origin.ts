@@ -3,8 +3,9 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const { call, admin, url } = await startControl(t)
+
 t.test('a change that a foreign page asks for is refused, a reading is not', async t => {
-  const { call, admin, url } = await startControl(t)
   const body = { name: 'a', ownerId: 'o', clientSecret: 's' }
   const post = (origin: string) => call('POST', '/agents', { token: admin.token, body, headers: { origin } })
   for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1', 'file://', `${url}.evil.example`, ''])
@@ -15,7 +16,6 @@ t.test('a change that a foreign page asks for is refused, a reading is not', asy
 })
 
 t.test('no page of another origin is let in by headers', async t => {
-  const { call, admin } = await startControl(t)
   const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
   const preflight = await call('OPTIONS', '/agents', { headers })
   t.equal(preflight.status, 405)

@@ -1,10 +1,12 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 
+const control = await startControl(t)
+
 const by = { actor: 'x', requestId: null }
 
 t.test('a policy is replaced whole; its time of creation stays', async t => {
-  const { call, admin, book, clock, store } = await startControl(t)
+  const { call, admin, book, clock, store } = control
   await book.create({ name: 'p', description: 'old' }, by)
   const before = await call('GET', '/policies/p', { token: admin.token })
   clock.advance(60_000)
@@ -19,31 +21,31 @@ t.test('a policy is replaced whole; its time of creation stays', async t => {
 })
 
 t.test('the name in the body may be left out, and may not be another one', async t => {
-  const { call, admin, book } = await startControl(t)
-  await book.create({ name: 'p' }, by)
-  t.match(await call('PUT', '/policies/p', { token: admin.token, body: { description: 'new' } }), { status: 200 })
-  t.match(await call('PUT', '/policies/p', { token: admin.token, body: { name: 'q' } }), {
+  const { call, admin, book } = control
+  await book.create({ name: 'named' }, by)
+  t.match(await call('PUT', '/policies/named', { token: admin.token, body: { description: 'new' } }), { status: 200 })
+  t.match(await call('PUT', '/policies/named', { token: admin.token, body: { name: 'q' } }), {
     status: 400,
     json: { code: 'invalid_policy', errors: [{ field: 'name', code: 'E_NAME' }] },
   })
-  t.equal(book.entry('p')?.document.description, 'new')
+  t.equal(book.entry('named')?.document.description, 'new')
 })
 
 t.test('a policy with errors changes nothing', async t => {
-  const { call, admin, book } = await startControl(t)
-  await book.create({ name: 'p', description: 'old' }, by)
-  const body = { name: 'p', rules: [{ effect: 'Maybe' }] }
-  t.match(await call('PUT', '/policies/p', { token: admin.token, body }), {
+  const { call, admin, book } = control
+  await book.create({ name: 'kept', description: 'old' }, by)
+  const body = { name: 'kept', rules: [{ effect: 'Maybe' }] }
+  t.match(await call('PUT', '/policies/kept', { token: admin.token, body }), {
     status: 400,
     json: { code: 'invalid_policy' },
   })
-  t.equal(book.entry('p')?.document.description, 'old')
+  t.equal(book.entry('kept')?.document.description, 'old')
 })
 
 t.test('a policy of a file is read-only, one that is not there is 404', async t => {
-  const { call, admin, book } = await startControl(t)
-  await book.load([{ source: 'file', document: { name: 'p' }, createdAt: 0, where: () => 'p.yaml' }])
-  t.match(await call('PUT', '/policies/p', { token: admin.token, body: { name: 'p' } }), {
+  const { call, admin, book } = control
+  await book.load([{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
+  t.match(await call('PUT', '/policies/of-file', { token: admin.token, body: { name: 'of-file' } }), {
     status: 409,
     json: { code: 'read_only' },
   })
