@@ -2,12 +2,24 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Registry } from '../../src/agents/registry.ts'
 import { isRefusal } from '../../src/errors.ts'
-import type { AgentRecord } from '../../src/storage/store.ts'
+import type { AgentRecord, Store } from '../../src/storage/store.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { by, openBench, openOwn, secret } from '../fixtures/registry.ts'
 
 const nobody = '00000000-0000-4000-8000-000000000000'
 const everything = (registry: Registry) => registry.list({ page: 1, pageSize: 1_000 }).items
+
+/** Each answer to an update comes later than the one after it would. */
+function withLateAnswers(store: Store): Store {
+  let turns = 30
+  async function update(...args: Parameters<Store['agents']['update']>) {
+    const result = await store.agents.update(...args)
+    turns -= 10
+    for (let i = 0; i < turns; i++) await new Promise(done => setTimeout(done, 1))
+    return result
+  }
+  return { ...store, agents: { ...store.agents, update } }
+}
 
 t.test('a registered agent is found by its id in any letter case, and after a restart', async t => {
   const { registry, agent, reopen } = await openBench()
@@ -142,6 +154,14 @@ t.test('when the store fails nothing changes', async t => {
   await t.rejects(agent({ externalSubject: 's' }), StoreError)
   t.strictSame(everything(registry), [made])
   t.equal(registry.bySubject('s'), undefined)
+})
+
+t.test('a late answer of the store does not put an older state over a newer one', async t => {
+  const store = await openOwn(t)
+  const { registry, agent } = await openBench({ store: withLateAnswers(store) })
+  const { id } = await agent()
+  await Promise.all(['first', 'second', 'third'].map(name => registry.setPolicy(id, name, by)))
+  t.equal(registry.get(id)?.policyName, 'third')
 })
 
 t.test('after any changes at the same time the snapshot is what the store holds', async t => {

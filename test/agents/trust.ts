@@ -93,6 +93,8 @@ t.test('wrong secrets, which anyone can send, neither quarantine an agent nor pu
   t.equal(standing.value, 0.35)
   const low = judge(startStanding({ value: 0.25, at: 0 }), 'badCredential', 0, rules)
   t.equal(low.delta, 0)
+  const strict = judge(fresh, 'badCredential', 0, { ...rules, below: 0.6 })
+  t.equal(strict.quarantine, undefined)
 })
 
 t.test('whatever happens, trust stays in [0, 1] and no more denials are remembered than the rule counts', async t => {
