@@ -1,0 +1,53 @@
+import { chdir, cwd } from 'node:process'
+import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+const policy =
+  'name: reading\nrules:\n  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }\n'
+
+t.test('names what is in order', async t => {
+  const folder = t.testdir({ 'gateway.yaml': '', policies: { 'reading.yaml': policy } })
+  const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
+  t.equal(await runCommand(shell), 0)
+  t.strictSame(shell.printed, [`${folder}/gateway.yaml: no mistakes; policies: reading`])
+})
+
+t.test('names every mistake in the policies with its place', async t => {
+  const folder = t.testdir({
+    'gateway.yaml': 'Policy: { Global: guard }\nPolicies: [{ name: inline, default: Maybe }]\n',
+    policies: { 'a.yaml': policy.replace('operator: eq', 'operator: qe'), 'b.yaml': 'name: [' },
+  })
+  const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
+  t.equal(await runCommand(shell), 1)
+  const text = shell.complained.join('\n')
+  t.match(text, /policies\/a\.yaml:3:\d+: rules\[0\]\.conditions\[0\].*E_OPERATOR/)
+  t.match(text, /policies\/b\.yaml:\d+:\d+: .*E_YAML/)
+  t.match(text, /gateway\.yaml: Policies\[0\]: default: .*E_EFFECT/)
+  t.match(text, /Policy:Global: there is no policy named guard/)
+  t.strictSame(shell.printed, [])
+})
+
+t.test('names every mistake in the configuration', async t => {
+  const folder = t.testdir({ 'gateway.yaml': 'System: { Servr: {} }\nLogging: { Level: loud }\n' })
+  const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`], { PROXY__VIA: 'perhaps' })
+  t.equal(await runCommand(shell), 1)
+  t.strictSame(shell.complained.join('\n').split('\n').slice(1), [
+    `  ${folder}/gateway.yaml:1:11: System:Servr: unknown key, did you mean Server?`,
+    `  ${folder}/gateway.yaml:2:12: Logging:Level: must be one of debug, info, warn, error, silent`,
+    '  env PROXY__VIA: must be true or false',
+  ])
+})
+
+t.test('a file that was asked for must be there; without one, defaults and environment apply', async t => {
+  const before = cwd()
+  t.teardown(() => chdir(before))
+  chdir(t.testdir({}))
+  const missing = fakeShell(['check', '--config', 'other.yaml'])
+  t.equal(await runCommand(missing), 1)
+  t.match(missing.complained[0], /other\.yaml cannot be read \(ENOENT\)\. Name another file with --config\./)
+
+  const none = fakeShell(['check'])
+  t.equal(await runCommand(none), 0)
+  t.strictSame(none.printed, ['defaults and environment: no mistakes; policies: none'])
+})

@@ -1,0 +1,53 @@
+import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { runToEnd } from '../fixtures/process.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+t.test('without a command, and with an unknown one, the commands are listed and the exit code is 2', async t => {
+  for (const args of [[], ['nothing'], ['toString'], ['policy', 'nothing']]) {
+    const shell = fakeShell(args)
+    t.equal(await runCommand(shell), 2)
+    t.match(shell.complained[0], /^usage: agent-gateway COMMAND/)
+  }
+})
+
+t.test('help is printed when it is asked for, for all and for each command', async t => {
+  for (const asked of ['--help', '-h', 'help']) {
+    const shell = fakeShell([asked])
+    t.equal(await runCommand(shell), 0)
+    t.match(shell.printed[0], /^usage: agent-gateway COMMAND/)
+    const names = [...(shell.printed[0] ?? '').matchAll(/^ {2}(\S+(?: \S+)?) {2,}/gm)].map(([, name]) => name as string)
+    t.ok(names.includes('serve') && names.includes('check'))
+    for (const name of names) {
+      const one = fakeShell([...name.split(' '), '--help'])
+      t.equal(await runCommand(one), 0, name)
+      t.ok(one.printed[0]?.startsWith(`usage: agent-gateway ${name} `), one.printed[0] ?? name)
+    }
+  }
+})
+
+t.test('an option that is not known is named, with the help of the command, and the exit code is 2', async t => {
+  for (const args of [
+    ['check', '--confg', 'x'],
+    ['check', '--config'],
+    ['token', 'more'],
+  ]) {
+    const shell = fakeShell(args)
+    t.equal(await runCommand(shell), 2)
+    t.match(shell.complained[0], /^agent-gateway: .*\n\nusage: agent-gateway /)
+  }
+})
+
+t.test('an older Node is refused in one clear sentence', async t => {
+  const older = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.20.2"}})'
+  const { code, out, err } = await runToEnd(t, ['serve'], { cwd: t.testdir({}), node: ['--import', older] })
+  t.strictSame([code, out], [1, ''])
+  t.equal(err, 'agent-gateway needs Node.js 24 or newer; this is 20.20.2.\n')
+})
+
+t.test('the entry passes arguments and environment on, and ends with the exit code', async t => {
+  const good = await runToEnd(t, ['check'], { cwd: t.testdir({}) })
+  t.match(good, { code: 0, out: 'defaults and environment: no mistakes; policies: none\n', err: '' })
+  const bad = await runToEnd(t, ['check'], { cwd: t.testdir({}), env: { SYSTEM__X: '1' } })
+  t.match(bad, { code: 1, out: '', err: /env SYSTEM__X: unknown key/ })
+})

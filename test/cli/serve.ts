@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import t from 'tap'
+import { startOrigin } from '../fixtures/origin.ts'
+import type { Run } from '../fixtures/process.ts'
+import { runMain, runToEnd } from '../fixtures/process.ts'
+
+const settings = `
+System: { Server: { Http: { Port: 0 } } }
+Security: { AgentAuth: { TokenRequests: { BcryptCost: 4 } } }
+Policy: { AssignOnRegistration: open }
+Policies: [{ name: open, default: Allow }]
+`
+
+/** A gateway in a process of its own, and the token of its first admin. */
+async function start(t: Test, env = {}): Promise<Run & { readonly url: string; readonly token: string }> {
+  const cwd = t.testdir({ 'gateway.yaml': settings, policies: {} })
+  const run = runMain(t, ['serve'], { cwd, env })
+  const [, url = ''] = await run.shows(/Address +(\S+)/)
+  const answer = await fetch(`${url}/tokens`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: readFileSync(join(cwd, 'data/bootstrap.json')),
+  })
+  const { accessToken } = (await answer.json()) as { accessToken: string }
+  return { ...run, url, token: accessToken }
+}
+
+const proxied = (gateway: { url: string; token: string }, target: string): Promise<Response> =>
+  fetch(`${gateway.url}/proxy/${target}`, { headers: { 'Gateway-Authorization': `Bearer ${gateway.token}` } })
+
+t.test(
+  'what a person wants to know at start is one block on standard error; standard output has JSON lines',
+  async t => {
+    const gateway = await start(t)
+    t.match(gateway.err(), /agent-gateway is ready/)
+    t.match(gateway.err(), /Docs +http:\/\/127\.0\.0\.1:\d+\/open-api/)
+    t.match(gateway.err(), /Configuration +gateway\.yaml/)
+    t.match(gateway.err(), /bootstrap\.json/)
+    t.match(gateway.err(), /Policies +open/)
+    gateway.child.kill('SIGTERM')
+    t.equal(await gateway.ended, 0)
+    for (const line of gateway.out().trim().split('\n'))
+      t.match(JSON.parse(line), { level: String, time: String, message: String })
+  },
+)
+
+t.test('SIGTERM stops accepting, finishes what is in flight, and ends with 0', async t => {
+  const held = Promise.withResolvers<() => void>()
+  const origin = await startOrigin(t, (_req, res) => held.resolve(() => res.end('late')))
+  const gateway = await start(t)
+  const answer = proxied(gateway, origin.url)
+  const finish = await held.promise
+  gateway.child.kill('SIGTERM')
+  await gateway.shows(/"count":1,"message":"stopping/)
+  await t.rejects(fetch(`${gateway.url}/health`), 'new connections are refused')
+  finish()
+  t.equal(await (await answer).text(), 'late')
+  t.equal(await gateway.ended, 0)
+})
+
+t.test('a second signal ends at once with 1 and tells how many requests were cut off', async t => {
+  const held = Promise.withResolvers<void>()
+  const origin = await startOrigin(t, () => held.resolve())
+  const gateway = await start(t)
+  const answer = proxied(gateway, origin.url)
+  answer.catch(() => {})
+  await held.promise
+  gateway.child.kill('SIGTERM')
+  await gateway.shows(/"message":"stopping/)
+  gateway.child.kill('SIGINT')
+  t.equal(await gateway.ended, 1)
+  t.match(gateway.out(), /"level":"error".*"count":1,"message":"ended at once/)
+  await t.rejects(answer)
+})
+
+t.test('what is not finished within DrainSeconds is cut off, and the exit code is 1', async t => {
+  const held = Promise.withResolvers<void>()
+  const origin = await startOrigin(t, () => held.resolve())
+  const gateway = await start(t, { SYSTEM__SERVER__DRAINSECONDS: '1' })
+  const answer = proxied(gateway, origin.url)
+  answer.catch(() => {})
+  await held.promise
+  gateway.child.kill('SIGTERM')
+  t.equal(await gateway.ended, 1)
+  await t.rejects(answer)
+})
+
+t.test('SIGHUP reloads the policies, and a bad file leaves those in force', async t => {
+  const gateway = await start(t)
+  const policies = join(t.testdirName, 'policies')
+  gateway.child.kill('SIGHUP')
+  await gateway.shows(/"message":"policies reloaded: open"/)
+  writeFileSync(join(policies, 'bad.yaml'), 'name: [')
+  gateway.child.kill('SIGHUP')
+  await gateway.shows(/policies not reloaded: .*bad\.yaml:1:/)
+  const names = await fetch(`${gateway.url}/policies`, { headers: { Authorization: `Bearer ${gateway.token}` } })
+  t.match(await names.json(), { items: [{ name: 'open' }] })
+})
+
+t.test('a fault of the set-up is told in a line or two, without a stack, and the exit code is 1', async t => {
+  const busy = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => busy.close())
+  await once(busy, 'listening')
+  const { port } = busy.address() as AddressInfo
+  const cases: [string, object, Record<string, string>, RegExp][] = [
+    ['a port that is taken', {}, { SYSTEM__SERVER__HTTP__PORT: String(port) }, /is taken\. .*System:Server:Http:Port/],
+    ['a data folder that is a file', { data: 'x' }, {}, /data/],
+    [
+      'an unknown key',
+      { 'gateway.yaml': 'Sistem: {}' },
+      {},
+      /gateway\.yaml:1:1: Sistem: unknown key, did you mean System\?/,
+    ],
+    ['a policy that is not there', {}, { POLICY__GLOBAL: 'none' }, /Policy:Global: there is no policy named none/],
+    ['a weak secret', {}, { SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: 'short' }, /TokenIssuance:Secret/],
+  ]
+  for (const [name, files, env, message] of cases) {
+    await t.test(name, async t => {
+      const cwd = t.testdir({ 'gateway.yaml': settings, ...files })
+      const { code, out, err } = await runToEnd(t, ['serve'], { cwd, env })
+      t.equal(code, 1)
+      t.equal(out, '')
+      t.match(err, message)
+      t.notMatch(err, /^\s+at /m)
+      t.ok(err.trim().split('\n').length <= 2, err)
+      t.notMatch(err, /short\b/)
+    })
+  }
+})
