@@ -1,0 +1,90 @@
+import t from 'tap'
+import { createBook } from '../../src/policies/book.ts'
+import type { PolicyInput } from '../../src/policies/entry.ts'
+import { StoreError } from '../../src/storage/store.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { language } from '../fixtures/language.ts'
+import { openOwn } from '../fixtures/registry.ts'
+
+const by = { actor: 'admin', requestId: 'request-1' }
+const store = await openOwn(t)
+const options = { store, language, clock: createClock(), usedBy: () => undefined }
+
+function file(name: string, more: object = {}): PolicyInput {
+  return { source: 'file', document: { name, ...more }, createdAt: 0, where: path => `${name}.yaml:${path}` }
+}
+
+t.test('a set with a mistake changes nothing, and a good one takes its place whole', async t => {
+  const book = createBook(options)
+  t.strictSame(await book.load([file('a'), file('b')]), [])
+  const before = book.get('a')
+  t.match(await book.load([file('a', { description: 'new' }), file('c', { default: 'Maybe' })]), [
+    /^c\.yaml:default: default: .*\(E_EFFECT\)$/,
+  ])
+  t.equal(book.get('a'), before)
+  t.ok(book.get('b'))
+  await book.load([file('c')])
+  t.strictSame(
+    book.list().map(({ document }) => document.name),
+    ['c'],
+  )
+})
+
+t.test('policies of the API come back after a restart, types of values and all', async t => {
+  const first = createBook(options)
+  const condition = { field: 'input.port', operator: 'eq', value: 8080 }
+  const rules = [{ name: 'r', effect: 'allow', conditions: [condition] }]
+  const made = await first.create({ name: 'kept', default: 'hitl', rules }, by)
+  const again = createBook(options)
+  t.strictSame(await again.restore(), [])
+  const { compiled, ...entry } = again.entry('kept')!
+  t.match(made, entry)
+  t.match(entry.document, { default: 'Hitl', rules: [{ effect: 'Allow', conditions: [{ value: '8080' }] }] })
+  t.strictSame(compiled.policy.rules[0]?.conditions, [
+    { ...condition, value: '8080', valueType: 'number', ignoreCase: false, quantifier: 'any' },
+  ])
+})
+
+t.test('a file hides a policy of the API of the same name, until it goes', async t => {
+  const book = createBook(options)
+  await book.create({ name: 'both', description: 'api' }, by)
+  await book.load([file('both', { description: 'file' })])
+  t.match(book.entry('both'), { source: 'file', document: { description: 'file' } })
+  t.match(await book.replace('both', {}, by), { refusal: 'read_only' })
+  t.match(await book.remove('both', by), { refusal: 'read_only' })
+  await book.load([])
+  t.match(book.entry('both'), { source: 'api', document: { description: 'api' } })
+})
+
+t.test('a stored policy that cannot be understood any more is left out and named', async t => {
+  const own = await openOwn(t)
+  const entry = { at: 0, actor: 'x', action: 'policy.create', subject: 'x', requestId: null, details: {} }
+  for (const name of ['good', 'odd']) {
+    const document = JSON.stringify({ name, ...(name === 'odd' ? { future: true } : {}) })
+    await own.policies.insert({ name, document, createdAt: 0, updatedAt: 0 }, entry)
+  }
+  const book = createBook({ ...options, store: own })
+  t.match(await book.restore(), [/^policy odd of the API: future: .*\(E_UNKNOWN_KEY\)$/])
+  t.ok(book.get('good'))
+  t.equal(book.get('odd'), undefined)
+})
+
+t.test('what cannot be stored is not in force', async t => {
+  const fails = () => Promise.reject(new StoreError('disk full'))
+  const broken = { policies: { all: async () => [], insert: fails, update: fails, remove: fails } }
+  const book = createBook({ ...options, store: broken })
+  await t.rejects(book.create({ name: 'p' }, by), StoreError)
+  t.equal(book.get('p'), undefined)
+  // The next change is made all the same.
+  await t.rejects(book.create({ name: 'q' }, by), StoreError)
+})
+
+t.test('the same rules have the same version, other rules another', async t => {
+  const book = createBook(options)
+  await book.load([file('a', { rules: [] }), file('b')])
+  const version = book.entry('a')?.version
+  await book.load([file('a'), file('b')])
+  t.equal(book.entry('a')?.version, version)
+  await book.load([file('a', { default: 'Allow' })])
+  t.not(book.entry('a')?.version, version)
+})
