@@ -17,17 +17,19 @@ t.test('prints a token that the management API takes, alone on a line', async t 
   t.equal((await gateway.manage('GET', '/agents', undefined, out.trim())).status, 200)
 })
 
-t.test('the configured credential of the first admin is used before the file', async t => {
+t.test('the configured credential of the first admin needs no file', async t => {
   const { agentId, clientSecret } = credential
   const gateway = await startGateway(t, {
     config: { Security: { Bootstrap: { AgentId: agentId, ClientSecret: clientSecret } } },
+    // The fixture of the gateway reads it; a gateway does not, when it is configured.
+    directory: t.testdir({ data: { 'bootstrap.json': JSON.stringify(credential) }, elsewhere: {} }),
   })
   const env = {
     ...portOf(gateway.port),
     SECURITY__BOOTSTRAP__AGENTID: agentId,
     SECURITY__BOOTSTRAP__CLIENTSECRET: clientSecret,
   }
-  const { code, out } = await runToEnd(t, ['token'], { cwd: t.testdir({ other: {} }), env })
+  const { code, out } = await runToEnd(t, ['token'], { cwd: `${gateway.directory}/elsewhere`, env })
   t.equal(code, 0)
   t.match(out, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
 })
