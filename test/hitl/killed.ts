@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { setTimeout as after } from 'node:timers/promises'
+import fc from 'fast-check'
+import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
+import { openDesk, reviewer, verdict } from '../fixtures/hitl.ts'
+
+const child = new URL('./child/reviewer.ts', import.meta.url).pathname
+const lives = 50
+const lease = 150_000
+
+/** What a process told, and was told to it, before it was killed `delay` milliseconds after its first line. */
+async function live(directory: string, upstream: string, delay: number): Promise<string[]> {
+  const running = spawn(process.execPath, [child, directory, upstream], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  })
+  const lines: string[] = []
+  const ended = once(running, 'close')
+  const output = createInterface({ input: running.stdout })
+  output.on('line', line => lines.push(line))
+  await Promise.race([once(output, 'line'), ended])
+  await after(delay)
+  running.kill('SIGKILL')
+  await ended
+  return lines
+}
+
+t.setTimeout(300_000)
+t.test(`a process killed ${lives} times loses no suspension or verdict, and sends nothing twice`, async t => {
+  const directory = t.testdir()
+  const upstream = `${directory}/upstream.log`
+  writeFileSync(upstream, '')
+  const seed = Number(Date.now() % 2 ** 31)
+  t.comment(`seed ${seed}`)
+  const told: string[] = []
+  for (const delay of fc.sample(fc.integer({ min: 0, max: 100 }), { numRuns: lives, seed })) {
+    told.push(...(await live(directory, upstream, delay)))
+  }
+
+  const clock = createClock()
+  const desk = await openDesk({ directory, clock })
+  t.teardown(() => desk.store.close())
+  // Of one id the last word counts: Pending, and then the verdict.
+  const last = new Map(told.map(line => line.split(' ') as [string, string]).map(([what, id]) => [id, what]))
+  const reached = readFileSync(upstream, 'utf8').split('\n').filter(Boolean)
+  t.equal(new Set(reached).size, reached.length, 'nothing reached the upstream twice')
+
+  const wrong: string[] = []
+  for (const [id, what] of last) {
+    const item = await desk.queue.get(id, reviewer)
+    const sent = reached.includes(id)
+    const isTrue =
+      what === 'Pending'
+        ? item !== undefined && (!sent || item.status === 'Approved')
+        : item?.status === what && sent === (what === 'Approved')
+    if (!isTrue) wrong.push(`${id} was told to be ${what}, is ${item?.status}, ${sent ? 'sent' : 'not sent'}`)
+  }
+  t.same(wrong, [])
+
+  // What was in flight is unknown when its lease is over, and stays as often sent as it was.
+  clock.advance(lease)
+  await desk.queue.sweep()
+  const unknown = desk.events.filter(event => event.type === 'unknown')
+  for (const { hitlId } of unknown) {
+    t.match(await desk.queue.approve(hitlId, verdict()), { refusal: 'already_decided', members: { replay: 'unknown' } })
+  }
+  t.equal(desk.sent.length, 0)
+  t.comment(`${last.size} requests, ${reached.length} sent, ${unknown.length} unknown`)
+})
