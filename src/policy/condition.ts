@@ -1,7 +1,7 @@
 import type { Facts } from './facts.ts'
 import { type Field, hideValue, parseField } from './fields.ts'
 import type { Condition } from './model.ts'
-import { findOperator, type Operator, operatorNames } from './operators.ts'
+import { findOperator, isNegation, type Operator, operatorNames } from './operators.ts'
 import { didYouMean, type ProblemCode } from './problems.ts'
 import { asker } from './quantify.ts'
 import { riskTest } from './risk-test.ts'
@@ -44,7 +44,7 @@ export function compileCondition(condition: Condition, scope: Scope): Test | Wro
   const positive =
     field.kind.phase === 'risk' ? riskTest(operator, operand) : positiveTest({ operator, operand, condition, scope })
   if (positive instanceof WrongValue) return new WrongCondition(positive.code, positive.message)
-  return operator.negated ? facts => not(positive(facts)) : positive
+  return isNegation(operator, value) ? facts => not(positive(facts)) : positive
 }
 
 export function unknownOperator(name: string): WrongCondition {

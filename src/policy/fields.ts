@@ -21,8 +21,22 @@ export interface Field {
   readonly header: string | undefined
 }
 
+/** Policies name the same few fields again and again. */
+const parsed = new Map<string, Field>()
+const maxParsed = 10_000
+
 /** The field that a path names; a string is what is wrong with it. */
 export function parseField(text: string): Field | string {
+  const known = parsed.get(text)
+  if (known !== undefined) return known
+  const field = readField(text)
+  if (typeof field === 'string') return field
+  if (parsed.size >= maxParsed) parsed.clear()
+  parsed.set(text, field)
+  return field
+}
+
+function readField(text: string): Field | string {
   const steps = parsePath(text)
   if (typeof steps === 'string') return steps
   const base = baseOf(steps)

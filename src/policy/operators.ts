@@ -29,12 +29,19 @@ function element(name: string, build: PositiveForm['build'], suits: PositiveForm
   return { name, asks: 'element', suits, build }
 }
 
+/** A question whose value says which answer is wanted; `isWanted` tells. */
 function flag(name: string, holds: (value: unknown) => boolean): PositiveForm {
   const build = (operand: Operand) => {
     const wanted = readFlag(operand.value)
-    return wanted instanceof WrongValue ? wanted : (value: unknown): Truth => (holds(value) === wanted ? True : False)
+    return wanted instanceof WrongValue ? wanted : (value: unknown): Truth => (holds(value) ? True : False)
   }
   return { name, asks: 'whole', suits: 'any', standard: 'true', build }
+}
+
+/** Whether the condition is the negation of its positive form: `notIn`, `exists "false"`, not `notExists "false"`. */
+export function isNegation({ form, negated }: Operator, value: string): boolean {
+  const unwanted = form.standard !== undefined && readFlag(value) === false
+  return negated !== unwanted
 }
 
 function isEmpty(value: unknown): boolean {

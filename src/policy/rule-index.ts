@@ -15,10 +15,15 @@ interface Table {
   readonly byPath: ReadonlyMap<string, Source>
 }
 
-/** Fewer rules than this are asked one after the other; looking up a path costs as much as a few rules. */
-const fewRules = 12
-/** Longest list that is asked rule by rule; closures of more do not stay in the processor's cache. */
-const manyRules = 200
+/** When which form of a list pays. */
+export interface IndexSizes {
+  /** So many rules of one host are not told apart by path: looking up a path costs as much as a few rules. */
+  readonly fewRules: number
+  /** Longer lists are run as a program: the closures of more rules do not stay in the processor's cache. */
+  readonly manyRules: number
+}
+
+const measuredSizes: IndexSizes = { fewRules: 12, manyRules: 200 }
 
 /**
  * Finds the rules that can match a request by its host and the beginning of its path, so that the time of a decision
@@ -83,6 +88,11 @@ export class IndexBuilder {
   readonly #anyHost = createDraft()
   readonly #byHost = new Map<string, Draft>()
   readonly #bySuffix = new Map<string, Draft>()
+  readonly #sizes: IndexSizes
+
+  constructor(sizes: IndexSizes = measuredSizes) {
+    this.#sizes = sizes
+  }
 
   add(compiled: CompiledRule, place: number): void {
     const { hosts, paths } = keysOf(compiled.rule.conditions)
@@ -94,12 +104,24 @@ export class IndexBuilder {
   }
 
   finish(rules: readonly CompiledRule[]): RuleIndex {
-    const table = (draft: Draft) => finishTable(draft, rules)
+    const table = (draft: Draft) => this.#finishTable(draft, rules)
     return new RuleIndex({
       anyHost: table(this.#anyHost),
       byHost: mapValues(this.#byHost, table),
       bySuffix: mapValues(this.#bySuffix, table),
     })
+  }
+
+  #finishTable({ any, byPath }: Draft, rules: readonly CompiledRule[]): Table {
+    const source = (places: readonly number[]) => this.#finishSource(places, rules)
+    const all = new Set([...any, ...[...byPath.values()].flat()])
+    if (all.size <= this.#sizes.fewRules) return { any: source([...all].sort((a, b) => a - b)), byPath: new Map() }
+    return { any: any.length === 0 ? undefined : source(any), byPath: mapValues(byPath, source) }
+  }
+
+  #finishSource(places: readonly number[], rules: readonly CompiledRule[]): Source {
+    const many = places.length > this.#sizes.manyRules
+    return { places, program: many ? createProgram(places.map(place => rules[place]!)) : undefined }
   }
 }
 
@@ -118,26 +140,4 @@ function entryOf<T>(map: Map<string, T>, key: string, create: () => T): T {
 
 function mapValues<A, B>(map: ReadonlyMap<string, A>, change: (value: A) => B): ReadonlyMap<string, B> {
   return new Map([...map].map(([key, value]) => [key, change(value)]))
-}
-
-function finishTable(draft: Draft, rules: readonly CompiledRule[]): Table {
-  const all = new Set([...draft.any, ...[...draft.byPath.values()].flat()])
-  if (all.size <= fewRules)
-    return {
-      any: finishSource(
-        [...all].sort((a, b) => a - b),
-        rules,
-      ),
-      byPath: new Map(),
-    }
-  const byPath = mapValues(draft.byPath, places => ({ places, program: programOf(places, rules) }))
-  return { any: finishSource(draft.any, rules), byPath }
-}
-
-function finishSource(places: readonly number[], rules: readonly CompiledRule[]): Source | undefined {
-  return places.length === 0 ? undefined : { places, program: programOf(places, rules) }
-}
-
-function programOf(places: readonly number[], rules: readonly CompiledRule[]): Program | undefined {
-  return places.length > manyRules ? createProgram(places.map(place => rules[place]!)) : undefined
 }

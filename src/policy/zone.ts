@@ -17,6 +17,7 @@ const minute = 60_000
 const quarter = 15 * minute
 
 export function isTimeZone(name: string): boolean {
+  if (name === 'UTC') return true
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
   } catch {
