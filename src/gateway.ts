@@ -13,6 +13,7 @@ import { createUpstreams } from './compose/upstreams.ts'
 import type { Config } from './config/schema.ts'
 import type { EventLog } from './hitl/events.ts'
 import { createEventLog } from './hitl/events.ts'
+import { createGrants } from './hitl/grants.ts'
 import type { Queue } from './hitl/queue.ts'
 import { createQueue } from './hitl/queue.ts'
 import type { Listener } from './http/accept.ts'
@@ -170,6 +171,7 @@ interface Roads {
 function listenerOf(foundation: Foundation, { dataPlane, queue, clientIpOf, report }: Roads): Listener {
   const { config, clock, store, identity, rules } = foundation
   const { Server } = config.System
+  const reviews = { queue, grants: createGrants({ store, clock }) }
   const management = createManagement({
     registry: identity.registry,
     book: rules.policies.book,
@@ -187,7 +189,7 @@ function listenerOf(foundation: Foundation, { dataPlane, queue, clientIpOf, repo
     headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
     keepAliveMs: Server.KeepAliveSeconds * 1_000,
     viaName: config.Proxy.Via ? viaName : undefined,
-    onProxy: incoming => dataPlane.enforce(incoming, queue),
+    onProxy: incoming => dataPlane.enforce(incoming, reviews),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
   })

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Send } from '../hitl/model.ts'
-import type { Queue } from '../hitl/queue.ts'
 import { createBreaker } from '../limits/breaker.ts'
 import { createRateLimiter } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
@@ -27,9 +26,12 @@ export interface DataPlaneParts {
   readonly report: (what: string, error: unknown) => void
 }
 
+/** What the road needs of human in the loop, which in turn needs the road to send. */
+export type Reviews = Pick<Parts, 'queue' | 'grants'>
+
 /** Everything on the road of a proxied request. */
 export interface DataPlane {
-  enforce(arrival: Arrival, queue: Queue): Promise<void>
+  enforce(arrival: Arrival, reviews: Reviews): Promise<void>
   /** Sends what a person approved. */
   readonly send: Send
   inFlight(): number
@@ -58,7 +60,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     access: config.Logging.Access,
     onTrust: (id, event, requestId) => registry.recordTrust(id, event, requestId),
   })
-  const parts: Omit<Parts, 'queue'> = {
+  const parts: Omit<Parts, keyof Reviews> = {
     ...upstreams,
     config,
     clock,
@@ -75,7 +77,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     report: dataPlane.report,
   }
   return {
-    enforce: (arrival, queue) => enforce(arrival, { ...parts, queue }),
+    enforce: (arrival, reviews) => enforce(arrival, { ...parts, ...reviews }),
     send: createSender(parts),
     inFlight: () => watch.size,
     sweep() {

@@ -156,9 +156,22 @@ function listenProblem(error: NodeJS.ErrnoException, host: string, port: number)
   }
 }
 
+interface Answering {
+  /** Node keeps the answer under way on a connection here. */
+  readonly _httpMessage?: ServerResponse | null
+}
+
 /** Answers bytes that node could not read as a request. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  endRaw(socket, unreadableCode(error.code))
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answering): void {
+  const answer = socket._httpMessage
+  if (answer?.req.complete === true) {
+    // The request before is sound: it gets its own answer, and the connection ends behind it.
+    answer.shouldKeepAlive = false
+    answer.once('finish', () => (socket as Socket).destroySoon())
+  } else if (answer?.headersSent === true) {
+    // A second head behind the first bytes of an answer would be a lie; what is written still leaves.
+    ;(socket as Socket).destroySoon()
+  } else endRaw(socket, unreadableCode(error.code))
 }
 
 function unreadableCode(code: string | undefined): RefusalCode {
@@ -174,16 +187,10 @@ function unreadableCode(code: string | undefined): RefusalCode {
   }
 }
 
-interface Answering {
-  readonly _httpMessage?: ServerResponse | null
-}
-
 /** Writes an answer without a request to answer, and closes. */
 function endRaw(socket: Duplex, code: RefusalCode): void {
   const { status, title, detail } = refusalKinds[code]
-  // Node keeps the answer under way here; a second head behind its first bytes would be a lie.
-  const midAnswer = (socket as Socket & Answering)._httpMessage?.headersSent === true
-  if (!socket.writable || midAnswer) {
+  if (!socket.writable) {
     socket.destroy()
     return
   }

@@ -7,6 +7,7 @@ import type { Connection, UpstreamHandler, UpstreamRequest } from '../upstream/c
 import { UpstreamBusyError } from '../upstream/connections.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
+import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
 import type { Target } from './target.ts'
 
@@ -40,7 +41,7 @@ export function requestFields(exchange: Exchange, parts: Parts): string[] {
   if (exchange.body === undefined && exchange.fields.contentLength > 0) {
     headers.push('Content-Length', String(exchange.fields.contentLength))
   }
-  return headers
+  return exchange.req.method === 'OPTIONS' ? countHop(headers) : headers
 }
 
 /** Pseudonym of this gateway in `Via` (RFC 9110 section 7.6.3): what comes back with it is a loop. */

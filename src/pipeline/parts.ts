@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import type { RateLimiter } from '../limits/token-bucket.ts'
@@ -31,6 +32,7 @@ export interface Parts {
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly watch: Watch
+  readonly grants: Pick<Grants, 'use'>
   readonly queue: Pick<Queue, 'suspend' | 'waitForVerdict' | 'answer'>
   /** Told of every exchange when it is over. */
   readonly settled: (exchange: Exchange) => void

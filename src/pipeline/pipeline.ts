@@ -7,9 +7,10 @@ import { decide } from './decide.ts'
 import type { Arrival } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
+import { answerOptions, isLastHop } from './last-hop.ts'
 import { limit } from './limit.ts'
 import type { Parts } from './parts.ts'
-import { suspend } from './suspend.ts'
+import { suspend, useGrant } from './suspend.ts'
 import { parseTarget } from './target.ts'
 
 /**
@@ -27,12 +28,22 @@ export async function enforce(arrival: Arrival, parts: Parts): Promise<void> {
       limit(exchange, parts) ??
       passCircuit(exchange, parts) ??
       (await decide(exchange, parts)) ??
-      (exchange.effect === 'Hitl' ? await suspend(exchange, parts) : forward(exchange, parts))
+      (await carryOut(exchange, parts))
     if (refusal !== undefined) answer(exchange, refusal)
   } catch (error) {
     parts.report('a request failed', error)
     answer(exchange, refuse('internal'))
   }
+}
+
+/** What was not refused is forwarded, or held for a person unless one has let the like of it pass before. */
+async function carryOut(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+  if (exchange.effect === 'Hitl') {
+    const granted = await useGrant(exchange, parts)
+    if (isRefusal(granted)) return granted
+    if (!granted) return suspend(exchange, parts)
+  }
+  return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts)
 }
 
 function readTarget(exchange: Exchange): Refusal | undefined {

@@ -1,5 +1,6 @@
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
+import type { Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { fieldValues } from '../http/headers.ts'
 import { sendReply } from '../http/respond.ts'
@@ -8,48 +9,45 @@ import type { Exchange } from './exchange.ts'
 import { requestFields } from './forward.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
-import type { Target } from './target.ts'
 
 /** Longest wait that an agent may ask for: below the usual time limits of what lies between, seconds. */
 const longestWait = 55
 /** When an agent should look again, seconds. */
 const pollSeconds = '5'
 
-interface Suspended {
-  readonly id: string
-  readonly expiresAt: number
-}
-
 /** Holds the request for a person: 202 and where to look, or the verdict itself to an agent that waits for it. */
 export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
   const body = await wholeBody(exchange, parts)
   if (isRefusal(body)) return body
-  const { target, agent, decision } = exchange
-  if (target === undefined || agent === undefined || decision === undefined)
-    throw new Error('cannot happen: no decision')
   exchange.body = body
-  const suspended = await parts.queue.suspend({
-    request: heldRequest(exchange, target, body, parts),
-    decision,
-    agent,
-    idempotencyKey: fieldValues(exchange.req.rawHeaders, 'idempotency-key')[0],
-    requestId: exchange.requestId,
-  })
+  const suspension = suspensionOf(exchange, body, parts)
+  const suspended = await parts.queue.suspend(suspension)
   if (isRefusal(suspended)) return suspended
   exchange.hitlId = suspended.id
   exchange.ending = 'suspended'
   const seconds = preferredWait(exchange.req.rawHeaders)
-  const verdict = seconds === 0 ? undefined : await waitFor({ exchange, agent, id: suspended.id, seconds }, parts)
+  const verdict =
+    seconds === 0 ? undefined : await waitFor({ exchange, agent: suspension.agent, id: suspended.id, seconds }, parts)
   if (verdict === 'pending' || verdict === undefined) return accepted(exchange, suspended)
   return verdict === 'answered' ? undefined : verdict
 }
 
-function heldRequest(exchange: Exchange, target: Target, body: Buffer, parts: Parts) {
+/** True when a reviewer has let the like of this request pass for a while; the use is on record then. */
+export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolean | Refusal> {
+  const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
+  return isRefusal(used) ? used : used !== undefined
+}
+
+function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspension & { agent: AgentRecord } {
+  const { target, agent, decision, req, requestId } = exchange
+  if (target === undefined || agent === undefined || decision === undefined)
+    throw new Error('cannot happen: no decision')
   return {
-    method: exchange.req.method as string,
-    url: target.url,
-    rawHeaders: requestFields(exchange, parts),
-    body,
+    request: { method: req.method as string, url: target.url, rawHeaders: requestFields(exchange, parts), body },
+    decision,
+    agent,
+    idempotencyKey: fieldValues(req.rawHeaders, 'idempotency-key')[0],
+    requestId,
   }
 }
 
