@@ -1,38 +1,41 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { exportTrail, verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import type { Store } from '../../src/storage/store.ts'
 
-async function withEntries(t: Test, count: number): Promise<{ store: Store; alter: (statement: string) => void }> {
-  const directory = t.testdir()
-  const store = await openSqliteStore({ directory })
-  t.teardown(() => store.close())
+const directory = t.testdir()
+const store = await openSqliteStore({ directory })
+t.teardown(() => store.close())
+
+/** Changes the file behind the back of the store. */
+function alter(statement: string): void {
+  const file = new DatabaseSync(join(directory, 'gateway.db'))
+  file.exec(statement)
+  file.close()
+}
+
+/** Makes the trail one of `count` entries. */
+async function write(count: number): Promise<void> {
+  alter('delete from audit')
   const entry = { actor: 'admin', action: 'agent.register', requestId: null, details: { after: { b: 1, a: ['x'] } } }
   await Promise.all(Array.from({ length: count }, (_, n) => store.audit.append({ ...entry, at: n, subject: `a${n}` })))
-  const alter = (statement: string) => {
-    const file = new DatabaseSync(join(directory, 'gateway.db'))
-    file.exec(statement)
-    file.close()
-  }
-  return { store, alter }
 }
 
 t.test('a trail as it was written verifies to its last hash, also one longer than a chunk', async t => {
-  const { store } = await withEntries(t, 1_203)
+  await write(1_203)
   const [last] = await store.audit.after(1_202, 1)
   t.same(await verifyTrail(store.audit), { ok: true, entries: 1_203, lastHash: last?.hash })
 })
 
 t.test('an empty trail verifies', async t => {
-  const { store } = await withEntries(t, 0)
+  await write(0)
   t.same(await verifyTrail(store.audit), { ok: true, entries: 0, lastHash: '0'.repeat(64) })
 })
 
 t.test('the hash can be computed from the published rule alone', async t => {
-  const { store } = await withEntries(t, 1)
+  await write(1)
   const [record] = await store.audit.after(0, 1)
   const canonical =
     '{"action":"agent.register","actor":"admin","at":0,"details":{"after":{"a":["x"],"b":1}},' +
@@ -73,14 +76,14 @@ const alterations: [what: string, statement: string, firstBroken: number, why: R
 
 for (const [what, statement, firstBroken, why] of alterations) {
   t.test(`${what}: the first broken record is named`, async t => {
-    const { store, alter } = await withEntries(t, 5)
+    await write(5)
     alter(statement)
     t.match(await verifyTrail(store.audit), { ok: false, firstBroken, why })
   })
 }
 
 t.test('two records that changed places are found', async t => {
-  const { store, alter } = await withEntries(t, 5)
+  await write(5)
   alter(
     'update audit set seq = 99 where seq = 2; update audit set seq = 2 where seq = 3; update audit set seq = 3 where seq = 99',
   )
@@ -88,7 +91,7 @@ t.test('two records that changed places are found', async t => {
 })
 
 t.test('the export is one line of JSON for each record, oldest first', async t => {
-  const { store } = await withEntries(t, 501)
+  await write(501)
   const lines: string[] = []
   for await (const line of exportTrail(store.audit)) lines.push(line)
   t.equal(lines.length, 501)

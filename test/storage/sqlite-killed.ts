@@ -10,6 +10,8 @@ import type { Store } from '../../src/storage/store.ts'
 const writer = new URL('./child/writer.ts', import.meta.url).pathname
 const lives = 20
 
+t.setTimeout(120_000)
+
 /** Numbers in [0, 1) from a seed, so that a run can be repeated. */
 function random(seed: number): () => number {
   return () => {

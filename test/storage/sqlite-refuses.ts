@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
@@ -7,15 +7,15 @@ import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { openSqliteTrail } from '../../src/storage/sqlite/trail.ts'
 import { agent, entry } from './contract/samples.ts'
 
-/** A folder with a gateway.db that holds 200 agents. */
-async function used(t: Test): Promise<{ directory: string; file: string }> {
+/** The bytes of a gateway.db that holds 200 agents. */
+const sound = await (async () => {
   const directory = t.testdir()
   const store = await openSqliteStore({ directory })
   const ids = Array.from({ length: 200 }, (_, n) => `agent-${n}`)
   await Promise.all(ids.map(id => store.agents.insert(agent(id), 'hash', entry('agent.register'))))
   await store.close()
-  return { directory, file: join(directory, 'gateway.db') }
-}
+  return readFileSync(join(directory, 'gateway.db'))
+})()
 
 async function refused(t: Test, directory: string, message: RegExp): Promise<void> {
   const file = join(directory, 'gateway.db')
@@ -55,24 +55,20 @@ t.test('a database of something else is refused', async t => {
 })
 
 t.test('a file cut in half is refused', async t => {
-  const { directory, file } = await used(t)
-  const bytes = readFileSync(file)
-  writeFileSync(file, bytes.subarray(0, bytes.length / 2))
+  const directory = t.testdir({ 'gateway.db': sound.subarray(0, sound.length / 2) })
   await refused(t, directory, /not a sound gateway database/)
 })
 
 t.test('a file with a page of agents overwritten is refused', async t => {
-  const { directory, file } = await used(t)
-  const bytes = readFileSync(file)
+  const bytes = Buffer.from(sound)
   const page = Math.floor(bytes.indexOf('agent-100') / 4_096)
   bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096)
-  writeFileSync(file, bytes)
-  await refused(t, directory, /not a sound gateway database/)
+  await refused(t, t.testdir({ 'gateway.db': bytes }), /not a sound gateway database/)
 })
 
 t.test('a database from a newer version is refused', async t => {
-  const { directory, file } = await used(t)
-  const newer = new DatabaseSync(file)
+  const directory = t.testdir({ 'gateway.db': sound })
+  const newer = new DatabaseSync(join(directory, 'gateway.db'))
   newer.exec("insert into kysely_migration values ('9999-future', '2030-01-01')")
   newer.close()
   await refused(t, directory, /newer version \(9999-future\)/)

@@ -1,9 +1,17 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { contract } from './contract.ts'
 
-contract(t, async t => {
-  const store = await openSqliteStore({ directory: t.testdir() })
-  t.teardown(() => store.close())
+const directory = t.testdir()
+const store = await openSqliteStore({ directory })
+t.teardown(() => store.close())
+
+// One store for all, emptied in between: starting a thread for each would take most of the time.
+contract(t, async () => {
+  const file = new DatabaseSync(join(directory, 'gateway.db'))
+  for (const table of ['agents', 'policies', 'hitl', 'grants', 'audit']) file.exec(`delete from ${table}`)
+  file.close()
   return store
 })
