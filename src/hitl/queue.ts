@@ -1,6 +1,7 @@
 /**
  * Human in the loop, whole: what the proxy pipeline and the management API call (spec 3.2, 4.5).
  */
+import { setImmediate } from 'node:timers/promises'
 import type { Refusal } from '../errors.ts'
 import type { HitlFilter, HitlItem } from '../storage/store.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
@@ -12,6 +13,9 @@ import { deny, orUnavailable } from './verdict.ts'
 import type { DetailView, RequestView } from './view.ts'
 import { detailView, readsAll, requestView } from './view.ts'
 import { createWaiters } from './wait.ts'
+
+/** Views made at one go: about two milliseconds. */
+const slice = 500
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
@@ -57,15 +61,22 @@ export function createQueue(options: HitlOptions): Queue {
   const waiters = createWaiters(events, read)
   const visible = (item: HitlItem | undefined, viewer: Person) =>
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
-  const show = (item: HitlItem | undefined, viewer: Person) =>
-    visible(item, viewer) && detailView(item!, viewer, clock.now())
+  const show = (item: HitlItem | undefined, viewer: Person) => {
+    const seen = visible(item, viewer)
+    return seen && detailView(seen, viewer, clock.now())
+  }
 
   return {
     suspend: held => orUnavailable(suspend(options, held)),
     async pending(viewer, filter) {
       const now = clock.now()
-      const items = await store.hitl.pending(now, filter)
-      return items.map(item => requestView(item, viewer, now))
+      const views: RequestView[] = []
+      for (const item of await store.hitl.pending(now, filter)) {
+        views.push(requestView(item, viewer, now))
+        // Thousands of views would hold up whoever else is served.
+        if (views.length % slice === 0) await setImmediate()
+      }
+      return views
     },
     get: async (id, viewer) => show(await read(id), viewer),
     async answer(id, viewer) {

@@ -21,6 +21,9 @@ interface Attempt {
   readonly track: (work: Promise<void>) => unknown
 }
 
+const cannotOpen =
+  'The stored request cannot be opened: it was changed, or the sealing key is another one. It was not sent.'
+
 type Answered = Extract<ReplayResult, { kind: 'answered' }>
 
 /**
@@ -85,7 +88,7 @@ async function openRequest(options: HitlOptions, item: HitlItem, approval: Appro
   const why = plain === undefined ? 'the sealed copy cannot be opened' : 'the digest differs'
   const entry = verdictEntry(options.clock.now(), approval, { action: 'hitl.digestMismatch', item, why })
   await options.store.audit.append(entry)
-  return refuse('digest_mismatch')
+  return refuse('digest_mismatch', plain === undefined ? cannotOpen : undefined)
 }
 
 function counted(options: HitlOptions, item: HitlItem, approval: Approval): Approved {

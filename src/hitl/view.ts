@@ -85,7 +85,7 @@ export function detailView(item: HitlItem, viewer: Person, now: number): DetailV
     replay: item.replay,
     attempt: item.attempt,
     decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-    comment: item.comment,
+    comment: item.comment?.split('\n').map(escapeDeceptive).join('\n') ?? null,
     responseStatus: item.responseStatus,
     responseStored: item.responseStored,
   }

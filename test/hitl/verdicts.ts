@@ -6,9 +6,13 @@ t.test('a denied request is discarded, with the comment on record', async t => {
   const desk = await openDesk({ directory: t.testdir() })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
-  const comment = 'not this \u202emonth'
+  const comment = 'not\nthis \u202emonth'
   t.match(await desk.queue.deny(id, { ...verdict(), comment }), { status: 'Denied', comment, decidedBy: 'reviewer-1' })
-  t.match(await desk.queue.get(id, agent), { status: 'Denied', comment, replay: null })
+  t.match(await desk.queue.get(id, agent), {
+    status: 'Denied',
+    comment: 'not\nthis \\u{202e}month',
+    replay: null,
+  })
   t.equal(await desk.store.hitl.sealed(id), undefined)
   t.equal(desk.sent.length, 0)
   t.match(desk.events.at(-1), { type: 'denied', hitlId: id, data: { agentId: 'agent-1', by: 'reviewer-1' } })
