@@ -1,0 +1,69 @@
+import { readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import t from 'tap'
+import { runMain, runToEnd, runTool } from '../fixtures/process.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
+
+/** The package as npm would publish it, unpacked, with its dependencies beside it. */
+function installPackage(t: Test) {
+  const folder = t.testdir({})
+  const text = runTool(['npm', 'pack', '--json', '--silent', '--pack-destination', folder], root)
+  const [{ filename, files }] = JSON.parse(text.slice(text.indexOf('[')))
+  runTool(['tar', '-xf', filename], folder)
+  symlinkSync(join(root, 'node_modules'), join(folder, 'package/node_modules'))
+  const paths: string[] = files.map((file: { readonly path: string }) => file.path)
+  return { folder: join(folder, 'package'), archive: join(folder, filename), files: paths }
+}
+
+t.test('the package holds what runs and what is read, and nothing else', async t => {
+  const { folder, archive, files } = installPackage(t)
+  const rest = files.filter(file => !/^dist\/.+\.js$/.test(file))
+  t.strictSame(rest.sort(), [
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'SECURITY.md',
+    'gateway.yaml',
+    'openapi.json',
+    'package.json',
+    'policies/default.yaml',
+  ])
+  t.ok(readFileSync(join(folder, 'dist/main.js'), 'utf8').startsWith('#!/usr/bin/env node\n'))
+
+  await t.test('publint has no complaint', async () => runTool(['publint', 'run', archive, '--strict'], folder))
+
+  await t.test('its command checks the shipped configuration and policies', async t => {
+    const { code, out } = await runToEnd(t, ['check'], { cwd: folder, script: join(folder, 'dist/main.js') })
+    t.equal(code, 0)
+    t.match(out, /gateway\.yaml: no mistakes; policies: default/)
+  })
+
+  await t.test('its command serves, with its worker threads and its API document', async t => {
+    const env = { SYSTEM__SERVER__HTTP__PORT: '0' }
+    const run = runMain(t, ['serve'], { cwd: folder, env, script: join(folder, 'dist/main.js') })
+    const [, url] = await run.shows(/Address +(\S+)/)
+    t.match(await (await fetch(`${url}/health`)).json(), { status: 'Healthy' })
+    t.strictSame(await (await fetch(`${url}/open-api/gateway/specifications.json`)).json(), readJson('openapi.json'))
+    run.child.kill('SIGTERM')
+    t.equal(await run.ended, 0)
+  })
+})
+
+t.test(
+  'every dependency has one exact version, and only the pinned Node runs a script when it is installed',
+  async t => {
+    const { dependencies, devDependencies, allowScripts } = readJson('package.json')
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+      t.match(version, /^\d+\.\d+\.\d+$/, name)
+    }
+    t.strictSame(allowScripts, { node: true })
+  },
+)
+
+t.test('the version of the package is that of the API document', async t => {
+  t.equal(readJson('package.json').version, readJson('openapi.json').info.version)
+})
