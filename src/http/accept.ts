@@ -109,6 +109,8 @@ async function dispatch(arrived: Arrived, options: ListenerOptions): Promise<voi
   if (options.viaName !== undefined && fields.via.includes(options.viaName) && isOwnVia(fields.via, options.viaName)) {
     return sendRefusal(res, refuse('loop_detected'), requestId)
   }
+  // Node reads nothing behind such a request: it must be the last one on its connection.
+  if (fields.upgrade) res.shouldKeepAlive = false
   const route = readRequestTarget(req.url ?? '', fields.host)
   if (isRefusal(route)) return sendRefusal(res, route, requestId)
   const incoming = { ...arrived, fields }

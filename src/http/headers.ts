@@ -42,10 +42,11 @@ export interface RequestFields {
   readonly host: string
   /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
   readonly nominated: ReadonlySet<string> | undefined
-  readonly expect: string | undefined
   readonly maxForwards: string | undefined
   /** Values of `Via`, joined. */
   readonly via: string
+  /** The client asks for another protocol on this connection. */
+  readonly upgrade: boolean
 }
 
 interface Tally {
@@ -54,9 +55,9 @@ interface Tally {
   codings: string | undefined
   contentLength: number
   connection: string | undefined
-  expect: string | undefined
   maxForwards: string | undefined
   via: string
+  upgrade: boolean
 }
 
 /** Reads the header section once and refuses what node lets through (RFC 9112 sections 3.2, 6.1; RFC 9110 7.6.1). */
@@ -69,8 +70,8 @@ export function readFields(raw: readonly string[], httpVersion: string): Request
   if (typeof contentLength !== 'number') return contentLength
   const nominated = tally.connection === undefined ? undefined : nominatedNames(tally.connection)
   if (isRefusal(nominated)) return nominated
-  const { host, expect, maxForwards, via } = tally
-  return { contentLength, host, nominated, expect, maxForwards, via }
+  const { host, maxForwards, via, upgrade } = tally
+  return { contentLength, host, nominated, maxForwards, via, upgrade }
 }
 
 function tallyFields(raw: readonly string[]): Tally {
@@ -80,9 +81,9 @@ function tallyFields(raw: readonly string[]): Tally {
     codings: undefined,
     contentLength: 0,
     connection: undefined,
-    expect: undefined,
     maxForwards: undefined,
     via: '',
+    upgrade: false,
   }
   for (let i = 0; i < raw.length; i += 2) noteField(tally, (raw[i] as string).toLowerCase(), raw[i + 1] as string)
   return tally
@@ -106,11 +107,11 @@ function noteField(tally: Tally, name: string, value: string): void {
     case 'via':
       tally.via = tally.via === '' ? value : `${tally.via}, ${value}`
       break
-    case 'expect':
-      tally.expect = value
-      break
     case 'max-forwards':
       tally.maxForwards = value
+      break
+    case 'upgrade':
+      tally.upgrade = true
   }
 }
 
