@@ -1,3 +1,4 @@
+import { detectPii, detectSecret } from './detectors.ts'
 import type { RequestBody } from './input.ts'
 import { readJson } from './json.ts'
 import { missing, unreadable } from './truth.ts'
@@ -27,6 +28,8 @@ export class BodyView {
   #kind: BodyKind | undefined
   #value: unknown = missing
   #problem = ''
+  #secret: string | undefined | null = null
+  #pii: string | undefined | null = null
 
   constructor(body: RequestBody, headers: BodyHeaders) {
     this.#bytes = body.bytes
@@ -59,8 +62,20 @@ export class BodyView {
     return this.#decode() ?? unreadable
   }
 
+  /** Id of a detector of group `secret` that fires on what was held. */
+  get secret(): string | undefined {
+    if (this.#secret === null) this.#secret = detectSecret(this.#scanText)
+    return this.#secret
+  }
+
+  /** Id of a detector of group `pii` that fires on what was held. */
+  get pii(): string | undefined {
+    if (this.#pii === null) this.#pii = detectPii(this.#scanText)
+    return this.#pii
+  }
+
   /** Text to look for secrets in: as much as was held, whatever its kind. */
-  get scanText(): string {
+  get #scanText(): string {
     return this.#decode() ?? latin1(this.#bytes)
   }
 

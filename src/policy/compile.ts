@@ -39,14 +39,17 @@ export async function compilePolicy(policy: Policy, options: CompileOptions = {}
   const pause = options.pause ?? (() => new Promise<void>(resolve => setImmediate(resolve)))
   const compiler = new Compiler(policy, options)
   while (compiler.step(rulesPerPause)) await pause()
-  return compiler.finish()
+  await pause()
+  const version = versionOf(policy)
+  await pause()
+  return compiler.finish(version)
 }
 
 /** The same at once: for small policies and tests. */
 export function compilePolicySync(policy: Policy, options: CompileOptions = {}): CompiledPolicy {
   const compiler = new Compiler(policy, options)
   compiler.step(policy.rules.length)
-  return compiler.finish()
+  return compiler.finish(versionOf(policy))
 }
 
 class Compiler {
@@ -79,11 +82,11 @@ class Compiler {
     return this.#next < this.#ordered.length
   }
 
-  finish(): CompiledPolicy {
+  finish(version: string): CompiledPolicy {
     const policy = this.#policy
     return {
       name: policy.name,
-      version: versionOf(policy),
+      version,
       policy,
       ruleCount: policy.rules.length,
       readsDestination: this.#readsDestination,

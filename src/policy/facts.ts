@@ -1,4 +1,5 @@
 import { type BodyHeaders, BodyView, noBody, readPairs } from './body.ts'
+import type { RiskSignal } from './decision.ts'
 import type { Activity, AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
 import { missing, unknown, unreadable } from './truth.ts'
 
@@ -105,6 +106,8 @@ export class Facts {
 export interface RiskSource {
   /** Least and greatest score that is still possible, each in [0, 1]. */
   interval(facts: Facts): { readonly low: number; readonly high: number }
+  /** What the score is made of, largest first. */
+  signals(facts: Facts): readonly RiskSignal[]
 }
 
 function firstOf(value: string | string[] | typeof missing): string {

@@ -1,4 +1,3 @@
-import { detectPii, detectSecret } from './detectors.ts'
 import type { Facts } from './facts.ts'
 import { clockMinutes, inWindow, type Window } from './ordering.ts'
 import type { Zone } from './zone.ts'
@@ -73,12 +72,9 @@ export interface Signal {
   readonly name: RiskSignalName
   /** Points that this request gives; below zero for a credit. */
   readonly points: (facts: Facts, settings: RiskSettings) => number
-  readonly detail?: (facts: Facts, settings: RiskSettings) => string | undefined
-}
-
-/** A signal of the body, with the most points it can give. */
-export interface BodySignal extends Signal {
-  readonly most: (settings: RiskSettings) => number
+  readonly detail?: (facts: Facts) => string | undefined
+  /** Whether it reads the body, so that it is not known at the head. */
+  readonly ofBody?: true
 }
 
 function when(name: RiskSignalName, holds: (facts: Facts) => boolean, detail?: (facts: Facts) => string): Signal {
@@ -128,12 +124,24 @@ function isNewHost(facts: Facts): boolean {
   return facts.activity !== undefined && !facts.activity.hostSeen(facts.request.host)
 }
 
+/** One search for all pieces of a list. */
+const searches = new WeakMap<readonly string[], RegExp>()
+
+function searchFor(pieces: readonly string[]): RegExp {
+  const known = searches.get(pieces)
+  if (known !== undefined) return known
+  const literals = pieces.map(piece => piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  const search = pieces.length === 0 ? /(?!)/ : new RegExp(literals.join('|'), 'i')
+  searches.set(pieces, search)
+  return search
+}
+
 function sensitivePath(facts: Facts, settings: RiskSettings): number {
+  const pieces = settings.sensitivePaths ?? defaultSensitivePaths
+  if (!searchFor(pieces).test(facts.request.path)) return 0
   const path = facts.request.path.toLowerCase()
-  let found = 0
-  for (const piece of settings.sensitivePaths ?? defaultSensitivePaths)
-    if (found < mostPatterns && path.includes(piece)) found++
-  return found * settings.points['sensitive-path']
+  const found = pieces.filter(piece => path.includes(piece))
+  return Math.min(mostPatterns, found.length) * settings.points['sensitive-path']
 }
 
 function lowTrust(facts: Facts, settings: RiskSettings): number {
@@ -205,16 +213,11 @@ export const headSignals: readonly Signal[] = [
 
 const unreadableKinds = ['invalid', 'truncated', 'encoded']
 
-function bodySignal(name: RiskSignalName, holds: (facts: Facts) => boolean, detail?: Signal['detail']): BodySignal {
-  const signal = { ...when(name, holds), most: (settings: RiskSettings) => settings.points[name] }
-  return detail === undefined ? signal : { ...signal, detail }
-}
+const secretOf = (facts: Facts) => facts.body?.secret
+const piiOf = (facts: Facts) => facts.body?.pii
 
-const secretOf = (facts: Facts) => detectSecret(facts.body?.scanText ?? '')
-const piiOf = (facts: Facts) => detectPii(facts.body?.scanText ?? '')
-
-export const bodySignals: readonly BodySignal[] = [
-  bodySignal('secret-in-body', facts => secretOf(facts) !== undefined, secretOf),
-  bodySignal('pii-in-body', facts => piiOf(facts) !== undefined, piiOf),
-  bodySignal('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')),
+export const bodySignals: readonly Signal[] = [
+  { ...when('secret-in-body', facts => secretOf(facts) !== undefined), detail: secretOf, ofBody: true },
+  { ...when('pii-in-body', facts => piiOf(facts) !== undefined), detail: piiOf, ofBody: true },
+  { ...when('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')), ofBody: true },
 ]

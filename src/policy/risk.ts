@@ -6,11 +6,10 @@ import { bodySignals, headSignals, type RiskSettings, type Signal } from './risk
 const bodyCap = 75
 const fullScore = 100
 
-/** Points gathered: `sum` of the positive ones, `largest` single one, `credit` of the negative ones (below zero). */
-interface Tally {
-  sum: number
-  largest: number
-  credit: number
+/** A signal that gave points. */
+interface Finding {
+  readonly signal: Signal
+  readonly points: number
 }
 
 /**
@@ -19,63 +18,73 @@ interface Tally {
  */
 export class RiskAssessment implements RiskSource {
   readonly settings: RiskSettings
-  #head: Tally | undefined
-  #interval: { readonly low: number; readonly high: number } | undefined
+  #findings: readonly Finding[] | undefined
+  #interval: RiskInterval | undefined
 
   constructor(settings: RiskSettings) {
     this.settings = settings
   }
 
   /** Before the body arrives, `high` counts every body signal that is switched on. */
-  interval(facts: Facts): { readonly low: number; readonly high: number } {
+  interval(facts: Facts): RiskInterval {
     this.#interval ??= this.#measure(facts)
     return this.#interval
   }
 
-  #measure(facts: Facts): { readonly low: number; readonly high: number } {
+  #measure(facts: Facts): RiskInterval {
     const { settings } = this
     if (settings.score !== undefined) return { low: settings.score, high: settings.score }
-    this.#head ??= tally(headSignals, signal => signal.points(facts, settings))
-    if (facts.body === undefined) {
-      const most = tally(bodySignals, signal => signal.most(settings))
-      return { low: scoreOf(this.#head), high: scoreOf(this.#head, most) }
+    const found = this.#find(facts)
+    const low = scoreOf(found)
+    if (facts.body !== undefined) return { low, high: low }
+    const most = bodySignals.map(signal => ({ signal, points: settings.points[signal.name] }))
+    return { low, high: scoreOf([...found, ...most]) }
+  }
+
+  #find(facts: Facts): readonly Finding[] {
+    if (this.#findings !== undefined) return this.#findings
+    const found: Finding[] = []
+    this.#ask(headSignals, facts, found)
+    if (facts.body !== undefined && facts.body.kind !== 'none') this.#ask(bodySignals, facts, found)
+    this.#findings = found
+    return found
+  }
+
+  #ask(signals: readonly Signal[], facts: Facts, found: Finding[]): void {
+    for (const signal of signals) {
+      const points = signal.points(facts, this.settings)
+      if (points !== 0) found.push({ signal, points })
     }
-    const body = facts.body.kind === 'none' ? undefined : tally(bodySignals, signal => signal.points(facts, settings))
-    const score = scoreOf(this.#head, body)
-    return { low: score, high: score }
   }
 
   /** Every signal that gave points, largest first. */
   signals(facts: Facts): readonly RiskSignal[] {
     if (this.settings.score !== undefined) return []
-    const known = facts.body === undefined ? headSignals : [...headSignals, ...bodySignals]
-    const found: RiskSignal[] = []
-    for (const signal of known) {
-      const points = signal.points(facts, this.settings)
-      if (points === 0) continue
-      const detail = signal.detail?.(facts, this.settings)
-      found.push(detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail })
-    }
-    return found.sort((left, right) => Math.abs(right.points) - Math.abs(left.points))
+    const sorted = this.#find(facts).toSorted((left, right) => Math.abs(right.points) - Math.abs(left.points))
+    return sorted.map(({ signal, points }) => {
+      const detail = signal.detail?.(facts)
+      return detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail }
+    })
   }
 }
 
-function tally<S extends Signal>(signals: readonly S[], points: (signal: S) => number): Tally {
-  const result: Tally = { sum: 0, largest: 0, credit: 0 }
-  for (const signal of signals) {
-    const value = points(signal)
-    if (value < 0) result.credit += value
-    else {
-      result.sum += value
-      if (value > result.largest) result.largest = value
-    }
-  }
-  return result
+interface RiskInterval {
+  readonly low: number
+  readonly high: number
 }
 
-function scoreOf(head: Tally, body?: Tally): number {
-  const sum = head.sum + Math.min(bodyCap, body?.sum ?? 0) + head.credit + (body?.credit ?? 0)
-  const largest = Math.max(head.largest, Math.min(bodyCap, body?.largest ?? 0))
+function scoreOf(found: readonly Finding[]): number {
+  let head = 0
+  let body = 0
+  let credit = 0
+  let largest = 0
+  for (const { signal, points } of found) {
+    if (points < 0) credit += points
+    else if (signal.ofBody) body += points
+    else head += points
+    if (points > largest) largest = points
+  }
+  const sum = head + Math.min(bodyCap, body) + credit
   return Math.min(fullScore, Math.max(sum, largest)) / fullScore
 }
 

@@ -3,7 +3,7 @@ import type { CompiledPolicy } from './compile.ts'
 import type { Decision, DecisionSource, Effect, MatchedCondition } from './decision.ts'
 import type { Facts } from './facts.ts'
 import { matchedConditions, ruleReason, unreadableFields } from './reason.ts'
-import { RiskAssessment, riskReason } from './risk.ts'
+import { riskReason } from './risk.ts'
 import { askRule, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 import { True } from './truth.ts'
@@ -25,6 +25,7 @@ export class Verdict implements Decision {
   readonly decision: Effect
   readonly source: DecisionSource
   readonly #grounds: Grounds
+  #risk: NonNullable<Decision['risk']> | undefined
 
   constructor(decision: Effect, source: DecisionSource, grounds: Grounds) {
     this.decision = decision
@@ -102,9 +103,12 @@ export class Verdict implements Decision {
 
   get risk(): NonNullable<Decision['risk']> {
     const { facts, rulebook } = this.#grounds
-    const { low } = facts.risk.interval(facts)
-    const signals = facts.risk instanceof RiskAssessment ? facts.risk.signals(facts) : []
-    return { score: low, threshold: rulebook.risk.threshold, signals }
+    this.#risk ??= {
+      score: facts.risk.interval(facts).low,
+      threshold: rulebook.risk.threshold,
+      signals: facts.risk.signals(facts),
+    }
+    return this.#risk
   }
 
   get shadow(): Decision['shadow'] {

@@ -8,7 +8,7 @@ import { policyOf } from '../fixtures/rulebook.ts'
 
 const policies = 60_000
 const seed = Math.floor(Math.random() * 2 ** 32)
-const noRisk = { interval: () => ({ low: 0, high: 0 }) }
+const noRisk = { interval: () => ({ low: 0, high: 0 }), signals: () => [] }
 
 type Node = Record<string, unknown>
 
