@@ -1,16 +1,15 @@
 import type { Scope } from './condition.ts'
-import { versionOf } from './format.ts'
+import { VersionDigest } from './format.ts'
 import { compareRules, type Policy, type Rule } from './model.ts'
 import { hiddenHeaders } from './parse.ts'
 import { type CompiledRule, compileRule, fieldsOf } from './rule.ts'
 import { IndexBuilder, type RuleIndex } from './rule-index.ts'
+import { nextTurn, rulesPerTurn, type Turns } from './turns.ts'
 import { Zone } from './zone.ts'
 
-export interface CompileOptions {
+export interface CompileOptions extends Turns {
   /** Header fields beside Authorization and Cookie whose values rules may not read. */
   readonly hiddenHeaders?: readonly string[]
-  /** Lets other work run; called every few hundred conditions. */
-  readonly pause?: () => Promise<void>
 }
 
 export interface CompiledPolicy {
@@ -31,25 +30,22 @@ export interface CompiledPolicy {
   readonly scope: Scope
 }
 
-const rulesPerPause = 100
 const smallPolicy = 12
 
 /** Compiles a policy that parsePolicy gave, letting other work run in between. */
 export async function compilePolicy(policy: Policy, options: CompileOptions = {}): Promise<CompiledPolicy> {
-  const pause = options.pause ?? (() => new Promise<void>(resolve => setImmediate(resolve)))
+  const pause = options.pause ?? nextTurn
   const compiler = new Compiler(policy, options)
-  while (compiler.step(rulesPerPause)) await pause()
+  while (compiler.step(rulesPerTurn)) await pause()
   await pause()
-  const version = versionOf(policy)
-  await pause()
-  return compiler.finish(version)
+  return compiler.finish()
 }
 
 /** The same at once: for small policies and tests. */
 export function compilePolicySync(policy: Policy, options: CompileOptions = {}): CompiledPolicy {
   const compiler = new Compiler(policy, options)
   compiler.step(policy.rules.length)
-  return compiler.finish(versionOf(policy))
+  return compiler.finish()
 }
 
 class Compiler {
@@ -59,12 +55,14 @@ class Compiler {
   readonly #rules: CompiledRule[] = []
   readonly #shadowRules: CompiledRule[] = []
   readonly #index = new IndexBuilder()
+  readonly #version: VersionDigest
   #next = 0
   #readsDestination = false
   #readsBody = false
 
   constructor(policy: Policy, options: CompileOptions) {
     this.#policy = policy
+    this.#version = new VersionDigest(policy)
     this.#scope = { zone: new Zone(policy.timezone), hiddenHeaders: hiddenHeaders(options.hiddenHeaders) }
     this.#ordered = policy.rules.toSorted(compareRules)
   }
@@ -73,6 +71,7 @@ class Compiler {
   step(count: number): boolean {
     const end = Math.min(this.#next + count, this.#ordered.length)
     for (; this.#next < end; this.#next++) {
+      this.#version.add(this.#policy.rules[this.#next]!)
       const rule = this.#ordered[this.#next]!
       this.#note(rule)
       const compiled = compileRule(rule, { policy: this.#policy, scope: this.#scope, rank: this.#next })
@@ -82,11 +81,11 @@ class Compiler {
     return this.#next < this.#ordered.length
   }
 
-  finish(version: string): CompiledPolicy {
+  finish(): CompiledPolicy {
     const policy = this.#policy
     return {
       name: policy.name,
-      version,
+      version: this.#version.finish(),
       policy,
       ruleCount: policy.rules.length,
       readsDestination: this.#readsDestination,

@@ -4,6 +4,7 @@ import { Keys } from './keys.ts'
 import { effects, limits, type OnUnreadable, type Policy, type Rule } from './model.ts'
 import { parseConditions } from './parse-condition.ts'
 import { type PolicyProblem, Problems } from './problems.ts'
+import { nextTurn, rulesPerTurn, type Turns } from './turns.ts'
 import { isTimeZone, Zone } from './zone.ts'
 
 export { formatPolicy, versionOf } from './format.ts'
@@ -18,21 +19,24 @@ const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUn
 const shownKeys = ['policyName', 'createdOn', 'version', 'ruleCount', 'source']
 const ruleKeys = ['name', 'priority', 'effect', 'mode', 'riskExempt', 'reason', 'approvals', 'conditions']
 
+export type Parsed = { readonly policy: Policy } | { readonly problems: readonly PolicyProblem[] }
+
 /**
  * A policy from a document: the shape of the specification or the authoring form (numbers, booleans and lists as
  * values, effects in any letter case). Gives every mistake at once; never throws.
  */
-export function parsePolicy(
-  document: unknown,
-  options: ParseOptions = {},
-): { readonly policy: Policy } | { readonly problems: readonly PolicyProblem[] } {
-  const problems = new Problems()
-  const keys = Keys.of(document, { path: '', known: policyKeys, ignored: shownKeys }, problems)
-  if (keys === undefined) {
-    return { problems: [{ code: 'E_CONDITION', path: '', message: 'a policy is a map with name and rules' }] }
-  }
-  const policy = readPolicy(keys, problems, options)
-  return problems.found.length > 0 ? { problems: problems.found } : { policy }
+export function parsePolicy(document: unknown, options: ParseOptions = {}): Parsed {
+  const reader = new PolicyReader(document, options)
+  reader.step(Number.POSITIVE_INFINITY)
+  return reader.finish()
+}
+
+/** The same, letting other work run in between: a large policy takes a while. */
+export async function parsePolicyInTurns(document: unknown, options: ParseOptions & Turns = {}): Promise<Parsed> {
+  const pause = options.pause ?? nextTurn
+  const reader = new PolicyReader(document, options)
+  while (reader.step(rulesPerTurn)) await pause()
+  return reader.finish()
 }
 
 /** Lower-case names of all header fields whose values are hidden from rules. */
@@ -40,21 +44,69 @@ export function hiddenHeaders(names: readonly string[] = []): ReadonlySet<string
   return new Set([...credentialHeaders, ...names.map(name => name.toLowerCase())])
 }
 
-function readPolicy(keys: Keys, problems: Problems, options: ParseOptions): Policy {
-  const zoneName = keys.text('timezone', 'UTC')
-  const known = isTimeZone(zoneName)
-  if (!known) problems.add('E_VALUE', 'timezone', `unknown time zone ${JSON.stringify(zoneName.slice(0, 64))}`)
-  const scope = { zone: new Zone(known ? zoneName : 'UTC'), hiddenHeaders: hiddenHeaders(options.hiddenHeaders) }
+/** Reads a document rule by rule. */
+class PolicyReader {
+  readonly #problems = new Problems()
+  readonly #head: Omit<Policy, 'rules'> | undefined
+  readonly #entries: readonly unknown[]
+  readonly #scope: Scope
+  readonly #names = new Set<string>()
+  readonly #rules: Rule[] = []
+  #next = 0
+
+  constructor(document: unknown, options: ParseOptions) {
+    const keys = Keys.of(document, { path: '', known: policyKeys, ignored: shownKeys }, this.#problems)
+    if (keys === undefined) this.#problems.add('E_CONDITION', '', 'a policy is a map with name and rules')
+    this.#head = keys && readHead(keys, this.#problems)
+    this.#entries = keys === undefined ? [] : readEntries(keys, this.#problems)
+    const hidden = hiddenHeaders(options.hiddenHeaders)
+    this.#scope = { zone: new Zone(knownZone(this.#head?.timezone)), hiddenHeaders: hidden }
+  }
+
+  /** Reads up to `count` more rules; false when there are none left. */
+  step(count: number): boolean {
+    const end = Math.min(this.#next + count, this.#entries.length)
+    for (; this.#next < end; this.#next++) this.#read(this.#entries[this.#next], `rules[${this.#next}]`)
+    return this.#next < this.#entries.length
+  }
+
+  #read(entry: unknown, path: string): void {
+    const rule = readRule(entry, path, this.#problems, this.#scope)
+    if (rule === undefined) return
+    if (rule.name !== '' && this.#names.has(rule.name)) {
+      this.#problems.add('E_DUPLICATE', `${path}.name`, `another rule is named ${JSON.stringify(rule.name)}`)
+    }
+    this.#names.add(rule.name)
+    this.#rules.push(rule)
+  }
+
+  finish(): Parsed {
+    const problems = this.#problems.found
+    if (this.#head === undefined || problems.length > 0) return { problems }
+    return { policy: { ...this.#head, rules: this.#rules } }
+  }
+}
+
+function knownZone(name: string | undefined): string {
+  return name !== undefined && isTimeZone(name) ? name : 'UTC'
+}
+
+function readHead(keys: Keys, problems: Problems): Omit<Policy, 'rules'> {
+  const timezone = keys.text('timezone', 'UTC')
+  if (!isTimeZone(timezone)) keys.problem('E_VALUE', 'timezone', `unknown time zone ${shown(timezone)}`)
   return {
     name: readName(keys, problems),
     description: keys.text('description', ''),
     owner: keys.text('owner', ''),
     default: readEffect(keys, 'default', 'Deny'),
-    timezone: zoneName,
+    timezone,
     onUnreadable: keys.choice('onUnreadable', ['failSafe', 'match', 'noMatch'], 'failSafe') as OnUnreadable,
     shadowOf: readShadowOf(keys, problems),
-    rules: readRules(keys.get('rules'), problems, scope),
   }
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 64) ?? typeof value
 }
 
 const nameGrammar = /^[A-Za-z0-9._-]{1,128}$/
@@ -80,33 +132,20 @@ function readEffect(keys: Keys, key: string, standard?: Effect): Effect {
   if (value === undefined && standard !== undefined) return standard
   const effect = typeof value === 'string' && effects.find(known => known.toLowerCase() === value.toLowerCase())
   if (effect !== undefined && effect !== false) return effect
-  const shown = value === undefined ? 'missing effect' : `unknown effect ${JSON.stringify(value)?.slice(0, 64)}`
-  keys.problem('E_EFFECT', key, `${shown}: Allow, Deny or Hitl`)
+  const cause = value === undefined ? 'missing effect' : `unknown effect ${shown(value)}`
+  keys.problem('E_EFFECT', key, `${cause}: Allow, Deny or Hitl`)
   return 'Deny'
 }
 
-function readRules(value: unknown, problems: Problems, scope: Scope): readonly Rule[] {
-  if (value === undefined) return []
-  if (!Array.isArray(value)) {
-    problems.add('E_CONDITIONS', 'rules', 'rules is a list')
+function readEntries(keys: Keys, problems: Problems): readonly unknown[] {
+  const entries = keys.get('rules') ?? []
+  if (!Array.isArray(entries)) {
+    problems.add('E_CONDITIONS', keys.at('rules'), 'rules is a list')
     return []
   }
-  if (value.length > limits.rules) {
-    problems.add('E_LIMIT', 'rules', `a policy has at most ${limits.rules} rules`)
-    return []
-  }
-  const seen = new Set<string>()
-  const rules: Rule[] = []
-  for (const [index, entry] of value.entries()) {
-    const rule = readRule(entry, `rules[${index}]`, problems, scope)
-    if (rule === undefined) continue
-    if (rule.name !== '' && seen.has(rule.name)) {
-      problems.add('E_DUPLICATE', `rules[${index}].name`, `another rule is named ${JSON.stringify(rule.name)}`)
-    }
-    seen.add(rule.name)
-    rules.push(rule)
-  }
-  return rules
+  if (entries.length <= limits.rules) return entries
+  problems.add('E_LIMIT', keys.at('rules'), `a policy has at most ${limits.rules} rules`)
+  return []
 }
 
 function readRule(value: unknown, path: string, problems: Problems, scope: Scope): Rule | undefined {
