@@ -133,10 +133,10 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
   }
 }
 
-function createReviews(foundation: Foundation, { send }: DataPlane, report: Report): Queue {
+function createReviews(foundation: Foundation, dataPlane: DataPlane, report: Report): Queue {
   const { config, clock, store, identity } = foundation
   const events = createEventLog({ clock, capacity: keptEvents, report })
-  noteVerdicts(events, identity)
+  noteVerdicts(events, identity, dataPlane)
   const sealing = config.Security.Sealing.Secret
   return createQueue({
     store,
@@ -145,19 +145,21 @@ function createReviews(foundation: Foundation, { send }: DataPlane, report: Repo
     sealingKey: deriveKey(sealing === undefined ? identity.tokens.secret : Buffer.from(sealing), 'sealing'),
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
     events,
-    send,
+    send: dataPlane.send,
     agentProblem: identity.problemOf,
     report,
   })
 }
 
 /** What a person thinks of a request tells more of its agent than any rule. */
-function noteVerdicts(events: EventLog, { registry }: Identity): void {
-  events.subscribe(({ type, data }) => {
+function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: DataPlane): void {
+  events.subscribe(({ type, data, at }) => {
     const agentId = data['agentId']
     if (typeof agentId !== 'string') return
     if (type === 'completed') registry.recordTrust(agentId, 'humanApproval', null)
-    if (type === 'denied') registry.recordTrust(agentId, 'humanDenial', null)
+    if (type !== 'denied') return
+    registry.recordTrust(agentId, 'humanDenial', null)
+    activity.humanDenied(agentId, at)
   })
 }
 

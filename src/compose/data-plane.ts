@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Send } from '../hitl/model.ts'
+import type { ActivityLog } from '../limits/activity.ts'
+import { createActivityLog } from '../limits/activity.ts'
 import { createBreaker } from '../limits/breaker.ts'
 import { createRateLimiter } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
@@ -32,6 +34,8 @@ export type Reviews = Pick<Parts, 'queue' | 'grants'>
 /** Everything on the road of a proxied request. */
 export interface DataPlane {
   enforce(arrival: Arrival, reviews: Reviews): Promise<void>
+  /** What agents did lately; a reviewer's denial counts as well. */
+  readonly activity: ActivityLog
   /** Sends what a person approved. */
   readonly send: Send
   inFlight(): number
@@ -41,6 +45,9 @@ export interface DataPlane {
 
 /** Origins whose circuit is remembered. */
 const maxCircuits = 10_000
+/** Agents whose habits are remembered, and hosts of each. */
+const maxActivities = 20_000
+const maxHostsOfAgent = 256
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, identity, rules } = dataPlane
@@ -53,11 +60,13 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     openMs: CircuitBreaker.OpenSeconds * 1_000,
     maxKeys: maxCircuits,
   })
+  const activity = createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent })
   const watch = createWatch(clock, Server.IdleTimeoutSeconds * 1_000)
   const record = createRecorder({
     log,
     clock,
     access: config.Logging.Access,
+    activity,
     onTrust: (id, event, requestId) => registry.recordTrust(id, event, requestId),
   })
   const parts: Omit<Parts, keyof Reviews> = {
@@ -71,18 +80,20 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     agentOf: id => registry.get(id),
     trustOf: agent => registry.trustOf(agent),
     rulebookOf: rules.rulebookOf,
-    activityOf: () => undefined,
+    activityOf: (id, now) => activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     settled: record,
     report: dataPlane.report,
   }
   return {
     enforce: (arrival, reviews) => enforce(arrival, { ...parts, ...reviews }),
+    activity,
     send: createSender(parts),
     inFlight: () => watch.size,
     sweep() {
       watch.sweep()
       rateLimiter.sweep(clock.steady())
+      activity.sweep(clock.now())
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { ActivityLog } from '../limits/activity.ts'
 import type { Log } from '../log.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -10,6 +11,7 @@ export interface RecorderParts {
   readonly clock: Clock
   /** Logging:Access. */
   readonly access: boolean
+  readonly activity: ActivityLog
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }
 
@@ -18,10 +20,21 @@ export function createRecorder(parts: RecorderParts): (exchange: Exchange) => vo
   return exchange => {
     const { agent } = exchange
     if (agent !== undefined) {
+      noteActivity(exchange, agent.id, parts)
       for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
     }
     if (parts.access) writeLine(exchange, parts)
   }
+}
+
+function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: RecorderParts): void {
+  const now = clock.now()
+  activity.request(agentId, now)
+  if (exchange.effect === 'Deny') activity.denied(agentId, now)
+  if (exchange.hitlId !== undefined) activity.held(agentId, now)
+  if (exchange.upstreamStatus === undefined || exchange.target === undefined) return
+  const bytes = exchange.body?.length ?? exchange.bytesUp
+  activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
 }
 
 function trustEvents(exchange: Exchange): readonly TrustEvent[] {
