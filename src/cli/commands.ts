@@ -12,6 +12,7 @@ const commands: Readonly<Record<string, Entry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
+  'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
   'audit verify': { summary: 'check the audit trail', load: () => import('./audit-verify.ts') },
   'audit export': { summary: 'print the audit trail as lines of JSON', load: () => import('./audit-export.ts') },
 }

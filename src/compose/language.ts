@@ -7,6 +7,8 @@ import type { Policy } from '../policy/model.ts'
 import { readWindow } from '../policy/ordering.ts'
 import { parsePolicy } from '../policy/parse.ts'
 import type { RiskSettings } from '../policy/risk-signals.ts'
+import type { Rulebook } from '../policy/rulebook.ts'
+import { createRulebook } from '../policy/rulebook.ts'
 import { Zone } from '../policy/zone.ts'
 
 /** The policy language as a configuration has it: no rule reads the field that carries the agent's token. */
@@ -29,6 +31,12 @@ export function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
     burstPerMinute: Risk.BurstPerMinute,
     ...(window !== undefined && 'from' in window ? { hours: { window, zone: new Zone(Risk.TimeZone) } } : {}),
   }
+}
+
+/** What applies to an agent with this policy and nothing else. */
+export function soloRulebook(policy: CompiledPolicy, risk: RiskSettings): Rulebook {
+  const ofNobody = { global: undefined, shadows: [], unassignedEffect: 'Deny' } as const
+  return createRulebook({ ...ofNobody, policyName: policy.name, policy, risk })
 }
 
 /** The settings that name a policy which is not there. A guardrail that is missing must not let everything pass. */

@@ -14,7 +14,8 @@ import type { RequestDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
 import type { RiskSettings } from '../policy/risk-signals.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
-import { languageOf, missingPolicies, riskSettings } from './language.ts'
+import { languageOf, missingPolicies, riskSettings, soloRulebook } from './language.ts'
+import { failingPolicyTests } from './policy-tests.ts'
 
 export interface RulesParts {
   readonly config: Config
@@ -36,11 +37,20 @@ export interface Rules {
 /** @throws StartupError with a line for each mistake in the policies, or when a setting names one that is not there */
 export async function openRules(parts: RulesParts): Promise<Rules> {
   const { config, log, registry } = parts
+  const directory = resolve(parts.baseDirectory, config.Policy.Directory)
+  const risk = riskSettings(config)
   const policies = await openPolicies({
     store: parts.store,
     clock: parts.clock,
     language: languageOf(config),
-    directory: resolve(parts.baseDirectory, config.Policy.Directory),
+    directory,
+    selfTest: entries => {
+      const rulebook = (name: string) => {
+        const entry = entries.get(name)
+        return entry && soloRulebook(entry.compiled, risk)
+      }
+      return failingPolicyTests(directory, rulebook, parts.clock.now())
+    },
     inline: config.Policies,
     usedBy: name => userOf(name, config, registry),
     report: {
@@ -53,20 +63,20 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
     policies.close()
     throw new StartupError(missing.join('\n'))
   }
-  const risk = riskSettings(config)
   return {
     policies,
     rulebookOf: rulebooks({ config, risk, policies }),
     explain(policy, description) {
-      const rulebook = createRulebook({ ...ofNobody, unassignedEffect: 'Deny', policyName: policy.name, policy, risk })
       // The body was checked against openapi.json, which describes this very shape.
-      const explained = explainDescription(rulebook, description as RequestDescription, parts.clock.now())
+      const explained = explainDescription(
+        soloRulebook(policy, risk),
+        description as RequestDescription,
+        parts.clock.now(),
+      )
       return typeof explained === 'string' ? refuse('invalid_body', explained) : explained
     },
   }
 }
-
-const ofNobody = { global: undefined, shadows: [] }
 
 /** What still names a policy, for people. */
 function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {

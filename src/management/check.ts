@@ -1,7 +1,6 @@
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { FieldError } from '../errors.ts'
-import type { OpenApiDocument } from './openapi.ts'
 
 /**
  * Checks a value against a schema of the document.
@@ -10,8 +9,8 @@ import type { OpenApiDocument } from './openapi.ts'
  */
 export type Check = (value: unknown) => readonly FieldError[]
 
-/** Compiles schemas of an OpenAPI document by their JSON pointer, from the document itself. */
-export function createChecks(document: OpenApiDocument): (pointer: string) => Check {
+/** Compiles schemas of a document, such as openapi.json, by their JSON pointer, from the document itself. */
+export function createChecks(document: object): (pointer: string) => Check {
   const ajv = new Ajv2020({
     allErrors: true,
     // The document is an OpenAPI description around its schemas, not a schema itself; redocly checks it.

@@ -48,7 +48,10 @@ interface OperationObject {
 
 export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
-  readonly components: { readonly parameters: Readonly<Record<string, Parameter>> }
+  readonly components: {
+    readonly parameters: Readonly<Record<string, Parameter>>
+    readonly schemas: Readonly<Record<'ExplainRequest', { readonly properties: object; readonly required: string[] }>>
+  }
 }
 
 /** The text of openapi.json, which lies two folders up from here in the sources and in the package alike. */

@@ -5,7 +5,10 @@ import type { PolicyEntry, PolicyInput } from './entry.ts'
 import { prepareSet } from './entry.ts'
 import { createShelf } from './shelf.ts'
 
-export type BookOptions<P, C> = Omit<Desk<P, C>, 'shelf'>
+export interface BookOptions<P, C> extends Omit<Desk<P, C>, 'shelf'> {
+  /** Tries policies out before they are put in force: a line for each reason not to. */
+  readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry<C>>) => Promise<readonly string[]>
+}
 
 /**
  * Every policy in force, compiled, by name. Changes are made one at a time. Methods that store something reject with
@@ -52,7 +55,8 @@ export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
 
   async function load(inputs: readonly PolicyInput[], known: readonly string[]): Promise<readonly string[]> {
     const { entries, lines } = await prepareSet(options.language, inputs)
-    const all = [...known, ...lines]
+    const mistakes = [...known, ...lines]
+    const all = mistakes.length > 0 ? mistakes : ((await options.selfTest?.(entries)) ?? [])
     if (all.length === 0) shelf.put({ fixed: entries })
     return all
   }

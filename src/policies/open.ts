@@ -43,7 +43,6 @@ export async function openPolicies<P, C>(options: PoliciesOptions<P, C>): Promis
   const changed = () => void reload()
   let watcher = tryWatch(directory, changed, report)
 
-  // The tests of policies (*.test.yaml) belong between the reading and the loading: run on what was compiled.
   const load = ({ inputs, lines }: PolicyFolder) => book.load([...inline, ...inputs], lines)
 
   async function reload(): Promise<boolean> {

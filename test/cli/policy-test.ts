@@ -1,0 +1,92 @@
+import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+const policy = `
+name: shop
+rules:
+  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }
+  - { name: refund, effect: Hitl, conditions: [{ field: input.body.amount, operator: gt, value: 100 }] }
+`
+const good = `
+policy: shop
+tests:
+  - { name: reads, request: { url: "https://shop.example/" }, expect: { decision: Allow, rule: get, phase: head } }
+`
+
+const run = async (folder: string, ...more: string[]) => {
+  const shell = fakeShell(['policy', 'test', folder, ...more])
+  const code = await runCommand(shell)
+  return { code, out: shell.printed, err: shell.complained }
+}
+
+t.test('the shipped policies pass their tests, and every rule of them is matched by one', async t => {
+  const { code, out, err } = await run('policies', '--coverage')
+  t.strictSame([code, err], [0, []], out.join('\n'))
+  t.match(out.at(-1), /^\d+ passed, 0 failed$/)
+})
+
+t.test('each test is named, and the last line counts them', async t => {
+  const { code, out } = await run(t.testdir({ 'shop.yaml': policy, 'shop.test.yaml': good }))
+  t.equal(code, 0)
+  t.strictSame(out, ['ok      shop: reads', '1 passed, 0 failed'])
+})
+
+t.test('a test that fails is told with its place, what was expected, what came and why', async t => {
+  const more = `  - { name: big, request: { method: POST, url: "https://shop.example/", body: { amount: 5 } },
+      expect: { decision: Hitl, rule: refund } }\n`
+  const folder = t.testdir({ 'shop.yaml': policy, 'shop.test.yaml': good + more })
+  const { code, out } = await run(folder)
+  t.equal(code, 1)
+  t.strictSame(out, [
+    'ok      shop: reads',
+    `FAILED  shop: big (${folder}/shop.test.yaml:5:5)`,
+    '        decision: expected Hitl, was Deny',
+    '        rule: expected refund, was null',
+    '        the reason: no rule of policy "shop" matched: default Deny',
+    '1 passed, 1 failed',
+  ])
+})
+
+t.test('with --coverage, rules that no test matches are listed and are a failure', async t => {
+  const { code, out } = await run(t.testdir({ 'shop.yaml': policy, 'shop.test.yaml': good }), '--coverage')
+  t.equal(code, 1)
+  t.strictSame(out.slice(1), ['no test matches  shop: refund', '1 passed, 0 failed'])
+})
+
+t.test('mistakes in the files are told with their place', async t => {
+  const cases: [Record<string, string>, RegExp][] = [
+    [
+      { 'shop.yaml': policy, 'a.test.yaml': good.replace('expect', 'expcet') },
+      /a\.test\.yaml:4:\d+: tests\[0\]\.expcet: is not a known field \(E_TEST\)/,
+    ],
+    [{ 'shop.yaml': policy, 'a.test.yaml': good.replace('Allow', 'Maybe') }, /tests\[0\]\.expect\.decision: must be/],
+    [{ 'shop.yaml': policy, 'a.test.yaml': 'policy: [' }, /a\.test\.yaml:1:\d+: .*\(E_YAML\)/],
+    [
+      { 'shop.yaml': policy, 'a.test.yaml': good.replace('policy: shop', 'policy: store') },
+      /a\.test\.yaml:2:1: there is no policy store/,
+    ],
+    [{ 'shop.yaml': policy.replace('Hitl', 'Maybe'), 'a.test.yaml': good }, /shop\.yaml:\d+:\d+: .*E_EFFECT/],
+    [{ 'shop.yaml': policy }, /there is no \*\.test\.yaml here/],
+  ]
+  for (const [files, message] of cases) {
+    const { code, err } = await run(t.testdir(files))
+    t.equal(code, 1)
+    t.match(err.join('\n'), message)
+  }
+})
+
+t.test('a request that cannot be is a failed test', async t => {
+  const files = { 'shop.yaml': policy, 'a.test.yaml': good.replace('https://shop.example/', 'nowhere') }
+  const { code, out } = await run(t.testdir(files))
+  t.equal(code, 1)
+  t.match(out[1], /url is an absolute http or https address/)
+})
+
+t.test('a gateway does not start, nor reload, with a policy that fails its own tests', async t => {
+  const wrong = good.replace('Allow, rule: get', 'Deny')
+  const folder = t.testdir({ 'gateway.yaml': '', policies: { 'shop.yaml': policy, 'shop.test.yaml': wrong } })
+  const shell = fakeShell(['serve', '--config', `${folder}/gateway.yaml`], { SYSTEM__SERVER__HTTP__PORT: '0' })
+  t.equal(await runCommand(shell), 1)
+  t.match(shell.complained[0], /shop\.test\.yaml:4:5: reads: decision: expected Deny, was Allow, .*\(E_TEST\)/)
+})
