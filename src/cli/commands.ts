@@ -13,6 +13,7 @@ const commands: Readonly<Record<string, Entry>> = {
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
   'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
+  'policy replay': { summary: 'decide a log anew with another policy', load: () => import('./policy-replay.ts') },
   'audit verify': { summary: 'check the audit trail', load: () => import('./audit-verify.ts') },
   'audit export': { summary: 'print the audit trail as lines of JSON', load: () => import('./audit-export.ts') },
 }

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseYaml } from '../config/yaml.ts'
+import { parseYaml, placesIn } from '../config/yaml.ts'
 import { createChecks } from '../management/check.ts'
 import { openApi } from '../management/openapi.ts'
 import type { RequestDescription } from '../policy/describe.ts'
@@ -84,10 +84,7 @@ function readSuite(file: string, text: string): PolicySuite | readonly string[] 
   if ('problems' in yaml) {
     return yaml.problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message} (E_YAML)`)
   }
-  const where = (path: string): string => {
-    const { line, column } = yaml.locate(path.match(/[^.[\]]+/g) ?? [])
-    return `${file}:${line}:${column}`
-  }
+  const where = placesIn(file, yaml)
   checkFile ??= createChecks({ policyTests: fileSchema() })('/policyTests')
   const errors = checkFile(yaml.value)
   if (errors.length > 0) return errors.map(({ field, message }) => `${where(field)}: ${field}: ${message} (E_TEST)`)

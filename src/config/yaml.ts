@@ -46,6 +46,14 @@ export function parseYaml(text: string): YamlText | { readonly problems: readonl
   }
 }
 
+/** Names places of a file for people: `policies/x.yaml:8:5` for `rules[3].conditions[1]`. */
+export function placesIn(file: string, yaml: YamlText): (path: string) => string {
+  return path => {
+    const { line, column } = yaml.locate(path.match(/[^.[\]]+/g) ?? [])
+    return `${file}:${line}:${column}`
+  }
+}
+
 const noAnchor = { message: 'an alias of nothing; put text that begins with * in quotes', kind: 'alias of nothing' }
 
 function danglingAliases(document: Document): number[] {

@@ -1,7 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { YamlText } from '../config/yaml.ts'
-import { parseYaml } from '../config/yaml.ts'
+import { parseYaml, placesIn } from '../config/yaml.ts'
 import type { PolicyInput } from './entry.ts'
 
 /** Largest policy file, bytes (policy-language section 8, E_LIMIT). */
@@ -37,18 +36,12 @@ function isPolicyFile(name: string): boolean {
   return /^[^.].*\.ya?ml$/.test(name) && !/\.test\.ya?ml$/.test(name)
 }
 
-async function readPolicyFile(path: string): Promise<PolicyInput | readonly string[]> {
+/** One policy, or a line for each mistake. @throws the error of the file system when it cannot be read */
+export async function readPolicyFile(path: string): Promise<PolicyInput | readonly string[]> {
   const { size, mtimeMs } = await stat(path)
   if (size > MAX_FILE_BYTES) return [`${path}: a policy file has at most ${MAX_FILE_BYTES} bytes (E_LIMIT)`]
   const parsed = parseYaml(await readFile(path, 'utf8'))
   if ('problems' in parsed)
     return parsed.problems.map(({ line, column, message }) => `${path}:${line}:${column}: ${message} (E_YAML)`)
-  return { source: 'file', document: parsed.value, createdAt: Math.floor(mtimeMs), where: place(path, parsed) }
-}
-
-function place(file: string, text: YamlText): PolicyInput['where'] {
-  return path => {
-    const { line, column } = text.locate(path.match(/[^.[\]]+/g) ?? [])
-    return `${file}:${line}:${column}`
-  }
+  return { source: 'file', document: parsed.value, createdAt: Math.floor(mtimeMs), where: placesIn(path, parsed) }
 }

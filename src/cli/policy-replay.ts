@@ -1,0 +1,130 @@
+import { open } from 'node:fs/promises'
+import { languageOf, riskSettings, soloRulebook } from '../compose/language.ts'
+import { StartupError } from '../errors.ts'
+import { prepareSet } from '../policies/entry.ts'
+import { readPolicyFile } from '../policies/files.ts'
+import { decideHead, type Rulebook } from '../policy/decide.ts'
+import type { RequestDescription } from '../policy/describe.ts'
+import { requestFromDescription } from '../policy/describe.ts'
+import { explainDescription } from '../policy/explain.ts'
+import type { Configuration } from './configuration.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import type { Shell } from './shell.ts'
+import { readArgs, UsageError } from './shell.ts'
+
+export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
+
+Decides the requests of a log anew with a policy that is not in force yet, and prints each decision that changes,
+old -> new, with how often. The log is what the gateway writes with Logging:Access: a line of JSON for each request.
+It has no query, no headers and no body, so rules that read those see none; what depends on the body is counted apart.
+A line may bring the whole request instead, as POST /policies/{name}/explain takes it, beside its decision.
+
+  --policy FILE  the policy to try
+  --log FILE     the log
+  --all          also requests that another policy decided
+
+${configHelp}`
+
+const options = {
+  ...configOption,
+  policy: { type: 'string' },
+  log: { type: 'string' },
+  all: { type: 'boolean' },
+} as const
+
+/** A line of the log, as far as it is read here. */
+interface Line extends Partial<RequestDescription> {
+  readonly method?: string
+  readonly origin?: string
+  readonly path?: string
+  readonly agentId?: string
+  readonly bytesIn?: number
+  readonly policy?: string
+  readonly decision?: string
+}
+
+export async function run(shell: Shell): Promise<number> {
+  const { values } = readArgs(shell, options)
+  if (values.policy === undefined || values.log === undefined) throw new UsageError('--policy and --log are needed')
+  const rulebook = await readRulebook(values.policy, readConfiguration(shell, values.config))
+  const tally: Tally = { same: 0, needBody: 0, skipped: 0, changes: new Map() }
+  for await (const text of await openLines(values.log)) {
+    const line = parseLine(text)
+    if (line?.decision === undefined) continue
+    if (values.all === true || line.policy === rulebook.policyName) compare(tally, line, decide(rulebook, line))
+  }
+  report(shell, tally)
+  return 0
+}
+
+interface Tally {
+  same: number
+  needBody: number
+  skipped: number
+  /** How often each change came. */
+  readonly changes: Map<string, number>
+}
+
+function compare(tally: Tally, line: Line, decided: string | undefined): void {
+  if (decided === undefined) tally.skipped++
+  else if (decided === 'body') tally.needBody++
+  else if (decided === line.decision) tally.same++
+  else {
+    const method = line.method ?? line.request?.method ?? 'GET'
+    const change = `${line.decision} -> ${decided}  ${method} ${urlOf(line)}`
+    tally.changes.set(change, (tally.changes.get(change) ?? 0) + 1)
+  }
+}
+
+function report(shell: Shell, { same, needBody, skipped, changes }: Tally): void {
+  const ranked = [...changes].sort(([, a], [, b]) => b - a)
+  for (const [change, times] of ranked) shell.print(`${String(times).padStart(7)} x  ${change}`)
+  const changed = ranked.reduce((sum, [, times]) => sum + times, 0)
+  shell.print(`${changed} changed, ${same} the same, ${needBody} depend on the body, ${skipped} not understood`)
+}
+
+async function readRulebook(path: string, { config }: Configuration): Promise<Rulebook> {
+  const read = await readPolicyFile(path).catch(unreadable(path))
+  const { entries, lines } = await prepareSet(languageOf(config), 'document' in read ? [read] : [])
+  const [entry] = entries.values()
+  if (entry === undefined) throw new StartupError(['document' in read ? lines : read].flat().join('\n'))
+  return soloRulebook(entry.compiled, riskSettings(config))
+}
+
+function unreadable(path: string): (error: NodeJS.ErrnoException) => never {
+  return ({ code }) => {
+    throw new StartupError(`${path} cannot be read (${code})`)
+  }
+}
+
+/** @throws StartupError when the file cannot be read */
+async function openLines(path: string): Promise<AsyncIterable<string>> {
+  const file = await open(path).catch(unreadable(path))
+  return file.readLines()
+}
+
+/** The log may hold other lines as well. */
+function parseLine(text: string): Line | undefined {
+  try {
+    return JSON.parse(text) as Line
+  } catch {
+    return undefined
+  }
+}
+
+const urlOf = (line: Line): string => line.request?.url ?? `${line.origin}${line.path}`
+
+/** The decision; `body` when it depends on a body that the line does not have; undefined when it makes no request. */
+function decide(rulebook: Rulebook, line: Line): string | undefined {
+  const { request, agent, time } = line
+  if (request !== undefined) {
+    const explained = explainDescription(rulebook, { ...line, request }, 0)
+    return typeof explained === 'string' ? undefined : (explained.result.decision ?? 'body')
+  }
+  const seen = { method: line.method ?? 'GET', url: urlOf(line) }
+  const whose = agent ?? { id: line.agentId ?? '' }
+  const described = requestFromDescription({ request: seen, agent: whose, ...(time === undefined ? {} : { time }) }, 0)
+  if (typeof described === 'string') return undefined
+  const decided = decideHead(rulebook, { ...described.head, contentLength: line.bytesIn ?? 0 })
+  return 'need' in decided ? 'body' : decided.decision
+}

@@ -1,0 +1,79 @@
+import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+const policy = `
+name: shop
+rules:
+  - { name: get, priority: 2, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }
+  - { name: small, effect: Allow, conditions: [{ field: input.body.amount, operator: lt, value: 100 }] }
+`
+
+const replay = async (folder: string, ...more: string[]) => {
+  const shell = fakeShell(['policy', 'replay', '--policy', `${folder}/new.yaml`, '--log', `${folder}/log`, ...more])
+  return { code: await runCommand(shell), out: shell.printed, err: shell.complained }
+}
+
+const lines = (...all: object[]): string => all.map(line => `${JSON.stringify(line)}\n`).join('')
+
+t.test('what a gateway logs is decided anew, and each change is told with how often it came', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t)
+  await gateway.policy({ name: 'shop', default: 'Allow' })
+  const { token } = await gateway.agent({ policyName: 'shop' })
+  const { token: other } = await gateway.agent()
+  const calls: [string, RequestInit][] = [
+    ['/items?a=1', {}],
+    ['/items/1', { method: 'DELETE' }],
+    ['/items/1', { method: 'DELETE' }],
+    ['/orders', { method: 'POST', body: '{"amount":5}' }],
+  ]
+  for (const [path, init] of calls) await (await gateway.proxy(token, origin.url + path, init)).text()
+  await (await gateway.proxy(other, `${origin.url}/other`, { method: 'DELETE' })).text()
+  await gateway.close()
+
+  const folder = t.testdir({ 'new.yaml': policy, log: `not JSON\n${lines(...gateway.log)}` })
+  t.strictSame(await replay(folder), {
+    code: 0,
+    out: [
+      `      2 x  Allow -> Deny  DELETE ${origin.url}/items/1`,
+      '2 changed, 1 the same, 1 depend on the body, 0 not understood',
+    ],
+    err: [],
+  })
+  const all = await replay(folder, '--all')
+  t.ok(all.out.includes(`      1 x  Allow -> Deny  DELETE ${origin.url}/other`))
+})
+
+t.test('a line with the whole request is decided with its body', async t => {
+  const request = (amount: number) => ({ method: 'POST', url: 'https://shop.example/', body: { amount } })
+  const log = lines(
+    { policy: 'shop', decision: 'Deny', request: request(5) },
+    { policy: 'shop', decision: 'Allow', request: request(500) },
+    { policy: 'shop', decision: 'Allow', request: { url: 'nowhere' } },
+  )
+  const { out } = await replay(t.testdir({ 'new.yaml': policy, log }))
+  t.strictSame(out, [
+    '      1 x  Deny -> Allow  POST https://shop.example/',
+    '      1 x  Allow -> Deny  POST https://shop.example/',
+    '2 changed, 0 the same, 0 depend on the body, 1 not understood',
+  ])
+})
+
+t.test('a policy or log that cannot be used is told in a line', async t => {
+  const cases: [Record<string, string>, RegExp][] = [
+    [{ log: '' }, /new\.yaml cannot be read \(ENOENT\)/],
+    [{ 'new.yaml': policy }, /log cannot be read \(ENOENT\)/],
+    [{ 'new.yaml': 'name: [', log: '' }, /new\.yaml:1:\d+: .*E_YAML/],
+    [{ 'new.yaml': policy.replace('lt', 'less'), log: '' }, /new\.yaml:\d+:\d+: .*E_OPERATOR/],
+  ]
+  for (const [files, message] of cases) {
+    const { code, out, err } = await replay(t.testdir(files))
+    t.strictSame([code, out], [1, []])
+    t.match(err[0], message)
+  }
+  const shell = fakeShell(['policy', 'replay', '--log', 'x'])
+  t.equal(await runCommand(shell), 2)
+})
