@@ -35,7 +35,8 @@ function find(
   let node: Setting<unknown> | SettingTree = schema
   for (const key of keys) {
     if (isSetting(node)) return { problem: 'unknown key' }
-    const child = childOf(node, key)
+    // A shell can set no variable with a dash in its name.
+    const child = childOf(node, key) ?? childOf(node, key.replaceAll('_', '-'))
     if (child === undefined) return { problem: unknownKey(node, key) }
     node = child.node
   }

@@ -58,6 +58,11 @@ t.test('variables are read as the type of their setting', async t => {
   t.strictSame(read.Egress.DenyCidrs, [])
 })
 
+t.test('a variable may have _ where a key has a dash', async t => {
+  t.equal(config('', { RISK__SIGNALS__METHOD_POST: '7' }).Risk.Signals['method-post'], 7)
+  t.equal(config('', { 'RISK__SIGNALS__METHOD-POST': '8' }).Risk.Signals['method-post'], 8)
+})
+
 t.test('the configuration is frozen all the way down', async t => {
   const read = config('Policies: [{ name: a, rules: [] }]\nEgress: { DenyHosts: [a.example] }')
   const seen = [read, read.System.Server.Http, read.Egress.DenyHosts, read.Policies, read.Policies[0]]

@@ -22,7 +22,7 @@ t.test('gateway.yaml is valid as shipped, and with every default uncommented', a
   const shipped = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   t.strictSame('problems' in shipped ? shipped.problems.map(formatProblem) : [], [])
 
-  const uncommented = text.replace(/^( *)#(\w+: .+)$/gm, '$1$2')
+  const uncommented = text.replace(/^( *)#([\w-]+: .+)$/gm, '$1$2')
   const all = loadConfig({ file: { path: 'gateway.yaml', text: uncommented }, env: {} })
   t.strictSame(all, shipped, 'what is said to be the default is the default')
 })
