@@ -60,6 +60,7 @@ export class Exchange {
   bytesDown = 0
   /** Steady milliseconds since when the client has not taken what is there for it. */
   stalledSince: number | undefined = undefined
+  #continued = false
 
   constructor(arrival: Arrival, startedAt: number) {
     this.req = arrival.req
@@ -78,6 +79,8 @@ export class Exchange {
 
   /** Tells a client that waits for it to send its body. Only called once the body is wanted. */
   continue(): void {
-    if (this.expectsContinue && !this.res.headersSent) this.res.writeContinue()
+    if (!this.expectsContinue || this.#continued) return
+    this.#continued = true
+    this.res.writeContinue()
   }
 }

@@ -13,11 +13,15 @@ import type { Target } from './target.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
+/** Interim answers that an upstream may send before the real one. */
+const mostInterim = 16
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
 export function forward(exchange: Exchange, parts: Parts): undefined {
   const { target, resolution } = exchange
   if (target === undefined || resolution === undefined) throw new Error('cannot happen: forwarded before the checks')
+  // A client that left meanwhile has no use for an answer, and nobody would cancel the request.
+  if (exchange.res.destroyed) return undefined
   exchange.continue()
   const request = upstreamRequest(exchange, target, parts)
   parts.connections.send(target.origin, resolution, request, new Forward(exchange, target, parts))
@@ -57,6 +61,7 @@ class Forward implements UpstreamHandler {
   #controller: Dispatcher.DispatchController | undefined = undefined
   /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
   #missing = 0
+  #interim = 0
   #listensForDrain = false
   #done = false
 
@@ -141,6 +146,8 @@ class Forward implements UpstreamHandler {
   /** Interim answers are for the client that asked for the request (RFC 9110 section 15.2). */
   #pass(status: number, raw: readonly Buffer[]): void {
     const { res, req } = this.#exchange
+    this.#interim += 1
+    if (this.#interim > mostInterim) this.#giveUp(refuse('upstream_failed'))
     if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
     const fields = pairs(downstreamFields(raw))
     if (status === 102) res.writeProcessing()
@@ -158,7 +165,7 @@ class Forward implements UpstreamHandler {
   #giveUp(refusal: Refusal): void {
     if (this.#done) return
     this.#done = true
-    closeCircuit(this.#exchange, 'neutral', this.#parts)
+    closeCircuit(this.#exchange, refusal.refusal === 'upstream_failed' ? 'failure' : 'neutral', this.#parts)
     this.#fail(refusal)
     this.#controller?.abort(new Error(refusal.refusal))
   }

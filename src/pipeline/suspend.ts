@@ -3,6 +3,7 @@ import { isRefusal, refuse } from '../errors.ts'
 import type { Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { fieldValues } from '../http/headers.ts'
+import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Exchange } from './exchange.ts'
@@ -10,8 +11,6 @@ import { requestFields } from './forward.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
 
-/** Longest wait that an agent may ask for: below the usual time limits of what lies between, seconds. */
-const longestWait = 55
 /** When an agent should look again, seconds. */
 const pollSeconds = '5'
 
@@ -28,7 +27,7 @@ export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal
   const seconds = preferredWait(exchange.req.rawHeaders)
   const verdict =
     seconds === 0 ? undefined : await waitFor({ exchange, agent: suspension.agent, id: suspended.id, seconds }, parts)
-  if (verdict === 'pending' || verdict === undefined) return accepted(exchange, suspended)
+  if (verdict === 'pending' || verdict === undefined) return accepted(exchange, suspended, seconds)
   return verdict === 'answered' ? undefined : verdict
 }
 
@@ -62,17 +61,8 @@ async function wholeBody(exchange: Exchange, parts: Parts): Promise<Buffer | Ref
   return held.complete ? held.bytes : tooLarge
 }
 
-/** Seconds of `Prefer: wait=N` (RFC 7240 section 4.3); 0 when the agent does not wait. */
-export function preferredWait(rawHeaders: readonly string[]): number {
-  for (const value of fieldValues(rawHeaders, 'prefer')) {
-    const match = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(value)
-    if (match !== null) return Math.min(Number(match[1]), longestWait)
-  }
-  return 0
-}
-
 /** Where to look, for people and for programs (spec 4.4). */
-function accepted(exchange: Exchange, suspended: Suspended): undefined {
+function accepted(exchange: Exchange, suspended: Suspended, waited: number): undefined {
   const statusUrl = `/hitl/status/${suspended.id}`
   const { id } = suspended
   const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
@@ -88,6 +78,7 @@ function accepted(exchange: Exchange, suspended: Suspended): undefined {
       asJson ? 'application/json; charset=utf-8' : 'text/plain; charset=utf-8',
       'Gateway-Hitl-Id',
       id,
+      ...preferenceApplied(waited),
     ],
     body: asJson
       ? JSON.stringify({ id, status: 'Pending', statusUrl, expiresAt, retryAfter: Number(pollSeconds) })

@@ -1,3 +1,4 @@
+import { getCACertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { buildConnector, Client } from 'undici'
 import type { Clock } from '../clock.ts'
@@ -78,7 +79,7 @@ export class Connections {
     this.#connect = buildConnector({
       timeout: settings.connectTimeoutMs,
       allowH2: false,
-      ...(settings.ca === undefined ? {} : { ca: settings.ca }),
+      ...(settings.ca === undefined ? {} : { ca: [...getCACertificates('default'), settings.ca] }),
     })
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()
   }

@@ -1,0 +1,90 @@
+import type { ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, symlinkSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import t from 'tap'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+/** A command block of the tour, and what the README says that it prints. */
+interface Step {
+  readonly script: string
+  readonly printed: string | undefined
+}
+
+const block = /<!-- tour -->\n```sh\n([\s\S]*?)```\n(?:```text\n([\s\S]*?)```\n)?/g
+const steps: readonly Step[] = [...readme.matchAll(block)].map(([, script = '', printed]) => ({ script, printed }))
+
+/** A folder like a fresh clone, with data of its own. */
+function folder(t: Test): string {
+  const directory = t.testdir()
+  for (const name of ['src', 'node_modules', 'package.json', 'openapi.json', 'policies', 'gateway.yaml']) {
+    symlinkSync(join(root, name), join(directory, name))
+  }
+  return directory
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function ready(gateway: ChildProcess): Promise<void> {
+  let text = ''
+  for await (const chunk of gateway.stderr!) {
+    text += chunk
+    if (text.includes('agent-gateway is ready')) return
+  }
+  throw new Error(`the gateway did not start: ${text}`)
+}
+
+/** `…` stands for anything. */
+function pattern(printed: string): RegExp {
+  const parts = printed.split('…').map(part => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${parts.join('.*')}$`)
+}
+
+t.test('the tour of the README works as pasted, and prints what it says', { timeout: 60_000 }, async t => {
+  const directory = folder(t)
+  const [port, upstream] = [await freePort(), await freePort()]
+  const env = { ...process.env, SYSTEM__SERVER__HTTP__PORT: String(port) }
+  const gateway = spawn('node', ['src/main.ts', 'serve'], { cwd: directory, env, stdio: ['ignore', 'ignore', 'pipe'] })
+  t.teardown(() => gateway.kill('SIGKILL'))
+  await ready(gateway)
+
+  // One shell for all steps, as for a reader; a mark on a line of its own tells where a step ends.
+  const shell = spawn('bash', ['-s'], { cwd: directory, env, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
+  t.teardown(() => process.kill(-shell.pid!, 'SIGKILL'))
+  let text = ''
+  shell.stdout.on('data', chunk => {
+    text += chunk
+  })
+  for (const [index, step] of steps.entries()) {
+    text = ''
+    const script = step.script.replaceAll('7080', String(port)).replaceAll('9000', String(upstream))
+    // The first step starts a server in the background; a reader takes longer than it does.
+    shell.stdin.write(`${script}\n${index === 0 ? waitFor(upstream) : ''}\necho; echo "=== ${index}"\n`)
+    while (!text.includes(`=== ${index}`)) await once(shell.stdout, 'data')
+    const printed = text.slice(0, text.indexOf(`\n=== ${index}`)).trimEnd()
+    if (step.printed === undefined) t.equal(printed, '', step.script)
+    else t.match(printed, pattern(step.printed.trimEnd()), step.script)
+  }
+  t.ok(steps.length >= 9)
+})
+
+const waitFor = (port: number) => `until (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; do :; done`
+
+t.test('every command of the package that the README names is there', async t => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const [, name] of readme.matchAll(/npm run (?:-s )?([\w-]+)/g)) t.type(scripts[name!], 'string', name!)
+})
