@@ -1,4 +1,4 @@
-import type { Findings } from './given.ts'
+import type { Child, Findings } from './given.ts'
 import { childOf, record, unknownKey } from './given.ts'
 import type { Setting, SettingTree } from './setting.ts'
 import { isSetting } from './setting.ts'
@@ -36,7 +36,7 @@ function find(
   for (const key of keys) {
     if (isSetting(node)) return { problem: 'unknown key' }
     // A shell can set no variable with a dash in its name.
-    const child = childOf(node, key) ?? childOf(node, key.replaceAll('_', '-'))
+    const child: Child | undefined = childOf(node, key) ?? childOf(node, key.replaceAll('_', '-'))
     if (child === undefined) return { problem: unknownKey(node, key) }
     node = child.node
   }

@@ -42,11 +42,14 @@ export function record(
   })
 }
 
-/** The child of a tree by its key in any letter case, with the key as the schema spells it. */
-export function childOf(
-  tree: SettingTree,
-  key: string,
-): { readonly name: string; readonly node: Setting<unknown> | SettingTree } | undefined {
+/** A part of a tree, with its key as the schema spells it. */
+export interface Child {
+  readonly name: string
+  readonly node: Setting<unknown> | SettingTree
+}
+
+/** The child of a tree by its key in any letter case. */
+export function childOf(tree: SettingTree, key: string): Child | undefined {
   const wanted = key.toLowerCase()
   const found = Object.entries(tree).find(([name]) => name.toLowerCase() === wanted)
   return found && { name: found[0], node: found[1] }
