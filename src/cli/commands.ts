@@ -12,6 +12,10 @@ const commands: Readonly<Record<string, Entry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
+  'policy check': {
+    summary: 'check policies, and warn of what is probably not meant',
+    load: () => import('./policy-check.ts'),
+  },
   'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
   'policy replay': { summary: 'decide a log anew with another policy', load: () => import('./policy-replay.ts') },
   'audit verify': { summary: 'check the audit trail', load: () => import('./audit-verify.ts') },

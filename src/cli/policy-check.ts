@@ -1,0 +1,61 @@
+import { resolve } from 'node:path'
+import { systemClock } from '../clock.ts'
+import { languageOf } from '../compose/language.ts'
+import type { PolicyInput } from '../policies/entry.ts'
+import { prepareSet } from '../policies/entry.ts'
+import type { PolicyFolder } from '../policies/files.ts'
+import { readPolicyFile } from '../policies/files.ts'
+import { readFixedPolicies } from '../policies/open.ts'
+import { lintPolicy } from '../policy/lint.ts'
+import type { Configuration } from './configuration.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import type { Shell } from './shell.ts'
+import { readArgs } from './shell.ts'
+
+export const help = `usage: agent-gateway policy check [FILE...] [--strict] [--config FILE]
+
+Checks policies: those in the files named, else those of the configuration file and of Policy:Directory. Prints every
+mistake, and a warning (W_...) for what is allowed but probably not meant. Exit code 0 when there is no mistake, else 1.
+
+  --strict       warnings count as mistakes
+
+${configHelp}`
+
+const options = { ...configOption, strict: { type: 'boolean' } } as const
+
+export async function run(shell: Shell): Promise<number> {
+  const { values, positionals } = readArgs(shell, options, Number.POSITIVE_INFINITY)
+  const configuration = readConfiguration(shell, values.config)
+  const { inputs, lines } = await (positionals.length > 0 ? readFiles(positionals) : readConfigured(configuration))
+  const { entries, lines: mistakes } = await prepareSet(languageOf(configuration.config), inputs)
+  const warnings = inputs.flatMap(input => warningsOf(input, configuration))
+  for (const line of [...lines, ...mistakes]) shell.complain(line)
+  for (const line of warnings) shell.print(line)
+  const bad = lines.length + mistakes.length
+  shell.print(`${entries.size} policies, ${bad} mistakes, ${warnings.length} warnings`)
+  return bad > 0 || (values.strict === true && warnings.length > 0) ? 1 : 0
+}
+
+function readConfigured({ config, baseDirectory }: Configuration): Promise<PolicyFolder> {
+  const directory = resolve(baseDirectory, config.Policy.Directory)
+  return readFixedPolicies({ directory, inline: config.Policies, clock: systemClock })
+}
+
+async function readFiles(paths: readonly string[]): Promise<PolicyFolder> {
+  const inputs: PolicyInput[] = []
+  const lines: string[] = []
+  for (const path of paths) {
+    const read = await readPolicyFile(path).catch((error: Error) => [`${path}: cannot be read: ${error.message}`])
+    if ('document' in read) inputs.push(read)
+    else lines.push(...read)
+  }
+  return { inputs, lines }
+}
+
+/** What has mistakes is not looked at for more. */
+function warningsOf({ document, where, createdAt }: PolicyInput, { config }: Configuration): readonly string[] {
+  const parsed = languageOf(config).parse(document)
+  if ('problems' in parsed) return []
+  const found = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })
+  return found.map(({ code, path, message }) => `${where(path)}: ${path}: ${message} (${code})`)
+}

@@ -1,0 +1,47 @@
+import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+const sound =
+  'name: sound\nrules:\n  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }\n'
+const doubtful = 'name: doubtful\ndefault: Allow\n'
+const wrong = sound.replace('eq', 'equals?').replace('sound', 'wrong')
+
+const check = async (...args: string[]) => {
+  const shell = fakeShell(['policy', 'check', ...args])
+  return { code: await runCommand(shell), out: shell.printed, err: shell.complained }
+}
+
+t.test('mistakes are named with their place, and are a failure', async t => {
+  const folder = t.testdir({ 'wrong.yaml': wrong, 'broken.yaml': 'name: [', 'sound.yaml': sound })
+  const files = ['wrong.yaml', 'broken.yaml', 'sound.yaml', 'missing.yaml'].map(name => `${folder}/${name}`)
+  const { code, out, err } = await check(...files)
+  t.equal(code, 1)
+  t.match(err.join('\n'), /wrong\.yaml:3:\d+: .*E_OPERATOR/)
+  t.match(err.join('\n'), /broken\.yaml:1:\d+: .*E_YAML/)
+  t.match(err.join('\n'), /missing\.yaml: cannot be read: ENOENT/)
+  t.strictSame(out, ['1 policies, 3 mistakes, 0 warnings'])
+})
+
+t.test('warnings are named with their place, and are a failure with --strict only', async t => {
+  const file = `${t.testdir({ 'doubtful.yaml': doubtful })}/doubtful.yaml`
+  const warning = `${file}:2:1: default: the default is Allow: what no rule mentions passes (W_CATCH_ALL)`
+  const out = [warning, '1 policies, 0 mistakes, 1 warnings']
+  t.strictSame(await check(file), { code: 0, out, err: [] })
+  t.strictSame(await check(file, '--strict'), { code: 1, out, err: [] })
+})
+
+t.test('without files, the policies of the configuration are checked', async t => {
+  const text = `Policies: [{ name: inline, default: Allow }]\n`
+  const folder = t.testdir({ 'gateway.yaml': text, policies: { 'sound.yaml': sound } })
+  const { code, out } = await check('--config', `${folder}/gateway.yaml`)
+  t.equal(code, 0)
+  t.match(out[0], /Policies\[0\].*W_CATCH_ALL/)
+  t.equal(out[1], '2 policies, 0 mistakes, 1 warnings')
+})
+
+t.test('the shipped policies have no mistake', async t => {
+  const { code, out } = await check()
+  t.equal(code, 0)
+  t.match(out.at(-1), /^\d+ policies, 0 mistakes, /)
+})
