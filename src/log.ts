@@ -74,9 +74,6 @@ export function createLog(level: LevelOrString, fd = 1): ProcessLog {
   return { ...writers(logger), flush: () => stream.flushSync() }
 }
 
-/** Writes nothing: for tests and for commands that print their own text. */
-export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-
 function writers(logger: Logger): Log {
   const write = (level: Level): Write => logger[level].bind(logger)
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
