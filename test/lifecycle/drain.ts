@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise(setImmediate)
+}
+
+t.test('closing takes no new connection, finishes what is in flight, and then is done', async t => {
+  let finish = () => {}
+  const origin = await startOrigin(t, (_req, res) => {
+    res.write('begun, ')
+    finish = () => void res.end('finished')
+  })
+  const gateway = await startGateway(t)
+  const { token } = await gateway.agent()
+  const answer = await gateway.proxy(token, origin.url)
+  const closed = gateway.close()
+  const [error] = await once(connect(gateway.port, '127.0.0.1'), 'error')
+  t.equal(error.code, 'ECONNREFUSED')
+  finish()
+  t.equal(await answer.text(), 'begun, finished')
+  t.equal(await closed, 0, 'nothing was cut off')
+})
+
+t.test('what does not finish in time is cut off and counted', async t => {
+  const origin = await startOrigin(t, () => {})
+  const gateway = await startGateway(t, { config: { System: { Server: { DrainSeconds: 0 } } } })
+  const { token } = await gateway.agent()
+  const call = gateway.proxy(token, origin.url)
+  await until(() => origin.seen.length === 1)
+  const cutOff = gateway.close()
+  await t.rejects(call)
+  t.equal(await cutOff, 1)
+})
+
+t.test('a gateway that cannot listen says what to do, and lets go of everything', async t => {
+  const first = await startGateway(t)
+  const config = { System: { Server: { Http: { Port: first.port } } } }
+  await t.rejects(startGateway(t, { config }), {
+    name: 'StartupError',
+    message: `127.0.0.1:${first.port} is taken. Stop what listens there, or set System:Server:Http:Port.`,
+  })
+})
