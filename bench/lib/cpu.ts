@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+/** Clock ticks a second, the unit of /proc/PID/stat (proc(5)). */
+const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+
+/** CPU time of a process so far, user and system of all its threads, microseconds. Resolution: 10 ms as a rule. */
+export function cpuMicroseconds(pid: number): number {
+  return microseconds(cpuFields(pid).slice(0, 2))
+}
+
+/** CPU time of this process and of all its children that have ended, microseconds. */
+export const ownMicroseconds = (): number => microseconds(cpuFields('self'))
+
+/** utime, stime and, for children that have ended, cutime and cstime. */
+function cpuFields(pid: number | 'self'): readonly string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // The name of the program may hold spaces: fields are counted from behind its parenthesis.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields.slice(11, 15)
+}
+
+const microseconds = (ticks: readonly (string | undefined)[]): number =>
+  (ticks.reduce((sum, field) => sum + Number(field), 0) * 1e6) / ticksPerSecond
+
+/** Resident memory of a process now, bytes. */
+export function residentBytes(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  return Number(match?.[1] ?? 0) * 1024
+}
+
+/** CPU time that all processes of the machine took so far, microseconds. */
+export function machineMicroseconds(): number {
+  const [, user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.split(/\s+/)
+  return microseconds([user, nice, system, irq, softirq])
+}

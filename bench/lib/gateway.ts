@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Running } from './processes.ts'
+import { start, temporaryFolder } from './processes.ts'
+
+export interface GatewaySetup {
+  /** Folder of the sources; this project when absent. */
+  readonly root?: string
+  /** Policies; the agent gets the first. */
+  readonly policies: readonly object[]
+  /** Writes one line a request, into a file. */
+  readonly accessLog?: boolean
+  /** Agents registered beside the one that is used. */
+  readonly otherAgents?: number
+  readonly cores: string | undefined
+  /** Arguments for node. */
+  readonly nodeOptions?: readonly string[]
+}
+
+/** A gateway in a process of its own, with a registered agent. */
+export interface StartedGateway {
+  readonly url: string
+  /** Token of the agent, got over the API. */
+  readonly token: string
+  readonly process: Running
+}
+
+/** Key that the gateways of this run sign with, and HAProxy verifies with. */
+export const signingSecret = randomBytes(36).toString('base64url')
+
+const project = fileURLToPath(new URL('../../', import.meta.url))
+
+/** The full road: token, rate limit and circuit are on, set so high that they never refuse. */
+function settings(accessLog: boolean): object {
+  return {
+    System: {
+      Server: { Http: { Port: 0 }, DrainSeconds: 2 },
+      RateLimit: { RequestsPerMinute: 10_000_000, Burst: 10_000_000 },
+    },
+    Security: {
+      AgentAuth: {
+        TokenIssuance: { Secret: signingSecret, Expiration: '1.00:00:00' },
+        TokenRequests: { BcryptCost: 4 },
+      },
+    },
+    Logging: { Access: accessLog },
+  }
+}
+
+export async function startGateway(setup: GatewaySetup): Promise<StartedGateway> {
+  const { root = project, policies, accessLog = false, cores, nodeOptions = [], otherAgents = 0 } = setup
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'policies'))
+  policies.forEach((policy, index) => {
+    writeFileSync(join(folder, 'policies', `${index}.yaml`), JSON.stringify(policy))
+  })
+  writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(settings(accessLog)))
+  const command = [process.execPath, ...nodeOptions, join(root, 'src/main.ts'), 'serve', '--config', 'gateway.yaml']
+  const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
+  const [, url = ''] = await child.shows(/Address +(\S+)/)
+  const bootstrap = readFileSync(join(folder, 'data', 'bootstrap.json'), 'utf8')
+  const admin = await tokenOf(url, JSON.parse(bootstrap) as Credential)
+  const policyName = (policies[0] as { name: string }).name
+  const credential = await register(url, admin, policyName)
+  for (let left = otherAgents; left > 0; left -= 8) {
+    await Promise.all(Array.from({ length: Math.min(8, left) }, () => register(url, admin, policyName)))
+  }
+  return { url, token: await tokenOf(url, credential), process: child }
+}
+
+interface Credential {
+  readonly agentId: string
+  readonly clientSecret: string
+}
+
+async function register(url: string, admin: string, policyName: string): Promise<Credential> {
+  const clientSecret = 'a secret for measurements only'
+  const agent = { name: 'bench', ownerId: 'bench', clientSecret, policyName }
+  const { id } = await post<{ id: string }>(`${url}/agents`, agent, { Authorization: `Bearer ${admin}` })
+  return { agentId: id, clientSecret }
+}
+
+async function tokenOf(url: string, { agentId, clientSecret }: Credential): Promise<string> {
+  const { accessToken } = await post<{ accessToken: string }>(`${url}/tokens`, { agentId, clientSecret })
+  return accessToken
+}
+
+async function post<T>(url: string, body: object, headers: Record<string, string> = {}): Promise<T> {
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+  if (!answer.ok) throw new Error(`POST ${url}: ${answer.status} ${await answer.text()}`)
+  return (await answer.json()) as T
+}

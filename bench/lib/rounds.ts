@@ -1,0 +1,82 @@
+import { cpuMicroseconds, machineMicroseconds, ownMicroseconds, residentBytes } from './cpu.ts'
+import type { Answers, Load, Sender } from './load.ts'
+import type { StartedRoad } from './roads.ts'
+
+/** A road that is ready, by its name. */
+export interface Contestant extends StartedRoad {
+  readonly name: string
+}
+
+/** One round of one road. */
+export interface Round {
+  readonly perSecond: number
+  /** CPU time of the proxy for one answered request, user and system; NaN when there is no proxy. */
+  readonly cpu: number
+  /** Milliseconds. */
+  readonly p50: number
+  readonly p99: number
+}
+
+export interface Measured {
+  readonly name: string
+  readonly rounds: readonly Round[]
+  /** After the last round. */
+  readonly residentBytes: number | undefined
+}
+
+export interface RoundsSetup {
+  readonly sender: Sender
+  readonly connections: number
+  readonly seconds: number
+  readonly rounds: number
+  /** Offered load; undefined for as much as the connections carry. */
+  readonly perSecond?: number
+  readonly progress: (text: string) => void
+}
+
+/**
+ * Measures the roads in turn, round after round, so that whatever the machine does meanwhile meets all of them. Each
+ * round begins with another road. A first round warms up and does not count.
+ */
+export async function measureRounds(
+  contestants: readonly Contestant[],
+  setup: RoundsSetup,
+): Promise<readonly Measured[]> {
+  const rounds = new Map<string, Round[]>(contestants.map(({ name }) => [name, []]))
+  for (let round = 0; round <= setup.rounds; round++) {
+    const first = round % contestants.length
+    for (const contestant of [...contestants.slice(first), ...contestants.slice(0, first)]) {
+      setup.progress(`round ${round} of ${setup.rounds}: ${contestant.name}`)
+      const measured = await measure(contestant, setup)
+      if (round > 0) rounds.get(contestant.name)?.push(measured)
+    }
+  }
+  return contestants.map(({ name, pid }) => ({
+    name,
+    rounds: rounds.get(name) ?? [],
+    residentBytes: pid === undefined ? undefined : residentBytes(pid),
+  }))
+}
+
+async function measure({ request, pid }: Contestant, setup: RoundsSetup): Promise<Round> {
+  const before = pid === undefined ? Number.NaN : cpuMicroseconds(pid)
+  const answers = await send({ request, connections: setup.connections, seconds: setup.seconds }, setup)
+  const spent = pid === undefined ? Number.NaN : cpuMicroseconds(pid) - before
+  const { requests, seconds, p50, p99 } = answers
+  return { perSecond: requests / seconds, cpu: spent / requests, p50, p99 }
+}
+
+function send(load: Load, { sender, perSecond }: RoundsSetup): Promise<Answers> {
+  return perSecond === undefined ? sender.send(load) : sender.sendPaced(load, perSecond)
+}
+
+/**
+ * Watches what else runs: call it before, and the returned function after, with the processes of the run.
+ * The share of the machine that others took, 0 to 1.
+ */
+export function watchOthers(pids: readonly number[], cores: number): () => number {
+  const ours = () => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), ownMicroseconds())
+  const others = () => machineMicroseconds() - ours()
+  const [start, before] = [performance.now(), others()]
+  return () => Math.max(0, (others() - before) / ((performance.now() - start) * 1e3 * cores))
+}

@@ -1,0 +1,128 @@
+/** The gateway against its peers on this machine: `npm run bench`. bench/README.md says what is measured and how. */
+import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { chartOf } from './lib/chart.ts'
+import type { Outcome } from './lib/goals.ts'
+import { judgeCpu, judgePaced, pacedGoal } from './lib/goals.ts'
+import type { Sender } from './lib/load.ts'
+import { createSender } from './lib/load.ts'
+import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
+import { versionOf } from './lib/processes.ts'
+import { figuresText, outcomesText } from './lib/report.ts'
+import type { Road } from './lib/roads.ts'
+import { roads } from './lib/roads.ts'
+import type { Contestant, Measured } from './lib/rounds.ts'
+import { measureRounds, watchOthers } from './lib/rounds.ts'
+import { median } from './lib/stats.ts'
+import { startUpstream } from './lib/upstream.ts'
+
+const help = `usage: npm run bench -- [options]
+
+  --rounds N        rounds that count, after one to warm up (7)
+  --seconds N       length of one round of one road (3)
+  --connections N   connections of the load (64)
+  --only A,B        these roads alone: ${roads.map(({ name }) => name).join(', ')}
+  --json            the whole result as JSON on standard output
+  --chart FILE      CPU time as an SVG chart
+  --check SLACK     exit code 1 when a goal times SLACK is missed
+`
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '3' },
+    connections: { type: 'string', default: '64' },
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    chart: { type: 'string' },
+    check: { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+/** Share of what the slower one can carry that is offered when tails are compared. */
+const pacedShare = 0.5
+const size = { connections: Number(values.connections), seconds: Number(values.seconds), rounds: Number(values.rounds) }
+const progress = (text: string): void => {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
+}
+
+if (values.help) process.stdout.write(help)
+else await main()
+process.exit()
+
+async function main(): Promise<void> {
+  const chosen = await chooseRoads(values.only?.split(','))
+  const cores = await chooseCores()
+  const machine = await describeMachine()
+  const upstream = await startUpstream(cores.others)
+  const sender = await createSender(cores.others)
+  const contestants: Contestant[] = []
+  for (const road of chosen) {
+    progress(`starting ${road.name}`)
+    contestants.push({ name: road.name, ...(await road.open({ upstreamPort: upstream.port, cores: cores.proxy })) })
+  }
+  const pids = contestants.flatMap(({ pid }) => pid ?? [])
+  const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
+  const measured = await measureRounds(contestants, { sender, ...size, progress })
+  const paced = await measurePaced(contestants, measured, sender)
+  const others = othersShare()
+  progress('')
+  const slack = Number(values.check ?? 1)
+  const outcomes = [...judgeCpu(measured, slack), ...judgePaced(paced.measured, slack)]
+  const ran = { machine, load: sender.tool, upstream: upstream.tool, ...size, othersShare: others }
+  if (values.json) console.log(JSON.stringify({ ...ran, measured, paced, outcomes }, null, 2))
+  else {
+    console.log(`${machineText(machine, cores)}
+load by ${sender.tool}, ${size.connections} connections, ${size.rounds} rounds of ${size.seconds} s; upstream ${upstream.tool}
+other processes took ${(others * 100).toFixed(0)} % of the machine meanwhile
+`)
+    printResult(measured, paced, outcomes)
+  }
+  if (values.chart !== undefined) writeFileSync(values.chart, chartOf(measured, `${machine.cpu}, Node ${machine.node}`))
+  if (values.check !== undefined && outcomes.some(({ met }) => !met)) process.exitCode = 1
+}
+
+/** The roads asked for, or all that this machine has the programs for. */
+async function chooseRoads(names: readonly string[] | undefined): Promise<readonly Road[]> {
+  const unknown = names?.find(name => !roads.some(road => road.name === name))
+  if (unknown !== undefined) throw new Error(`no road is called ${unknown}\n${help}`)
+  const chosen: Road[] = []
+  for (const road of roads) {
+    if (names === undefined ? road.onDemand === true : !names.includes(road.name)) continue
+    if (road.needs !== undefined && (await versionOf(road.needs)) === undefined) continue
+    chosen.push(road)
+  }
+  return chosen
+}
+
+interface Paced {
+  readonly perSecond: number
+  readonly measured: readonly Measured[]
+}
+
+/** Tails compare only at the same load: half of what the slower of the two carries. */
+async function measurePaced(
+  contestants: readonly Contestant[],
+  measured: readonly Measured[],
+  sender: Sender,
+): Promise<Paced> {
+  const names = [pacedGoal.of, pacedGoal.against]
+  const both = contestants.filter(({ name }) => names.includes(name))
+  if (both.length < 2) return { perSecond: 0, measured: [] }
+  const carried = measured.filter(({ name }) => names.includes(name))
+  const slower = Math.min(...carried.map(({ rounds }) => median(rounds.map(({ perSecond }) => perSecond))))
+  const perSecond = Math.round(slower * pacedShare)
+  return { perSecond, measured: await measureRounds(both, { sender, ...size, perSecond, progress }) }
+}
+
+function printResult(measured: readonly Measured[], paced: Paced, outcomes: readonly Outcome[]): void {
+  console.log(figuresText(measured))
+  for (const { name, about } of roads.filter(road => measured.some(({ name }) => name === road.name))) {
+    console.log(`  ${name}: ${about}`)
+  }
+  if (paced.measured.length > 0) {
+    console.log(`\nat ${paced.perSecond} requests/s offered to each:\n${figuresText(paced.measured)}`)
+  }
+  if (outcomes.length > 0) console.log(`\nmedian of the ratios of each round:\n${outcomesText(outcomes)}`)
+}
