@@ -37,17 +37,13 @@ export class Keys {
   }
 
   #set(key: string, spelled: string, entry: unknown): void {
-    if (this.#values.has(key)) this.problem('E_DUPLICATE', key, `${key} is given twice`)
+    if (this.#values.has(key)) this.#problems.add('E_DUPLICATE', this.#join(spelled), `${key} is given twice`)
     this.#values.set(key, entry)
     this.#spelled.set(key, spelled)
   }
 
   get(key: string): unknown {
     return this.#values.get(key)
-  }
-
-  has(key: string): boolean {
-    return this.#values.has(key)
   }
 
   /** Path of a key in the document, as the author spelled it. */
