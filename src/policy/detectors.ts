@@ -73,6 +73,12 @@ function hasPrivateKey(text: string): boolean {
   return false
 }
 
+/** Newer keys name their kind; older ones are long and have no dash, which tells them from words. */
+function hasOpenAiKey(text: string): boolean {
+  const named = ['sk-proj-', 'sk-svcacct-'].some(literal => hasToken(text, literal, urlSafe, 32))
+  return named || hasToken(text, 'sk-', word, 40)
+}
+
 /** Header and payload of a JWT both begin with `{"`. */
 function hasJwt(text: string): boolean {
   for (let at = text.indexOf('eyJ'); at >= 0; at = text.indexOf('eyJ', at + 3)) {
@@ -106,8 +112,8 @@ export const detectors: readonly Detector[] = [
   token('slack-token', ['xoxb-', 'xoxp-', 'xoxa-', 'xoxr-', 'xoxs-', 'xapp-'], urlSafe, 20),
   token('slack-webhook', ['hooks.slack.com/services/'], base64, 20),
   token('stripe-key', ['sk_live_', 'rk_live_', 'sk_test_', 'whsec_'], word, 20),
-  token('openai-key', ['sk-proj-', 'sk-svcacct-', 'sk-'], urlSafe, 32),
   token('anthropic-key', ['sk-ant-'], urlSafe, 32),
+  secret('openai-key', hasOpenAiKey),
   token('google-api-key', ['AIza'], urlSafe, 35),
   token('google-oauth-secret', ['GOCSPX-'], urlSafe, 24),
   token('azure-storage-key', ['AccountKey='], base64, 80),

@@ -35,7 +35,7 @@ export class Problems {
 export function didYouMean(word: string, known: Iterable<string>): string {
   const wanted = word.toLowerCase().slice(0, 64)
   let best = ''
-  let least = Math.max(1, Math.floor(wanted.length / 3)) + 1
+  let least = Math.ceil(wanted.length / 3) + 1
   for (const candidate of known) {
     const distance = editDistance(wanted, candidate.toLowerCase(), least)
     if (distance < least) {
