@@ -52,16 +52,22 @@ t.test('the package holds what runs and what is read, and nothing else', async t
   })
 })
 
-t.test(
-  'every dependency has one exact version, and only the pinned Node runs a script when it is installed',
-  async t => {
-    const { dependencies, devDependencies, allowScripts } = readJson('package.json')
-    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
-      t.match(version, /^\d+\.\d+\.\d+$/, name)
+t.test('every dependency has one exact version, and only the pinned Node runs a script when installed', async t => {
+  const { dependencies, devDependencies, allowScripts } = readJson('package.json')
+  for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+    t.match(version, /^\d+\.\d+\.\d+$/, name)
+  }
+  t.strictSame(allowScripts, { node: true, '@scarf/scarf': false })
+})
+
+t.test('the lock file names optional packages of all platforms: npm ci refuses one that does not', async t => {
+  const { packages } = readJson('package-lock.json') as { packages: Record<string, { optionalDependencies?: object }> }
+  for (const [place, { optionalDependencies = {} }] of Object.entries(packages)) {
+    for (const name of Object.keys(optionalDependencies)) {
+      t.ok(packages[`node_modules/${name}`] ?? packages[`${place}/node_modules/${name}`], `${place}: ${name}`)
     }
-    t.strictSame(allowScripts, { node: true })
-  },
-)
+  }
+})
 
 t.test('the version of the package is that of the API document', async t => {
   t.equal(readJson('package.json').version, readJson('openapi.json').info.version)
