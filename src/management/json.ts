@@ -44,16 +44,21 @@ function findAmbiguity(text: string): string | undefined {
       nameNext = scopes.at(-1) !== undefined
     } else if (char === '"') {
       const end = endOfString(text, index)
-      if (nameNext) {
-        const name = JSON.parse(text.slice(index, end + 1)) as string
-        if (scopes.at(-1)?.has(name)) return `has the name ${JSON.stringify(name)} twice in one object`
-        scopes.at(-1)?.add(name)
-        nameNext = false
-      }
+      const name = text.slice(index, end + 1)
+      if (nameNext && !isNew(name, scopes.at(-1))) return `has the name ${name} twice in one object`
+      nameNext = false
       index = end
     }
   }
   return undefined
+}
+
+/** Adds a name, given as a JSON string, to those of its object; false when it was there. */
+function isNew(string: string, names: Set<string> | undefined): boolean {
+  const name = JSON.parse(string) as string
+  if (names?.has(name)) return false
+  names?.add(name)
+  return true
 }
 
 /** Index of the quote that closes the string opened at `start`. */

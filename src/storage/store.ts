@@ -1,3 +1,7 @@
+import type { AuditEntry, AuditTable } from './audit.ts'
+
+export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
+
 /**
  * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each
  * (test/storage/contract.ts).
@@ -31,16 +35,6 @@ export interface AgentRecord {
 export type AgentChange = Partial<
   Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt'>
 > & { readonly secretHash?: string }
-
-export interface Page {
-  readonly page: number
-  readonly pageSize: number
-}
-
-export interface Paged<T> {
-  readonly items: readonly T[]
-  readonly totalCount: number
-}
 
 export interface AgentTable {
   /** All agents, for the snapshot at start. */
@@ -240,47 +234,6 @@ export interface GrantTable {
   remove(id: string, entry: AuditEntry): Promise<boolean>
   /** Removes up to `limit` that expired at `now` or are used up. Their uses stay in the audit trail. */
   prune(now: number, limit: number): Promise<number>
-}
-
-/** What is written to the audit trail. The store adds seq, previous hash and hash. */
-export interface AuditEntry {
-  readonly at: number
-  /** Agent id of who did it; `gateway` for what the gateway does by itself. */
-  readonly actor: string
-  /** `agent.register`, `policy.update`, `hitl.approve`, `hitl.replay`, ... */
-  readonly action: string
-  /** Id or name of what it was done to. */
-  readonly subject: string
-  readonly requestId: string | null
-  /** JSON-safe details: digest, comment, before, after, outcome. Never a secret. */
-  readonly details: Readonly<Record<string, unknown>>
-}
-
-export interface AuditRecord extends AuditEntry {
-  /** 1, 2, 3, ... without a gap. */
-  readonly seq: number
-  /** SHA-256, hex, of the previous record; 64 zeros for the first. */
-  readonly previous: string
-  /** SHA-256, hex, over previous and the canonical JSON of this record. */
-  readonly hash: string
-}
-
-export interface AuditFilter {
-  readonly actor?: string
-  readonly action?: string
-  readonly subject?: string
-  /** Included. */
-  readonly from?: number
-  /** Not included. */
-  readonly to?: number
-}
-
-export interface AuditTable {
-  append(entry: AuditEntry): Promise<AuditRecord>
-  /** Newest first. */
-  list(page: Page, filter?: AuditFilter): Promise<Paged<AuditRecord>>
-  /** Oldest first, from `seq` on: for export and verification. */
-  after(seq: number, limit: number): Promise<readonly AuditRecord[]>
 }
 
 export interface Store {

@@ -77,7 +77,7 @@ export async function read(db: Db, call: Call): Promise<Reply> {
 function run(db: Db, { table, method, args }: Call): Promise<unknown> {
   const methodsOf: Record<TableName, object> = operations
   const operation = (methodsOf[table] as Record<string, (...args: unknown[]) => Promise<unknown>>)[method]
-  if (operation === undefined) throw new Error(`no operation ${table}.${method}`)
+  if (operation === undefined) throw new Error(`cannot happen: no operation ${table}.${method}`)
   return operation(db, ...args)
 }
 

@@ -103,17 +103,21 @@ async function check(file: string): Promise<void> {
   const connection = new DatabaseSync(file, { readOnly: true })
   try {
     const damage = damageIn(connection)
-    if (damage !== undefined) throw new Error(damage)
+    if (damage !== undefined) throw unsound(file, damage)
     const step = await unknownStep(kyselyOver(connection), migrations)
     if (step !== undefined) {
       throw new StartupError(`${file} was made by a newer version (${step}). Run that version or restore a backup.`)
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
-    throw new StartupError(`${file} is not a sound gateway database: ${messageOf(error)}. Restore it from a backup.`)
+    throw unsound(file, messageOf(error))
   } finally {
     connection.close()
   }
+}
+
+function unsound(file: string, why: string): StartupError {
+  return new StartupError(`${file} is not a sound gateway database: ${why}. Restore it from a backup.`)
 }
 
 /**

@@ -6,7 +6,7 @@ import { type Database, openDatabase } from './database.ts'
 import type { Message, Reply, Request, WorkerOptions } from './protocol.ts'
 
 const port = parentPort
-if (port === null) throw new Error('worker.ts runs as a worker only')
+if (port === null) throw new Error('cannot happen: worker.ts runs as a worker only')
 
 /** Calls in one commit: bounds how long the first of them waits for the last. */
 const maxBatch = 512

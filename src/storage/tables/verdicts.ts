@@ -145,6 +145,6 @@ function held(db: Db, id: string, attempt: number) {
 
 async function findAgain(db: Db, id: string): Promise<HitlItem> {
   const item = await find(db, id)
-  if (item === undefined) throw new Error('an item vanished inside its transaction')
+  if (item === undefined) throw new Error('cannot happen: an item vanished inside its transaction')
   return item
 }
