@@ -11,8 +11,8 @@ import { fold, ignoresCase, type Operand, readWords, WrongValue } from './values
 
 /** Longest text that a pattern is run on, UTF-16 units; longer is unreadable. */
 export const scanLimit = 65_536
-/** Most steps of one search: pattern size times text length. */
-const searchBudget = 64 * scanLimit
+/** Most steps of one glob: pattern length times text length. */
+const globBudget = 64 * scanLimit
 
 /** Text of a string, number or boolean; null has none; objects and lists cannot be compared as text. */
 function onText(element: unknown, test: (text: string) => Truth): Truth {
@@ -49,7 +49,7 @@ export function buildLike(operand: Operand): ElementTest | WrongValue {
   const glob = compileGlob(folded ? fold(operand.value) : operand.value)
   return element =>
     onText(element, text => {
-      if (text.length * operand.value.length > searchBudget) return Unreadable
+      if (text.length * operand.value.length > globBudget) return Unreadable
       return truthOf(glob(folded ? fold(text) : text))
     })
 }
@@ -59,8 +59,11 @@ export function buildMatches(operand: Operand): ElementTest | WrongValue {
   if (refused !== undefined) return refused
   const regex = compileRegex(operand.value, ignoresCase(operand))
   if (typeof regex === 'string') return new WrongValue(regex)
-  const longest = Math.min(scanLimit, Math.floor(searchBudget / regex.size))
-  return element => onText(element, text => (text.length > longest ? Unreadable : truthOf(regex.test(text))))
+  return element =>
+    onText(element, text => {
+      const found = text.length > scanLimit ? undefined : regex.search(text)
+      return found === undefined ? Unreadable : truthOf(found)
+    })
 }
 
 function checkPattern(pattern: string): WrongValue | undefined {
