@@ -53,11 +53,14 @@ export function createActivityLog(limits: ActivityLimits = { agents: 10_000, hos
   const agents = new Map<string, AgentLog>()
 
   function touch(agentId: string, now: number): AgentLog {
-    let log = agents.get(agentId)
-    if (log === undefined) log = new AgentLog(limits.hostsPerAgent)
-    else agents.delete(agentId)
-    agents.set(agentId, log)
-    if (agents.size > limits.agents) agents.delete(agents.keys().next().value as string)
+    const log = agents.get(agentId) ?? new AgentLog(limits.hostsPerAgent)
+    // Moving an entry to the end of a map is slow: to the minute is order enough.
+    if (now - log.movedAt > minute) {
+      log.movedAt = now
+      agents.delete(agentId)
+      agents.set(agentId, log)
+      if (agents.size > limits.agents) agents.delete(agents.keys().next().value as string)
+    }
     log.lastUse = now
     return log
   }
@@ -130,13 +133,16 @@ class AgentLog {
   readonly #maxHosts: number
   usualBodyBytes = 0
   lastUse = 0
+  /** When it was last put to the end of the order of use. */
+  movedAt = Number.NEGATIVE_INFINITY
 
   constructor(maxHosts: number) {
     this.#maxHosts = maxHosts
   }
 
   send({ host, bytes }: { readonly host: string; readonly bytes: number }, now: number): void {
-    this.hosts.delete(host)
+    // The order of use matters only to who must forget one.
+    if (this.hosts.size >= this.#maxHosts) this.hosts.delete(host)
     this.hosts.add(host)
     if (this.hosts.size > this.#maxHosts) this.hosts.delete(this.hosts.values().next().value as string)
     if (bytes <= 0) return

@@ -5,8 +5,6 @@ import { fieldValues } from '../http/headers.ts'
 import type { Claims, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
-const bearer = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i
-
 /**
  * Finds the agent behind the token (spec 5.1, 5.2). Which agent it is comes from the token; what it may do now is
  * read from the registry.
@@ -37,9 +35,11 @@ function tokenOf(exchange: Exchange, parts: Parts): string | undefined {
   return bearerToken(fieldValues(raw, 'authorization'))
 }
 
-/** Two tokens are none: it is not ours to choose. */
+/** Two tokens are none: it is not ours to choose. What the text behind the scheme is, the verifier says. */
 function bearerToken(values: readonly string[]): string | undefined {
-  return values.length === 1 ? bearer.exec(values[0] as string)?.[1] : undefined
+  const [value] = values
+  if (values.length !== 1 || value === undefined || value.slice(0, 7).toLowerCase() !== 'bearer ') return undefined
+  return value.slice(7).trim()
 }
 
 function admit(exchange: Exchange, claims: Claims | undefined, parts: Parts): Refusal | undefined {

@@ -41,7 +41,9 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
   if (exchange.refusal === 'rate_limited') return ['rateLimited']
   const { decision, effect, upstreamStatus } = exchange
   const events: TrustEvent[] = []
-  if (decision?.risk?.signals.some(signal => signal.signal === 'secret-in-body') === true) events.push('secretDetected')
+  // Only who has read a body can have found a secret in it.
+  const signals = decision?.phase === 'body' ? (decision.risk?.signals ?? []) : []
+  if (signals.some(({ signal }) => signal === 'secret-in-body')) events.push('secretDetected')
   if (effect === 'Deny') events.push('policyDenial')
   const succeeded = exchange.ending === 'forwarded' && upstreamStatus !== undefined
   if (succeeded && upstreamStatus >= 200 && upstreamStatus < 300) events.push('success')

@@ -32,7 +32,7 @@ const ranges: readonly (readonly [AddressClass, readonly string[]])[] = [
   ['linkLocal', ['169.254.0.0/16', 'fe80::/10']],
   ['multicast', ['224.0.0.0/4', 'ff00::/8']],
   // IPv6 that carries an IPv4 address: translated, tunnelled or compatible. Where it ends is not ours to see.
-  ['embedded', ['::/96', '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32']],
+  ['embedded', ['::/96', '::ffff:0:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7', 'fec0::/10']],
   [
     'reserved',
@@ -81,8 +81,20 @@ export function unmapped(ip: string): string {
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }
 
-/** Class of an address; the narrowest range that holds it wins. `ip` is an address without brackets or zone. */
+/** Classes found before: range sets are slow, and few addresses are asked for again and again. */
+const known = new Map<string, AddressClass>()
+const maxKnown = 10_000
+
+/**
+ * Class of an address; the narrowest range that holds it wins. `ip` is without brackets. What is no address at all
+ * is reserved, so that nobody connects to it.
+ */
 export function classifyAddress(ip: string): AddressClass {
+  const before = known.get(ip)
+  if (before !== undefined) return before
   const plain = unmapped(ip)
-  return classes.find(({ set }) => inRange(set, plain))?.name ?? 'public'
+  const found = isIP(plain) === 0 ? 'reserved' : (classes.find(({ set }) => inRange(set, plain))?.name ?? 'public')
+  if (known.size >= maxKnown) known.clear()
+  known.set(ip, found)
+  return found
 }

@@ -41,6 +41,8 @@ export function createEgress(settings: EgressSettings): Egress {
   const denied = rangeSet(settings.DenyCidrs)
   const selfOrigins = new Set(settings.SelfUrls.map(url => new URL(url).origin))
   let ports: ReadonlySet<number> = new Set()
+  // One verdict for each answer of the resolver and port: an answer is valid for seconds, and then it is a new one.
+  let verdicts = new WeakMap<readonly string[], Map<number, Refusal | undefined>>()
 
   const refuses = (ip: string): boolean => {
     if (inRange(denied, ip)) return true
@@ -48,6 +50,11 @@ export function createEgress(settings: EgressSettings): Egress {
     const kind = classifyAddress(ip)
     if (alwaysRefused.has(kind)) return true
     return settings.DenyPrivateNetworks && (kind === 'private' || kind === 'loopback')
+  }
+
+  const refuseAny = (addresses: readonly string[], port: number): Refusal | undefined => {
+    const isRefused = (ip: string) => (ports.has(port) && isOwnAddress(ip)) || refuses(ip)
+    return addresses.some(address => isRefused(unmapped(address))) ? refuse('egress_denied') : undefined
   }
 
   return {
@@ -60,16 +67,18 @@ export function createEgress(settings: EgressSettings): Egress {
       }
       return metadataHosts.includes(host) ? refuse('egress_denied') : undefined
     },
-    checkAddresses(origin, addresses) {
-      for (const address of addresses) {
-        const ip = unmapped(address)
-        if (ports.has(origin.port) && isOwnAddress(ip)) return refuse('egress_denied')
-        if (refuses(ip)) return refuse('egress_denied')
+    checkAddresses({ port }, addresses) {
+      let byPort = verdicts.get(addresses)
+      if (byPort === undefined) {
+        byPort = new Map()
+        verdicts.set(addresses, byPort)
       }
-      return undefined
+      if (!byPort.has(port)) byPort.set(port, refuseAny(addresses, port))
+      return byPort.get(port)
     },
     setListeners(open) {
       ports = new Set(open)
+      verdicts = new WeakMap()
     },
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Dispatcher } from 'undici'
 import type { Refusal } from '../errors.ts'
-import type { Connection, Connections, UpstreamHandler } from './connections.ts'
+import type { Connection, Connections, UpstreamHandler, UpstreamRequest } from './connections.ts'
 import type { Egress } from './egress.ts'
 import type { Origin } from './origin.ts'
 import { createOrigin } from './origin.ts'
@@ -53,12 +53,12 @@ export function createPoster({ connections, egress, resolver, timeoutMs = 10_000
       if ('failed' in resolution) throw new PostError(`${origin.host}: no address found`)
       const refusal = egress.checkHost(origin) ?? egress.checkAddresses(origin, resolution.addresses)
       if (refusal !== undefined) throw new PostError(`${origin.host}: refused by Egress`)
-      const request = {
+      const request: UpstreamRequest = {
         method: 'POST',
         path: url.pathname + url.search,
         headers: [...message.headers],
         body: message.body,
-      } as const
+      }
       const posting = new Posting(origin.host)
       const done = new AbortController()
       const late = setTimeout(timeoutMs, undefined, { signal: AbortSignal.any([signal, done.signal]) })
@@ -111,6 +111,7 @@ class Posting implements UpstreamHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    this.#over = true
     this.connection?.release(false)
     this.#outcome.reject(new PostError(`${this.#host}: ${'code' in error ? error.code : error.name}`))
   }

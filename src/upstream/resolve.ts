@@ -41,6 +41,9 @@ export interface ResolverOptions {
   readonly concurrency?: number
 }
 
+/** Names below localhost are this machine, and no question for a DNS server (RFC 6761 section 6.3). */
+const loopback: Resolution = { addresses: ['127.0.0.1', '::1'], validUntil: Number.POSITIVE_INFINITY }
+
 const maxNames = 10_000
 const maxQueue = 1_000
 
@@ -94,10 +97,11 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   return {
     resolve(host) {
-      const literal = literalAddress(host)
-      if (literal !== undefined) return { addresses: [literal], validUntil: Number.POSITIVE_INFINITY }
       const known = answers.get(host)
       if (known !== undefined && known.validUntil > clock.steady()) return known
+      const literal = literalAddress(host)
+      if (literal !== undefined) return keep(host, [literal])
+      if (host.endsWith('.localhost')) return loopback
       const pending = underway.get(host) ?? ask(host)
       underway.set(host, pending)
       return pending
