@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createFetch, FetchError } from '../../src/tokens/fetch.ts'
@@ -95,4 +97,19 @@ t.test('what may not be fetched is not connected to', async t => {
   const never = createFetch({ addressOf: () => new Promise(() => undefined), timeoutMs: 50 })
   await t.rejects(never(url), { message: /no answer within 50 ms/ })
   t.equal(calls, 0)
+})
+
+t.test('a certificate must be trusted, and be for the name that is asked for', async t => {
+  const read = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url), 'utf8')
+  const cert = read('cert')
+  const server = createTlsServer({ key: read('key'), cert }, (req, res) => res.end(req.headers.host))
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const addressOf = async () => '127.0.0.1'
+  const trusting = createFetch({ addressOf, ca: [cert] })
+  t.equal(Buffer.from(await trusting(new URL(`https://idp.test:${port}/`))).toString(), `idp.test:${port}`)
+  await t.rejects(trusting(new URL(`https://other.test:${port}/`)), FetchError, 'another name')
+  await t.rejects(trusting(new URL(`https://127.0.0.1:${port}/`)), FetchError, 'its address')
+  await t.rejects(createFetch({ addressOf })(new URL(`https://idp.test:${port}/`)), FetchError, 'not trusted')
 })

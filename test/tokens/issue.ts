@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t from 'tap'
-import { openInternal, subject } from '../fixtures/tokens.ts'
+import { forge, hmac } from '../fixtures/forge.ts'
+import { openInternal, ourHeader, signingSecret, subject } from '../fixtures/tokens.ts'
 
 t.test('a token carries id, name and trust score, and both names of the answer hold it', async t => {
   const { issue } = await openInternal()
@@ -51,4 +53,28 @@ t.test('names with quotes, control characters and emoji come back as they went i
   for (const name of ['a"b\\c', '\u0000\n', '😀', '\u202e', '__proto__']) {
     t.match(await verify((await issue({ ...subject, name })).token), { name })
   }
+})
+
+t.test('a token changed in any one place is refused', async () => {
+  const { signed, verify } = await openInternal()
+  const good = signed()
+  const place = fc.nat(good.length - 1)
+  await fc.assert(
+    fc.asyncProperty(place, fc.string({ unit: 'binary', minLength: 0, maxLength: 2 }), async (at, put) => {
+      const changed = good.slice(0, at) + put + good.slice(at + 1)
+      return changed === good || (await verify(changed)) === undefined
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+t.test('no text and no claims whatever make the verifier fail', async () => {
+  const { verify } = await openInternal()
+  const texts = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 300 }),
+    fc.base64String().map(text => `${text}.${text}.${text}`),
+  )
+  await fc.assert(fc.asyncProperty(texts, async text => (await verify(text)) === undefined))
+  const forged = fc.json().map(payload => forge(ourHeader, payload, hmac(signingSecret)))
+  await fc.assert(fc.asyncProperty(forged, async token => (await verify(token)) === undefined))
 })

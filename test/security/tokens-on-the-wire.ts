@@ -1,0 +1,153 @@
+import t from 'tap'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startIdentityProvider } from '../fixtures/idp.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { openRaw } from '../fixtures/raw.ts'
+
+const secret = 'a-secret-of-the-tests'
+const code = (answer: Response) => answer.headers.get('gateway-error')
+
+t.test('revocation, quarantine and removal bite on the very next request', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t)
+  for (const [action, status, error] of [
+    ['deactivate', 403, 'agent_inactive'],
+    ['quarantine', 403, 'agent_quarantined'],
+    ['revoke', 403, 'agent_revoked'],
+    [undefined, 401, 'unauthenticated'],
+  ] as const) {
+    const { id, token } = await gateway.agent()
+    t.equal((await gateway.proxy(token, `${origin.url}/before`)).status, 200)
+    if (action === undefined) await gateway.manage('DELETE', `/agents/${id}`)
+    else await gateway.manage('POST', `/agents/${id}/${action}`)
+    const answer = await gateway.proxy(token, `${origin.url}/after`)
+    t.equal(answer.status, status, error)
+    t.equal(code(answer), error)
+    const management = await gateway.manage('GET', `/hitl/status/x`, undefined, token)
+    t.equal(management.status, status, 'the same on the management side')
+  }
+  t.equal(origin.seen.filter(({ target }) => target === '/after').length, 0)
+})
+
+t.test('a removed role is gone on the very next request', async t => {
+  const gateway = await startGateway(t)
+  const { id, token } = await gateway.agent({ roles: ['admin'] })
+  t.equal((await gateway.manage('GET', '/agents', undefined, token)).status, 200)
+  await gateway.manage('PUT', `/agents/${id}/roles`, { roles: ['agent'] })
+  t.equal((await gateway.manage('GET', '/agents', undefined, token)).status, 403)
+})
+
+t.test('two tokens, no token and what only looks like one are refused alike', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t)
+  const { token } = await gateway.agent()
+  const fields = [
+    '',
+    'Gateway-Authorization: Bearer\r\n',
+    'Gateway-Authorization: Bearer \r\n',
+    `Gateway-Authorization: ${token}\r\n`,
+    `Gateway-Authorization: Basic ${token}\r\n`,
+    `Gateway-Authorization: Bearer ${token}, Bearer ${token}\r\n`,
+    `Gateway-Authorization: Bearer ${token}\r\nGateway-Authorization: Bearer ${token}\r\n`,
+    `Gateway-Authorization: Bearer \u00a0${token}\r\n`,
+    `Gateway-Authorization: Bearer ${token}\u00a0\r\n`,
+    `Gateway-Authorization: Bearer ${'x'.repeat(8_192)}\r\n`,
+    `Authorization: Bearer ${token}\r\n`,
+  ]
+  for (const field of fields) {
+    const client = await openRaw(t, gateway.port)
+    client.write(`GET /proxy/${origin.url}/ HTTP/1.1\r\nHost: g\r\nConnection: close\r\n${field}\r\n`)
+    const answer = await client.closed()
+    t.match(answer, /^HTTP\/1\.1 401 /, field.slice(0, 60))
+    t.match(answer, /WWW-Authenticate: Bearer/i)
+    t.match(answer, /Missing or invalid authentication/)
+  }
+  t.equal(origin.seen.length, 0)
+})
+
+t.test('unknown agent, barred agent and wrong secret get the same answer, byte for byte', async t => {
+  const gateway = await startGateway(t)
+  const barred = await gateway.agent()
+  await gateway.manage('POST', `/agents/${barred.id}/revoke`)
+  const { id } = await gateway.agent()
+  const answers = []
+  for (const [agentId, clientSecret] of [
+    ['00000000-0000-4000-8000-000000000000', secret],
+    [barred.id, secret],
+    [id, 'wrong'],
+    [id, 'x'.repeat(100)],
+    ['not an id', secret],
+  ]) {
+    const { status, headers, text } = await gateway.manage('POST', '/tokens', { agentId, clientSecret }, null)
+    t.equal(status, 401)
+    answers.push(
+      `${headers.get('www-authenticate')} ${headers.get('content-type')} ${text.replace(/"requestId":"[^"]*"/, '')}`,
+    )
+  }
+  for (const answer of answers) t.equal(answer, answers[0])
+})
+
+t.test('the sixth wrong secret within a minute is answered 429 with Retry-After, and other agents get in', async t => {
+  const gateway = await startGateway(t)
+  const { id } = await gateway.agent()
+  const other = await gateway.agent()
+  const login = (agentId: string, clientSecret: string) =>
+    gateway.manage('POST', '/tokens', { agentId, clientSecret }, null)
+  for (let i = 0; i < 5; i++) t.equal((await login(id, `guess ${i}`)).status, 401)
+  const refused = await login(id, secret)
+  t.equal(refused.status, 429)
+  t.ok(Number(refused.headers.get('retry-after')) > 50)
+  t.equal((await login(other.id, secret)).status, 200)
+})
+
+t.test('ten denials in a row quarantine an agent until an admin lifts it', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t)
+  const policyName = await gateway.policy({ name: 'deny-all', default: 'Deny' })
+  const { id, token } = await gateway.agent({ policyName })
+  for (let i = 0; i < 10; i++) t.equal((await gateway.proxy(token, `${origin.url}/`)).status, 403)
+  const stored = async () => JSON.parse((await gateway.manage('GET', `/agents/${id}`)).text)
+  while ((await stored()).status === 'Active') t.pass('not stored yet')
+  t.equal(code(await gateway.proxy(token, `${origin.url}/`)), 'agent_quarantined')
+  await gateway.manage('POST', `/agents/${id}/lift-quarantine`)
+  t.match(await stored(), { status: 'Active', trustScore: 0.35 })
+  t.equal(code(await gateway.proxy(token, `${origin.url}/`)), 'policy_denied')
+  t.equal(origin.seen.length, 0)
+})
+
+t.test('a token of the identity provider works on /proxy and at POST /tokens, for the agent bound to it', async t => {
+  const origin = await startOrigin(t)
+  const { authority, passwordGrant } = await startIdentityProvider(t)
+  const Jwt = { Authority: authority, Audience: 'gateway', RequireHttpsMetadata: false }
+  const gateway = await startGateway(t, {
+    config: { Security: { AgentAuth: { ExternalIdentity: { Provider: 'Jwt', Jwt } } } },
+  })
+  const { id } = await gateway.agent({ externalSubject: 'user-1' })
+  const other = await gateway.agent()
+  const { access_token: externalToken } = await passwordGrant('user-1')
+  t.equal((await gateway.proxy(externalToken, `${origin.url}/direct`)).status, 200)
+  const exchanged = await gateway.manage('POST', '/tokens', { agentId: id, externalToken }, null)
+  t.equal(exchanged.status, 200)
+  t.equal((await gateway.proxy(JSON.parse(exchanged.text).token, `${origin.url}/exchanged`)).status, 200)
+  t.equal((await gateway.manage('POST', '/tokens', { agentId: other.id, externalToken }, null)).status, 401)
+  const { access_token: stranger } = await passwordGrant('user-2')
+  t.equal((await gateway.proxy(stranger, `${origin.url}/stranger`)).status, 401)
+  await gateway.manage('POST', `/agents/${id}/revoke`)
+  t.equal(code(await gateway.proxy(externalToken, `${origin.url}/revoked`)), 'agent_revoked')
+  t.strictSame(
+    origin.seen.map(({ target }) => target),
+    ['/direct', '/exchanged'],
+  )
+  for (const { rawHeaders } of origin.seen) t.notOk(rawHeaders.includes(`Bearer ${externalToken}`), 'kept back')
+})
+
+t.test('a token of the identity provider is nothing when none is configured', async t => {
+  const origin = await startOrigin(t)
+  const { passwordGrant } = await startIdentityProvider(t)
+  const gateway = await startGateway(t)
+  const { id } = await gateway.agent({ externalSubject: 'user-1' })
+  const { access_token: externalToken } = await passwordGrant('user-1')
+  t.equal((await gateway.proxy(externalToken, `${origin.url}/`)).status, 401)
+  t.equal((await gateway.manage('POST', '/tokens', { agentId: id, externalToken }, null)).status, 401)
+  t.equal(origin.seen.length, 0)
+})
