@@ -95,6 +95,8 @@ const queue = createQueue({
     return { kind: 'answered', status: 200, rawHeaders: [], body: answer() }
   },
   agentProblem: () => undefined,
+  agentName: () => undefined,
+  stopping: new AbortController().signal,
   report,
 })
 

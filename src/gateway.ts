@@ -4,6 +4,8 @@ import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
 import type { DataPlane } from './compose/data-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
+import type { Hitl } from './compose/hitl.ts'
+import { createHitl } from './compose/hitl.ts'
 import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
 import type { Rules } from './compose/rules.ts'
@@ -11,11 +13,6 @@ import { openRules } from './compose/rules.ts'
 import type { Upstreams } from './compose/upstreams.ts'
 import { createUpstreams } from './compose/upstreams.ts'
 import type { Config } from './config/schema.ts'
-import type { EventLog } from './hitl/events.ts'
-import { createEventLog } from './hitl/events.ts'
-import { createGrants } from './hitl/grants.ts'
-import type { Queue } from './hitl/queue.ts'
-import { createQueue } from './hitl/queue.ts'
 import type { Listener } from './http/accept.ts'
 import { createListener } from './http/accept.ts'
 import type { Log } from './log.ts'
@@ -24,7 +21,6 @@ import { createClientIp } from './pipeline/client-ip.ts'
 import { viaName } from './pipeline/forward.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
 import type { Store } from './storage/store.ts'
-import { deriveKey } from './tokens/key.ts'
 import type { Lookup } from './upstream/resolve.ts'
 import { systemLookup } from './upstream/resolve.ts'
 
@@ -69,8 +65,8 @@ type Report = (what: string, error: unknown) => void
 
 /** How often the parts tidy up behind themselves, milliseconds. */
 const sweepMs = 1_000
-/** Review events kept for reviewers whose stream broke off. */
-const keptEvents = 1_000
+/** At least this long may an approved request take to be recorded when the gateway stops, milliseconds. */
+const recordMs = 1_000
 
 /**
  * Builds every part from a configuration; nothing listens yet.
@@ -103,15 +99,16 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
 }
 
 function assemble(foundation: Foundation, closers: Closers): Gateway {
-  const { config, log, upstreams, rules } = foundation
+  const { config, clock, log, upstreams, rules } = foundation
   const report: Report = (what, error) => log.error({ error }, what)
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const dataPlane = createDataPlane({ ...foundation, clientIpOf, report })
-  const queue = createReviews(foundation, dataPlane, report)
-  const listener = listenerOf(foundation, { dataPlane, queue, clientIpOf, report })
+  const hitl = createHitl({ ...foundation, dataPlane, report })
+  const roads = { dataPlane, hitl, clientIpOf, report }
+  const listener = listenerOf(foundation, roads)
   const sweeper = setInterval(() => {
     dataPlane.sweep()
-    queue.sweep().catch(error => report('expired reviews could not be removed', error))
+    hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)
   closers.push(() => clearInterval(sweeper))
   return {
@@ -125,60 +122,32 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
     inFlight: () => dataPlane.inFlight(),
     reload: () => rules.policies.reload(),
     async close() {
-      const cutOff = await drain(listener, dataPlane, config.System.Server.DrainSeconds * 1_000)
-      await queue.idle()
+      const limitMs = config.System.Server.DrainSeconds * 1_000
+      const start = clock.steady()
+      hitl.stop()
+      const cutOff = await drain(listener, dataPlane, limitMs)
+      await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
       await closeAll(closers)
       return cutOff
     },
   }
 }
 
-function createReviews(foundation: Foundation, dataPlane: DataPlane, report: Report): Queue {
-  const { config, clock, store, identity } = foundation
-  const events = createEventLog({ clock, capacity: keptEvents, report })
-  noteVerdicts(events, identity, dataPlane)
-  const sealing = config.Security.Sealing.Secret
-  return createQueue({
-    store,
-    clock,
-    settings: config.HumanInTheLoop,
-    sealingKey: deriveKey(sealing === undefined ? identity.tokens.secret : Buffer.from(sealing), 'sealing'),
-    tokenHeader: config.Security.AgentAuth.CustomHeaderName,
-    events,
-    send: dataPlane.send,
-    agentProblem: identity.problemOf,
-    report,
-  })
-}
-
-/** What a person thinks of a request tells more of its agent than any rule. */
-function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: DataPlane): void {
-  events.subscribe(({ type, data, at }) => {
-    const agentId = data['agentId']
-    if (typeof agentId !== 'string') return
-    if (type === 'completed') registry.recordTrust(agentId, 'humanApproval', null)
-    if (type !== 'denied') return
-    registry.recordTrust(agentId, 'humanDenial', null)
-    activity.humanDenied(agentId, at)
-  })
-}
-
 interface Roads {
   readonly dataPlane: DataPlane
-  readonly queue: Queue
+  readonly hitl: Hitl
   readonly clientIpOf: ReturnType<typeof createClientIp>
   readonly report: Report
 }
 
-function listenerOf(foundation: Foundation, { dataPlane, queue, clientIpOf, report }: Roads): Listener {
+function listenerOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, report }: Roads): Listener {
   const { config, clock, store, identity, rules } = foundation
   const { Server } = config.System
-  const reviews = { queue, grants: createGrants({ store, clock }) }
   const management = createManagement({
     registry: identity.registry,
     book: rules.policies.book,
     explain: rules.explain,
-    queue,
+    hitl,
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,
     store,
@@ -191,7 +160,7 @@ function listenerOf(foundation: Foundation, { dataPlane, queue, clientIpOf, repo
     headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
     keepAliveMs: Server.KeepAliveSeconds * 1_000,
     viaName: config.Proxy.Via ? viaName : undefined,
-    onProxy: incoming => dataPlane.enforce(incoming, reviews),
+    onProxy: incoming => dataPlane.enforce(incoming, hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
   })

@@ -38,7 +38,20 @@ function fault(record: AuditRecord, seq: number, previous: string): string | und
 
 /** Each record as one line of JSON with its newline, oldest first. */
 export async function* exportTrail(trail: Trail): AsyncGenerator<string, void, void> {
-  for await (const record of records(trail)) yield `${JSON.stringify(record)}\n`
+  for await (const record of records(trail)) yield `${printable(JSON.stringify(record))}\n`
+}
+
+/** Control, format and line characters, which could move the cursor or turn the writing around. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** JSON text of the same value, in which what could deceive the eye is written as an escape (RFC 8259 section 7). */
+export function printable(json: string): string {
+  return json.replace(unprintable, char =>
+    char
+      .split('')
+      .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
 }
 
 async function* records(trail: Trail): AsyncGenerator<AuditRecord, void, void> {

@@ -24,10 +24,17 @@ export interface EventLog {
   /**
    * Hears of every event from now on, and first of those after `lastId`.
    *
-   * @param lastId id of the last event seen; undefined when there was none
-   * @returns `missed`: whether events after `lastId` are no longer known, so that the list must be read anew
+   * @param lastId id of the last event seen, or what an earlier subscription called the newest; undefined: only new ones
    */
-  subscribe(listener: HitlListener, lastId?: string): { readonly missed: boolean; readonly close: () => void }
+  subscribe(listener: HitlListener, lastId?: string): Subscription
+}
+
+export interface Subscription {
+  /** Whether events after `lastId` are no longer known, so that the list must be read anew. */
+  readonly missed: boolean
+  /** Id of the newest event: who was told nothing yet comes back with this one. */
+  readonly newest: string
+  close(): void
 }
 
 export interface EventLogOptions {
@@ -54,6 +61,14 @@ export function createEventLog(options: EventLogOptions): EventLog {
     }
   }
 
+  /** Events after that one; undefined when some are no longer known. */
+  const after = (lastId: string): readonly HitlEvent[] | undefined => {
+    for (let back = 0; back <= kept.length; back++) {
+      if (lastId === `${run}-${count - back}`) return kept.slice(kept.length - back)
+    }
+    return undefined
+  }
+
   return {
     publish(type, hitlId, data) {
       const event = { id: `${run}-${++count}`, type, at: clock.now(), hitlId, data }
@@ -62,11 +77,11 @@ export function createEventLog(options: EventLogOptions): EventLog {
       for (const listener of listeners) tell(listener, event)
     },
     subscribe(listener, lastId) {
-      const last = lastId === undefined ? -1 : kept.findIndex(event => event.id === lastId)
-      const known = lastId === undefined || last >= 0
-      if (lastId !== undefined && known) for (const event of kept.slice(last + 1)) tell(listener, event)
+      const newest = `${run}-${count}`
+      const missing = lastId === undefined ? [] : after(lastId)
+      for (const event of missing ?? []) tell(listener, event)
       listeners.add(listener)
-      return { missed: !known, close: () => listeners.delete(listener) }
+      return { missed: missing === undefined, newest, close: () => listeners.delete(listener) }
     },
   }
 }

@@ -129,6 +129,10 @@ export interface HitlOptions {
   readonly send: Send
   /** Why the agent may not call now; undefined when it is active. */
   readonly agentProblem: (agentId: string) => Refusal | undefined
+  /** Name of an agent of the registry, for reviewers. */
+  readonly agentName: (agentId: string) => string | undefined
+  /** Aborts when the gateway stops: whoever waits for a verdict is answered then. */
+  readonly stopping: AbortSignal
   /** Told of faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void
 }

@@ -18,8 +18,8 @@ export interface Message {
   readonly body: string
 }
 
-/** Posts once, past the egress guard and without following redirects. Resolves with the status, or rejects. */
-export type Post = (message: Message) => Promise<number>
+/** Posts once, past the egress guard and without following redirects. Resolves with the status; rejects, also at the abort. */
+export type Post = (message: Message, signal: AbortSignal) => Promise<number>
 
 export interface NotifierOptions {
   readonly hooks: readonly Hook[]
@@ -100,7 +100,7 @@ async function deliver(hook: Hook & { Url: string }, event: HitlEvent, options: 
     if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
     if (stop.aborted) return 'the gateway stopped'
     try {
-      const status = await options.post(message(hook, event, options.clock.now()))
+      const status = await options.post(message(hook, event, options.clock.now()), stop)
       if (status >= 200 && status < 300) return undefined
       failure = `answered ${status}`
       if (!isPassing(status)) return failure

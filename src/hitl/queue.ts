@@ -46,7 +46,7 @@ export interface Queue {
 }
 
 export function createQueue(options: HitlOptions): Queue {
-  const { store, clock, events } = options
+  const { store, clock, events, agentName, stopping } = options
   const replays = new Set<Promise<unknown>>()
   const track = <T>(work: Promise<T>): Promise<T> => {
     // A rejection is the caller's; here only the end counts.
@@ -58,12 +58,12 @@ export function createQueue(options: HitlOptions): Queue {
     return work
   }
   const read = (id: string) => store.hitl.get(id, clock.now())
-  const waiters = createWaiters(events, read)
+  const waiters = createWaiters({ events, read, stopping })
   const visible = (item: HitlItem | undefined, viewer: Person) =>
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
-    return seen && detailView(seen, viewer, clock.now())
+    return seen && detailView(seen, { viewer, now: clock.now(), agentName })
   }
 
   return {
@@ -72,7 +72,7 @@ export function createQueue(options: HitlOptions): Queue {
       const now = clock.now()
       const views: RequestView[] = []
       for (const item of await store.hitl.pending(now, filter)) {
-        views.push(requestView(item, viewer, now))
+        views.push(requestView(item, { viewer, now, agentName }))
         // Thousands of views would hold up whoever else is served.
         if (views.length % slice === 0) await setImmediate()
       }

@@ -135,7 +135,8 @@ async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Pr
 async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): Promise<Approved> {
   const { item } = attempt
   const body = new PassThrough()
-  const { status, rawHeaders } = answer
+  const { status } = answer
+  const rawHeaders = without(answer.rawHeaders, isOwnField)
   const late = (item.leaseUntil ?? 0) - (options.settings.LeaseSeconds * 1000) / 2
   const record = (sealedResponse: Uint8Array | null, replay: ReplayOutcome['replay'] = 'completed') =>
     settle(options, attempt, { replay, responseStatus: status, sealedResponse })
@@ -155,7 +156,20 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
   const own = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
   const granted = await grant(options, attempt)
   if (granted !== undefined) own.push('Gateway-Hitl-Grant', granted)
-  return { kind: 'answered', status, rawHeaders: [...rawHeaders, ...own], body }
+  // The answer to HEAD, and 304, name the length of a body that does not come: the reviewer did not ask with HEAD.
+  const bodiless = item.method === 'HEAD' || status === 304
+  const shown = bodiless ? without(rawHeaders, name => name === 'content-length') : rawHeaders
+  return { kind: 'answered', status, rawHeaders: [...shown, ...own], body }
+}
+
+/** Fields that only the gateway itself may set. */
+function isOwnField(name: string): boolean {
+  return name === 'gateway-error' || name.startsWith('gateway-hitl-')
+}
+
+/** @param drop told the lower-case name */
+function without(rawHeaders: readonly string[], drop: (name: string) => boolean): string[] {
+  return rawHeaders.filter((_, index) => !drop(rawHeaders[index - (index % 2)]!.toLowerCase()))
 }
 
 /**

@@ -32,7 +32,8 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
   if (stored !== 'stored') return repeated(stored.existing, record)
-  options.events.publish('pending', record.id, { ...requestView(freshItem(record), anyReviewer, record.createdAt) })
+  const sight = { viewer: anyReviewer, now: record.createdAt, agentName: options.agentName }
+  options.events.publish('pending', record.id, { ...requestView(freshItem(record), sight) })
   return { id: record.id, expiresAt: record.expiresAt }
 }
 

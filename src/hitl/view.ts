@@ -8,6 +8,14 @@ import { escapeDeceptive } from './redact.ts'
 
 const readers = new Set(['reviewer', 'auditor', 'admin'])
 
+/** Who looks, when, and what an agent is called. */
+export interface Sight {
+  readonly viewer: Person
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly agentName: (agentId: string) => string | undefined
+}
+
 /** One line of the list. */
 export interface RequestView extends Partial<ReviewView> {
   readonly id: string
@@ -25,6 +33,8 @@ export interface RequestView extends Partial<ReviewView> {
 
 /** What a reviewer judges by, and the agent does not see. */
 export interface ReviewView {
+  /** Null when the agent is not in the registry any more. */
+  readonly agentName: string | null
   readonly ownerId: string
   readonly host: string
   readonly policyName: string | null
@@ -56,9 +66,9 @@ export function readsAll(viewer: Person): boolean {
   return viewer.roles.some(role => readers.has(role))
 }
 
-export function requestView(item: HitlBrief, viewer: Person, now: number): RequestView {
+export function requestView(item: HitlBrief, sight: Sight): RequestView {
   const decision = parseDecision(item)
-  const all = readsAll(viewer)
+  const all = readsAll(sight.viewer)
   return {
     id: item.id,
     method: escapeDeceptive(item.method),
@@ -70,15 +80,15 @@ export function requestView(item: HitlBrief, viewer: Person, now: number): Reque
     status: item.status,
     bodyBytes: item.bodyBytes,
     digest: item.digest,
-    ...(all ? reviewView(item, decision, now) : {}),
+    ...(all ? reviewView(item, decision, sight) : {}),
   }
 }
 
 /** Everything, headers and body included. */
-export function detailView(item: HitlItem, viewer: Person, now: number): DetailView {
+export function detailView(item: HitlItem, sight: Sight): DetailView {
   const headers = Object.entries(item.headers).map(([name, value]) => [name, escapeDeceptive(value)])
   return {
-    ...requestView(item, viewer, now),
+    ...requestView(item, sight),
     headers: Object.fromEntries(headers),
     body: item.body,
     bodyEncoding: item.bodyEncoding,
@@ -91,8 +101,10 @@ export function detailView(item: HitlItem, viewer: Person, now: number): DetailV
   }
 }
 
-function reviewView(item: HitlBrief, decision: HeldDecision, now: number): ReviewView {
+function reviewView(item: HitlBrief, decision: HeldDecision, { now, agentName }: Sight): ReviewView {
+  const name = agentName(item.agentId)
   return {
+    agentName: name === undefined ? null : escapeDeceptive(name),
     ownerId: escapeDeceptive(item.ownerId),
     host: URL.parse(item.url)?.host ?? '',
     policyName: item.policyName,

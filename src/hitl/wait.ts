@@ -9,14 +9,24 @@ const outcomes = new Set(['denied', 'expired', 'completed', 'failed', 'unknown']
 
 export interface Waiters {
   /**
-   * Resolves when the outcome of `id` is known, `ms` have passed or `signal` aborts, with the item as it is then;
-   * undefined when it is gone.
+   * Resolves when the outcome of `id` is known, `ms` have passed, `signal` aborts or the gateway stops, with the item
+   * as it is then; undefined when it is gone.
    */
   wait(id: string, ms: number, signal: AbortSignal): Promise<HitlItem | undefined>
 }
 
-export function createWaiters(events: EventLog, read: (id: string) => Promise<HitlItem | undefined>): Waiters {
+export interface WaiterOptions {
+  readonly events: EventLog
+  readonly read: (id: string) => Promise<HitlItem | undefined>
+  /** Aborts when the gateway stops: then nobody is kept waiting. */
+  readonly stopping: AbortSignal
+}
+
+export function createWaiters({ events, read, stopping }: WaiterOptions): Waiters {
   const waiting = new Map<string, Set<() => void>>()
+  stopping.addEventListener('abort', () => {
+    for (const wakes of waiting.values()) for (const wake of wakes) wake()
+  })
   events.subscribe(event => {
     if (outcomes.has(event.type)) for (const wake of waiting.get(event.hitlId) ?? []) wake()
   })
@@ -26,7 +36,7 @@ export function createWaiters(events: EventLog, read: (id: string) => Promise<Hi
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, ms)
     signal.addEventListener('abort', () => resolve())
-    if (signal.aborted) resolve()
+    if (signal.aborted || stopping.aborted) resolve()
     const wakes = waiting.get(id) ?? new Set()
     waiting.set(id, wakes.add(resolve))
     const close = () => {

@@ -35,7 +35,10 @@ export function jsonReply(status: number, value: unknown, headers: readonly stri
 export async function sendReply(res: ServerResponse, reply: Reply): Promise<void> {
   const body = reply.body ?? ''
   if (body instanceof Readable) return sendStream(res, reply, body)
-  res.writeHead(reply.status, [...ownHeaders(reply.headers), 'Content-Length', String(Buffer.byteLength(body))])
+  // These have no body, and so no length of one (RFC 9110 section 8.6).
+  const bodiless = reply.status === 204 || reply.status === 304
+  const length = bodiless ? [] : ['Content-Length', String(Buffer.byteLength(body))]
+  res.writeHead(reply.status, [...ownHeaders(reply.headers), ...length])
   res.end(body)
 }
 

@@ -9,12 +9,16 @@ export interface Caller {
   readonly agent: AgentRecord
   /** True when no role lets the caller in, so that it sees nothing but its own. */
   readonly ownOnly: boolean
+  /** When the token runs out, milliseconds since the epoch. */
+  readonly until: number
 }
 
 /** One call of a public operation. Everything in it was checked against openapi.json. */
 export interface OpenCall {
   readonly req: IncomingMessage
   readonly requestId: string
+  /** Aborts when the connection closes: nobody waits for the answer any more. */
+  readonly left: AbortSignal
   /** Path parameters, percent-decoded. */
   readonly params: Readonly<Record<string, string>>
   /** Declared query parameters, with their defaults. */

@@ -7,9 +7,10 @@ import type { AgentRecord, AuditEntry } from '../storage/store.ts'
 import type { Caller } from './call.ts'
 import type { Operation } from './openapi.ts'
 
-/** Id of the agent that a token was issued to. */
+/** Claims of a token: the agent it was issued to, and when it runs out, seconds since the epoch. */
 interface Subject {
   readonly sub: string
+  readonly exp: number
 }
 
 export interface GuardParts {
@@ -35,12 +36,12 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function createGuard(parts: GuardParts): Guard {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
 
-  async function authenticate(req: IncomingMessage): Promise<AgentRecord | Refusal> {
+  async function authenticate(req: IncomingMessage): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
     const token = bearerToken(req)
     const claims = token === undefined ? undefined : await parts.verify(token)
     const agent = claims === undefined ? undefined : parts.agent(claims.sub)
-    if (agent === undefined) return refuse('unauthenticated')
-    return refuseStatus(agent.status) ?? agent
+    if (claims === undefined || agent === undefined) return refuse('unauthenticated')
+    return refuseStatus(agent.status) ?? { agent, until: claims.exp * 1_000 }
   }
 
   return {
@@ -56,10 +57,11 @@ export function createGuard(parts: GuardParts): Guard {
       return own || (from !== undefined && allowedHosts.has(from.hostname)) ? undefined : refuse('foreign_origin')
     },
     async admit(req, operation, requestId) {
-      const agent = await authenticate(req)
-      if (isRefusal(agent)) return agent
+      const caller = await authenticate(req)
+      if (isRefusal(caller)) return caller
+      const { agent } = caller
       const granted = agent.roles.some(role => operation.access.includes(role))
-      if (granted || operation.access.includes('own')) return { agent, ownOnly: !granted }
+      if (granted || operation.access.includes('own')) return { ...caller, ownOnly: !granted }
       const details = { operation: operation.id, roles: agent.roles }
       const at = parts.clock.now()
       await parts.audit({

@@ -2,35 +2,50 @@ import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { Approval, Approved } from '../hitl/model.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { DetailView } from '../hitl/view.ts'
+import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import type { Reply } from '../http/respond.ts'
 import { jsonReply } from '../http/respond.ts'
+import type { HitlFilter } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 import { done } from './call.ts'
 
-/** Fields of an upstream's answer that the gateway sets itself towards a reviewer. */
-const replaced = new Set(['cache-control', 'content-security-policy', 'x-content-type-options', 'gateway-error'])
+/** Fields of an upstream's answer that the gateway sets itself. */
+const replaced = new Set(['cache-control', 'content-security-policy', 'x-content-type-options'])
 
-/** The upstream's page must not run as one of the gateway's (spec 4.5; a reviewer may open it in a browser). */
+/** The upstream's page must not run as one of the gateway's (spec 4.5; a person may open it in a browser). */
 const inert = ['Cache-Control', 'no-store', 'Content-Security-Policy', 'sandbox', 'X-Content-Type-Options', 'nosniff']
+
+const noAnswer =
+  'No answer is kept under this id. GET /hitl/status/{id} tells what became of a request and whether it has one.'
 
 /** Operations of spec 4.5. */
 export function hitlHandlers(queue: Queue): Handlers['guarded'] {
-  const read = (call: Call) => queue.get(hitlId(call), call.caller.agent)
+  /** The status read; with `Prefer: wait` it is answered when the outcome is known. */
+  const readAs = (member: 'request' | 'pending') => async (call: Call) => {
+    const seconds = preferredWait(call.req.rawHeaders)
+    const id = hitlId(call)
+    const { agent } = call.caller
+    const read: DetailView | undefined =
+      seconds === 0
+        ? await queue.get(id, agent)
+        : await queue.waitForVerdict(id, agent, { ms: seconds * 1_000, signal: call.left })
+    if (read === undefined) return refuse('not_found')
+    return jsonReply(200, { id: read.id, status: read.status, [member]: read }, preferenceApplied(seconds))
+  }
   return {
-    listPendingRequests: async call => jsonReply(200, await queue.pending(call.caller.agent)),
-    async getHitlStatus(call) {
-      const request = await read(call)
-      if (request === undefined) return refuse('not_found')
-      return jsonReply(200, { id: request.id, status: request.status, request })
-    },
-    async getHitlRequest(call) {
-      const pending = await read(call)
-      if (pending === undefined) return refuse('not_found')
-      return jsonReply(200, { id: pending.id, status: pending.status, pending })
+    listPendingRequests: async call => jsonReply(200, await queue.pending(call.caller.agent, filterOf(call))),
+    getHitlStatus: readAs('request'),
+    getHitlRequest: readAs('pending'),
+    async getHitlResponse(call) {
+      const answer = await queue.answer(hitlId(call), call.caller.agent)
+      if (answer === undefined) return refuse('not_found', noAnswer)
+      const fields = [...answer.rawHeaders, 'Gateway-Hitl-Id', hitlId(call)]
+      return { status: answer.status, headers: harmless(fields, 'content-length'), body: Buffer.from(answer.body) }
     },
     async approveRequest(call) {
-      const { comment, resend } = (call.body ?? {}) as Pick<Approval, 'comment' | 'resend'>
-      const approved = await queue.approve(hitlId(call), { ...verdict(call), comment, resend })
+      const { comment, resend, grant } = (call.body ?? {}) as Pick<Approval, 'comment' | 'resend' | 'grant'>
+      const approved = await queue.approve(hitlId(call), { ...verdict(call), comment, resend, grant })
       return isRefusal(approved) ? approved : approvedReply(approved)
     },
     async denyRequest(call): Promise<Reply | Refusal> {
@@ -46,12 +61,27 @@ function approvedReply(approved: Approved): Reply {
     const { id, status, approvedBy, approvalsNeeded } = approved.item
     return jsonReply(202, { id, status, approvals: approvedBy.length, approvalsNeeded })
   }
+  return { status: approved.status, headers: harmless(approved.rawHeaders), body: approved.body }
+}
+
+/** The fields of an upstream's answer, made harmless for a browser; those named `dropped` are set anew. */
+function harmless(rawHeaders: readonly string[], dropped?: string): string[] {
   const headers: string[] = [...inert]
-  for (let index = 0; index < approved.rawHeaders.length; index += 2) {
-    const name = approved.rawHeaders[index]!
-    if (!replaced.has(name.toLowerCase())) headers.push(name, approved.rawHeaders[index + 1]!)
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!
+    const lower = name.toLowerCase()
+    if (!replaced.has(lower) && lower !== dropped) headers.push(name, rawHeaders[index + 1]!)
   }
-  return { status: approved.status, headers, body: approved.body }
+  return headers
+}
+
+function filterOf({ query }: Call): HitlFilter {
+  const { agentId, host, rule } = query as Readonly<Record<string, string | undefined>>
+  return {
+    ...(agentId !== undefined && { agentId: agentId.toLowerCase() }),
+    ...(host !== undefined && { host }),
+    ...(rule !== undefined && { rule }),
+  }
 }
 
 function verdict(call: Call) {

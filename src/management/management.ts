@@ -1,22 +1,36 @@
 import type { IncomingMessage } from 'node:http'
 import type { Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
+import type { EventLog } from '../hitl/events.ts'
+import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { Store } from '../storage/store.ts'
 import type { Grant } from '../tokens/grant.ts'
 import { agentHandlers } from './agents.ts'
+import { auditHandlers } from './audit.ts'
 import { docsHandlers } from './docs.ts'
+import { grantHandlers } from './grants.ts'
 import type { GuardParts } from './guard.ts'
 import { createGuard } from './guard.ts'
 import { healthHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
+import { eventHandlers } from './hitl-events.ts'
 import { openApi } from './openapi.ts'
 import type { Explain } from './policies.ts'
 import { policyHandlers } from './policies.ts'
 import type { Management } from './router.ts'
 import { createRouter } from './router.ts'
 import { tokenHandlers } from './tokens.ts'
+
+/** Human in the loop, as far as it is managed. */
+interface HitlServices {
+  readonly queue: Queue
+  readonly grants: Pick<Grants, 'list' | 'revoke'>
+  readonly events: EventLog
+  /** Aborts when the gateway stops. */
+  readonly stopping: AbortSignal
+}
 
 /** Milliseconds that `GET /health` waits for its checks. */
 const HEALTH_TIME_LIMIT = 2_000
@@ -25,7 +39,7 @@ export interface ManagementParts<C> {
   readonly registry: Registry
   readonly book: PolicyBook<C>
   readonly explain: Explain<C>
-  readonly queue: Queue
+  readonly hitl: HitlServices
   readonly grant: Grant
   readonly verify: GuardParts['verify']
   readonly store: Pick<Store, 'audit' | 'ping'>
@@ -38,7 +52,7 @@ export interface ManagementParts<C> {
 
 /** The control plane: everything that is not `/proxy/`. */
 export function createManagement<C>(parts: ManagementParts<C>): Management {
-  const { registry, book, queue, store, clock } = parts
+  const { registry, book, hitl, store, clock } = parts
   const guard = createGuard({
     verify: parts.verify,
     agent: id => registry.get(id),
@@ -55,7 +69,10 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
   const guarded = {
     ...agentHandlers({ registry, hasPolicy: name => book.entry(name) !== undefined, clock }),
     ...policyHandlers(book, parts.explain),
-    ...hitlHandlers(queue),
+    ...hitlHandlers(hitl.queue),
+    ...grantHandlers(hitl.grants, id => registry.get(id)?.name),
+    ...eventHandlers({ ...hitl, clock, agent: id => registry.get(id) }),
+    ...auditHandlers(store.audit),
   }
   return createRouter(openApi, { open, guarded }, guard)
 }

@@ -70,7 +70,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
     if (isRefusal(query)) return query
     const body = await inputs.readBody(req, res)
     if (isRefusal(body)) return body
-    const call = { req, requestId, params: match.params, query, body: body.value }
+    const call = { req, requestId, left: leaving(res), params: match.params, query, body: body.value }
     return caller === undefined
       ? handlers.open[operation.id]!(call)
       : handlers.guarded[operation.id]!({ ...call, caller })
@@ -81,6 +81,12 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
     if (isRefusal(reply)) sendRefusal(res, reply, requestId)
     else await sendReply(res, reply)
   }
+}
+
+function leaving(res: ServerResponse): AbortSignal {
+  const left = new AbortController()
+  res.once('close', () => left.abort())
+  return left.signal
 }
 
 /** A store that fails has changed nothing, and the caller is told so (design: fail closed, say why). */

@@ -36,11 +36,25 @@ t.test('who was away too long, or comes from another run, is told to read anew',
   const log = createEventLog({ clock, capacity: 2, report: silent })
   const first: HitlEvent[] = []
   log.subscribe(event => first.push(event))
-  for (const id of ['a', 'b', 'c']) log.publish('pending', id, {})
+  for (const id of ['a', 'b', 'c', 'd']) log.publish('pending', id, {})
   const heard: HitlEvent[] = []
   t.equal(log.subscribe(event => heard.push(event), first[0]!.id).missed, true)
   t.equal(log.subscribe(event => heard.push(event), 'x-1').missed, true)
   t.equal(heard.length, 0)
+})
+
+t.test('who came when nothing had happened comes back with the newest id of then', async t => {
+  const log = createEventLog({ clock, capacity: 2, report: silent })
+  const before = log.subscribe(silent)
+  before.close()
+  for (const id of ['a', 'b']) log.publish('pending', id, {})
+  const heard: HitlEvent[] = []
+  const again = log.subscribe(event => heard.push(event), before.newest)
+  t.match(again, { missed: false, newest: heard[1]?.id })
+  t.same(
+    heard.map(event => event.hitlId),
+    ['a', 'b'],
+  )
 })
 
 t.test('a listener that throws keeps nobody from hearing', async t => {

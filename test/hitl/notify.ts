@@ -31,9 +31,9 @@ function start(options: Partial<NotifierOptions> = {}) {
     clock,
     events,
     report,
-    post: message => {
+    post: (message, signal) => {
       posted.push(message)
-      return post(message)
+      return post(message, signal)
     },
   })
   return { notifier, events, posted, reports, clock }

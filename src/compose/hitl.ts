@@ -1,0 +1,117 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import { StartupError } from '../errors.ts'
+import type { EventLog } from '../hitl/events.ts'
+import { createEventLog } from '../hitl/events.ts'
+import type { Grants } from '../hitl/grants.ts'
+import { createGrants } from '../hitl/grants.ts'
+import { createNotifier } from '../hitl/notify.ts'
+import type { Queue } from '../hitl/queue.ts'
+import { createQueue } from '../hitl/queue.ts'
+import type { Store } from '../storage/store.ts'
+import { deriveKey } from '../tokens/key.ts'
+import type { Poster } from '../upstream/post.ts'
+import { createPoster } from '../upstream/post.ts'
+import type { DataPlane } from './data-plane.ts'
+import type { Identity } from './identity.ts'
+import type { Upstreams } from './upstreams.ts'
+
+export interface HitlParts {
+  readonly config: Config
+  readonly clock: Clock
+  readonly store: Store
+  readonly identity: Identity
+  readonly upstreams: Upstreams
+  readonly dataPlane: DataPlane
+  readonly report: (what: string, error: unknown) => void
+}
+
+/** Everything about requests that wait for a person. */
+export interface Hitl {
+  readonly queue: Queue
+  readonly grants: Grants
+  readonly events: EventLog
+  /** Aborts when the gateway stops: whoever listens or waits lets go. */
+  readonly stopping: AbortSignal
+  /** Expiry, lapsed leases, retention. Call every second or so. */
+  sweep(): Promise<void>
+  /** Answers whoever waits for a verdict. Call before the connections are drained. */
+  stop(): void
+  /** Waits for what is being sent upstream, `limitMs` at most, and a moment for the webhooks; then tells no more. */
+  finish(limitMs: number): Promise<void>
+}
+
+/** Review events kept for reviewers whose stream broke off. */
+const keptEvents = 1_000
+/** How long the webhooks may take for what happened last. */
+const lastWordsMs = 2_000
+
+/** @throws StartupError when a webhook's destination is refused */
+export function createHitl(parts: HitlParts): Hitl {
+  const { config, clock, store, identity, dataPlane, report } = parts
+  const poster = createPoster(parts.upstreams)
+  const hooks = config.HumanInTheLoop.Webhooks
+  checkHooks(hooks, poster)
+  const stopping = new AbortController()
+  const events = createEventLog({ clock, capacity: keptEvents, report })
+  noteVerdicts(events, identity, dataPlane)
+  const notifier = createNotifier({ hooks, events, clock, post: poster.post, report })
+  const sealing = config.Security.Sealing.Secret
+  const queue = createQueue({
+    store,
+    clock,
+    settings: config.HumanInTheLoop,
+    sealingKey: deriveKey(sealing === undefined ? identity.tokens.secret : Buffer.from(sealing), 'sealing'),
+    tokenHeader: config.Security.AgentAuth.CustomHeaderName,
+    events,
+    send: dataPlane.send,
+    agentProblem: identity.problemOf,
+    agentName: id => identity.registry.get(id)?.name,
+    stopping: stopping.signal,
+    report,
+  })
+  return {
+    queue,
+    grants: createGrants({ store, clock }),
+    events,
+    stopping: stopping.signal,
+    sweep: () => queue.sweep(),
+    stop: () => stopping.abort(),
+    async finish(limitMs) {
+      await within(queue.idle(), limitMs)
+      await within(notifier.idle(), lastWordsMs)
+      notifier.close()
+    },
+  }
+}
+
+/** What can be refused at the start must not wait for the first message to fail. */
+function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], poster: Poster): void {
+  const problems = hooks.flatMap(({ Url }, index) =>
+    Url !== undefined && poster.check(Url) !== undefined
+      ? [`HumanInTheLoop:Webhooks[${index}]:Url: Egress refuses this destination. Allow it there, or take another.`]
+      : [],
+  )
+  if (problems.length > 0) throw new StartupError(problems.join('\n'))
+}
+
+/** What a person thinks of a request tells more of its agent than any rule. */
+function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: DataPlane): void {
+  events.subscribe(({ type, data, at }) => {
+    const agentId = data['agentId']
+    if (typeof agentId !== 'string') return
+    if (type === 'completed') registry.recordTrust(agentId, 'humanApproval', null)
+    if (type !== 'denied') return
+    registry.recordTrust(agentId, 'humanDenial', null)
+    activity.humanDenied(agentId, at)
+  })
+}
+
+/** Resolves with the work, or after `ms` without it. */
+async function within(work: Promise<unknown>, ms: number): Promise<void> {
+  const done = new AbortController()
+  const late = setTimeout(ms, undefined, { signal: done.signal }).catch(() => {})
+  await Promise.race([work, late])
+  done.abort()
+}

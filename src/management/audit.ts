@@ -1,0 +1,58 @@
+import { Readable } from 'node:stream'
+import { exportTrail, printable } from '../audit/trail.ts'
+import type { FieldError, Refusal } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
+import type { AuditFilter, AuditRecord, AuditTable } from '../storage/store.ts'
+import type { Call, Handlers } from './call.ts'
+import { readPage } from './page.ts'
+
+/** The audit trail, for those who look into it afterwards. */
+export function auditHandlers(audit: Pick<AuditTable, 'list' | 'after'>): Handlers['guarded'] {
+  return {
+    async listAudit(call) {
+      const filter = readFilter(call)
+      if (isRefusal(filter)) return filter
+      const page = readPage(call)
+      const { items, totalCount } = await audit.list(page, filter)
+      return {
+        status: 200,
+        headers: ['Content-Type', 'application/json; charset=utf-8'],
+        body: printable(JSON.stringify({ items: items.map(show), ...page, totalCount })),
+      }
+    },
+    exportAudit: () => ({
+      status: 200,
+      headers: [
+        'Content-Type',
+        'application/jsonl; charset=utf-8',
+        'Content-Disposition',
+        'attachment; filename="audit.jsonl"',
+      ],
+      body: Readable.from(exportTrail(audit)),
+    }),
+  }
+}
+
+/** `at` stays as it was hashed; `timestamp` is the same for people. */
+function show(record: AuditRecord) {
+  return { ...record, timestamp: new Date(record.at).toISOString() }
+}
+
+function readFilter({ query }: Call): AuditFilter | Refusal {
+  const { actor, action, subject, from, to } = query as Readonly<Record<string, string | undefined>>
+  const errors: FieldError[] = []
+  const time = (field: string, text: string | undefined) => {
+    if (text === undefined) return {}
+    const at = Date.parse(text)
+    if (Number.isNaN(at)) errors.push({ field, message: 'is not a time' })
+    return { [field]: at }
+  }
+  const filter = {
+    ...(actor !== undefined && { actor }),
+    ...(action !== undefined && { action }),
+    ...(subject !== undefined && { subject }),
+    ...time('from', from),
+    ...time('to', to),
+  }
+  return errors.length === 0 ? filter : refuse('invalid_parameter', undefined, { errors })
+}

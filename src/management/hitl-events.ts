@@ -1,0 +1,83 @@
+import { Readable } from 'node:stream'
+import type { Clock } from '../clock.ts'
+import type { EventLog, HitlEvent } from '../hitl/events.ts'
+import { readsAll } from '../hitl/view.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Call, Handlers } from './call.ts'
+
+export interface EventParts {
+  readonly events: EventLog
+  /** Aborts when the gateway stops: streams end, so that nothing waits for them. */
+  readonly stopping: AbortSignal
+  readonly clock: Clock
+  /** The registry as it is now. */
+  readonly agent: (id: string) => AgentRecord | undefined
+}
+
+/** A comment this often keeps what lies between from closing a stream on which nothing happens, milliseconds. */
+const heartbeatMs = 15_000
+/** A reader that lets this much pile up is cut off, bytes. It comes back with the id of the last event it has. */
+const maxBuffered = 1_048_576
+/** When a reader should come back, milliseconds. */
+const retryMs = 2_000
+
+/** What happens to held requests, as server-sent events (WHATWG HTML, section 9.2). */
+export function eventHandlers(parts: EventParts): Handlers['guarded'] {
+  return {
+    streamHitlEvents: call => ({
+      status: 200,
+      // The second field is for nginx, which would hold events back to fill its buffers.
+      headers: ['Content-Type', 'text/event-stream; charset=utf-8', 'X-Accel-Buffering', 'no'],
+      body: openStream(parts, call),
+    }),
+  }
+}
+
+function openStream(parts: EventParts, call: Call): Readable {
+  const { events, stopping } = parts
+  const stream = new Readable({ read() {} })
+  let most = Number.POSITIVE_INFINITY
+  let over = false
+
+  const end = () => {
+    if (!over) stream.push(null)
+    over = true
+  }
+  const say = (block: string) => {
+    if (over) return
+    if (!mayListen(parts, call)) return end()
+    stream.push(`${block}\n\n`)
+    if (stream.readableLength > most) stream.destroy()
+  }
+
+  say(`retry: ${retryMs}`)
+  const lastId = call.req.headers['last-event-id']
+  const { missed, newest, close } = events.subscribe(
+    event => say(blockOf(event)),
+    typeof lastId === 'string' ? lastId : undefined,
+  )
+  if (missed) say(`id: ${newest}\nevent: reset\ndata: {}`)
+  else if (lastId === undefined) say(`id: ${newest}`)
+  // What it missed comes at once and is no sign of a slow reader.
+  most = stream.readableLength + maxBuffered
+  const heart = setInterval(say, heartbeatMs, ': still here')
+  stopping.addEventListener('abort', end)
+  if (stopping.aborted) end()
+  return stream.once('close', () => {
+    over = true
+    clearInterval(heart)
+    stopping.removeEventListener('abort', end)
+    close()
+  })
+}
+
+/** Whether the caller still has what let it in: a stream lives longer than a call. */
+function mayListen({ agent, clock }: EventParts, { caller }: Call): boolean {
+  const now = agent(caller.agent.id)
+  return now?.status === 'Active' && readsAll(now) && clock.now() < caller.until
+}
+
+function blockOf({ id, type, at, hitlId, data }: HitlEvent): string {
+  const told = { type, at: new Date(at).toISOString(), hitlId, data }
+  return `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(told)}`
+}
