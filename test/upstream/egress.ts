@@ -35,6 +35,8 @@ t.test('addresses that no setting but AllowCidrs opens', async t => {
     '2002:7f00:1::',
     '2001:0:7f00:1::',
     '::7f00:1',
+    '::ffff:0:a9fe:a9fe',
+    'no address',
     '192.0.2.1',
   ]
   for (const ip of always) t.match(egress.checkAddresses(origin, [ip]), refused, ip)
