@@ -62,7 +62,7 @@ async function main(): Promise<void> {
     progress(`starting ${road.name}`)
     contestants.push({ name: road.name, ...(await road.open({ upstreamPort: upstream.port, cores: cores.proxy })) })
   }
-  const pids = contestants.flatMap(({ pid }) => pid ?? [])
+  const pids = contestants.flatMap(({ process }) => process?.pid ?? [])
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
   const measured = await measureRounds(contestants, { sender, ...size, progress })
   const paced = await measurePaced(contestants, measured, sender)

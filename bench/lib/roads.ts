@@ -4,6 +4,7 @@ import { startNginxProxy } from '../peers/nginx.ts'
 import type { GatewaySetup } from './gateway.ts'
 import { signingSecret, startGateway } from './gateway.ts'
 import type { Request } from './load.ts'
+import type { Running } from './processes.ts'
 import { start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
 
@@ -12,13 +13,15 @@ export interface Place {
   readonly upstreamPort: number
   /** Cores of the proxy under measurement. */
   readonly cores: string | undefined
+  /** Arguments for node, where the proxy runs on it. */
+  readonly nodeOptions?: readonly string[]
 }
 
 /** One way from the load to the upstream, started and ready. */
 export interface StartedRoad {
   readonly request: Request
-  /** The process under measurement; undefined when there is none between. */
-  readonly pid: number | undefined
+  /** What is under measurement; undefined when nothing is between. */
+  readonly process: Running | undefined
 }
 
 export interface Road {
@@ -34,7 +37,7 @@ export interface Road {
 const host = '127.0.0.1'
 
 /** The request that everyone gets, token and all, so that everyone reads the same bytes. */
-function proxied(port: number, token: string, { upstreamPort }: Place): Request {
+export function proxied(port: number, token: string, { upstreamPort }: Place): Request {
   return {
     url: `http://${host}:${port}/proxy/http://${host}:${upstreamPort}/items`,
     method: 'GET',
@@ -50,9 +53,10 @@ const nodePeer = (name: string, script: string, about: string): Road => ({
   about,
   async open(place) {
     const file = fileURLToPath(new URL(`../peers/${script}`, import.meta.url))
-    const child = start({ command: [process.execPath, file, String(place.upstreamPort)], cores: place.cores })
+    const { upstreamPort, cores, nodeOptions = [] } = place
+    const child = start({ command: [process.execPath, ...nodeOptions, file, String(upstreamPort)], cores })
     const [, port] = await child.shows(/listening on (\d+)/)
-    return { request: proxied(Number(port), anyToken, place), pid: child.pid }
+    return { request: proxied(Number(port), anyToken, place), process: child }
   },
 })
 
@@ -75,9 +79,10 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
     about,
     async open(place) {
       const policies = [benchPolicy(rules, bodyRule), ...(setup.policies ?? [])]
-      const { url, token, process } = await startGateway({ ...setup, policies, cores: place.cores })
+      const { cores, nodeOptions = [] } = place
+      const { url, token, process } = await startGateway({ ...setup, policies, cores, nodeOptions })
       const request = proxied(Number(new URL(url).port), token, place)
-      return { request: body === undefined ? request : post(request, body), pid: process.pid }
+      return { request: body === undefined ? request : post(request, body), process }
     },
   }
 }
@@ -100,7 +105,7 @@ function haproxy(rules: number): Road {
       await issuer.process.stop()
       const setup = { upstreamPort: place.upstreamPort, secret: signingSecret, rules: denyRules(rules) }
       const { port, process } = await startHaproxy(setup, place.cores)
-      return { request: proxied(port, issuer.token, place), pid: process.pid }
+      return { request: proxied(port, issuer.token, place), process }
     },
   }
 }
@@ -119,7 +124,7 @@ export const roads: readonly Road[] = [
     about: 'no proxy',
     open: async place => {
       const { url, ...request } = proxied(0, anyToken, place)
-      return { request: { ...request, url: `http://${host}:${place.upstreamPort}/items` }, pid: undefined }
+      return { request: { ...request, url: `http://${host}:${place.upstreamPort}/items` }, process: undefined }
     },
   },
   nodePeer('bare', 'bare.ts', 'node:http and undici alone, no checks'),
@@ -134,7 +139,7 @@ export const roads: readonly Road[] = [
     needs: ['nginx', '-v'],
     async open(place) {
       const { port, process } = await startNginxProxy(place.upstreamPort, place.cores)
-      return { request: proxied(port, anyToken, place), pid: process.pid }
+      return { request: proxied(port, anyToken, place), process }
     },
   },
   nodePeer('http-proxy', 'http-proxy.ts', 'http-proxy, no checks'),

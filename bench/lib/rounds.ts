@@ -51,17 +51,18 @@ export async function measureRounds(
       if (round > 0) rounds.get(contestant.name)?.push(measured)
     }
   }
-  return contestants.map(({ name, pid }) => ({
+  return contestants.map(({ name, process }) => ({
     name,
     rounds: rounds.get(name) ?? [],
-    residentBytes: pid === undefined ? undefined : residentBytes(pid),
+    residentBytes: process === undefined ? undefined : residentBytes(process.pid),
   }))
 }
 
-async function measure({ request, pid }: Contestant, setup: RoundsSetup): Promise<Round> {
-  const before = pid === undefined ? Number.NaN : cpuMicroseconds(pid)
+async function measure({ request, process }: Contestant, setup: RoundsSetup): Promise<Round> {
+  const spentSoFar = () => (process === undefined ? Number.NaN : cpuMicroseconds(process.pid))
+  const before = spentSoFar()
   const answers = await send({ request, connections: setup.connections, seconds: setup.seconds }, setup)
-  const spent = pid === undefined ? Number.NaN : cpuMicroseconds(pid) - before
+  const spent = spentSoFar() - before
   const { requests, seconds, p50, p99 } = answers
   return { perSecond: requests / seconds, cpu: spent / requests, p50, p99 }
 }

@@ -91,3 +91,5 @@ const server = createServer({ keepAliveTimeout: 600_000, noDelay: true }, (req, 
   }
 })
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${(server.address() as AddressInfo).port}`))
+// Ends as a program should, so that a profile is written.
+process.once('SIGTERM', () => process.exit())

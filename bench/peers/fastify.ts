@@ -6,3 +6,5 @@ const server = fastify({ keepAliveTimeout: 600_000 })
 await server.register(httpProxy, { upstream: `http://127.0.0.1:${process.argv[2]}` })
 const url = await server.listen({ host: '127.0.0.1', port: 0 })
 console.log(`listening on ${new URL(url).port}`)
+// Ends as a program should, so that a profile is written.
+process.once('SIGTERM', () => process.exit())

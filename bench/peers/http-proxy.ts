@@ -10,3 +10,5 @@ const proxy = httpProxy.createProxyServer({
 proxy.on('error', (_error, _req, res) => res.destroy())
 const server = createServer({ keepAliveTimeout: 600_000 }, (req, res) => proxy.web(req, res))
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${(server.address() as AddressInfo).port}`))
+// Ends as a program should, so that a profile is written.
+process.once('SIGTERM', () => process.exit())

@@ -1,0 +1,87 @@
+/**
+ * Where the CPU time of one request goes: `node bench/profile.ts`. Runs one road under load with V8's sampling
+ * profiler (--cpu-prof) and prints the functions with the most time of their own, in microseconds a request.
+ */
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createSender } from './lib/load.ts'
+import { chooseCores } from './lib/machine.ts'
+import { temporaryFolder } from './lib/processes.ts'
+import type { CpuProfile, Share } from './lib/profile.ts'
+import { sharesOf } from './lib/profile.ts'
+import { roads } from './lib/roads.ts'
+import { figure, table } from './lib/table.ts'
+import { startUpstream } from './lib/upstream.ts'
+
+const { values } = parseArgs({
+  options: {
+    road: { type: 'string', default: 'gateway' },
+    seconds: { type: 'string', default: '10' },
+    warmup: { type: 'string', default: '5' },
+    connections: { type: 'string', default: '64' },
+    top: { type: 'string', default: '25' },
+    keep: { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+const help = `usage: node bench/profile.ts [options]
+
+  --road NAME       gateway, gateway-1000, gateway-log, post, post-body-rule, bare, http-proxy, ... (gateway)
+  --seconds N       length of the load (10), after --warmup N (5)
+  --connections N   connections of the load (64)
+  --top N           rows of each table (25)
+  --keep FILE       keeps the profile, for the developer tools of a browser
+`
+
+if (values.help) process.stdout.write(help)
+else await main()
+process.exit()
+
+async function main(): Promise<void> {
+  const road = roads.find(({ name }) => name === values.road)
+  if (road === undefined) throw new Error(`no road is called ${values.road}\n${help}`)
+  const cores = await chooseCores()
+  const upstream = await startUpstream(cores.others)
+  const folder = temporaryFolder()
+  const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${folder}`]
+  const place = { upstreamPort: upstream.port, cores: cores.proxy, nodeOptions }
+  const { request, process: proxy } = await road.open(place)
+  const sender = await createSender(cores.others)
+  const load = { request, connections: Number(values.connections) }
+  await sender.send({ ...load, seconds: Number(values.warmup) })
+  const from = monotonicMicroseconds()
+  const { requests } = await sender.send({ ...load, seconds: Number(values.seconds) })
+  const to = monotonicMicroseconds()
+  await proxy?.stop(30_000)
+  const file = mainProfile(folder, values.road)
+  if (values.keep !== undefined) copyFileSync(file, values.keep)
+  const shares = sharesOf(JSON.parse(readFileSync(file, 'utf8')) as CpuProfile, from, to)
+  const perRequest = (microseconds: number) => microseconds / requests
+  const all = perRequest(shares.functions.reduce((sum, { self }) => sum + self, 0))
+  console.log(`${values.road}: ${requests} requests, ${figure(all, 1)} us each on the main thread; us per request:\n`)
+  const top = Number(values.top)
+  console.log(sharesText('function, by its own time', shares.functions.slice(0, top), perRequest))
+  console.log(`\n${sharesText('file, by its own time', shares.files.slice(0, top), perRequest)}`)
+  const own = shares.functions.filter(({ name }) => / src\//.test(name))
+  const byTotal = own.toSorted((left, right) => right.total - left.total).slice(0, top)
+  console.log(`\n${sharesText('own function, with all it calls', byTotal, perRequest)}`)
+}
+
+/** V8 stamps its samples with the same clock. */
+function monotonicMicroseconds(): number {
+  return Number(process.hrtime.bigint() / 1_000n)
+}
+
+/** Each thread writes a profile; that of the main thread has the id 0 in its name. */
+function mainProfile(folder: string, road: string): string {
+  const name = readdirSync(folder).find(file => /^CPU\.\d+\.\d+\.\d+\.0\..*\.cpuprofile$/.test(file))
+  if (name === undefined) throw new Error(`${road} left no profile: does it run on Node?`)
+  return join(folder, name)
+}
+
+function sharesText(title: string, shares: readonly Share[], perRequest: (microseconds: number) => number): string {
+  const rows = shares.map(({ name, self, total }) => [name, figure(perRequest(self), 2), figure(perRequest(total), 2)])
+  return table([title, 'self', 'total'], rows)
+}
