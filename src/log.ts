@@ -31,6 +31,8 @@ export interface LogFields {
   readonly shadow?: readonly string[]
   /** Id of a pending request. */
   readonly hitlId?: string
+  /** Id of the grant by which a request passed without asking. */
+  readonly grantId?: string
   /** From the head to the last byte of the answer, milliseconds. */
   readonly ms?: number
   readonly bytesIn?: number

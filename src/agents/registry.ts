@@ -178,8 +178,9 @@ class StoredRegistry implements Registry {
   remove(id: string, by: By) {
     const key = id.toLowerCase()
     return this.#lanes.run(key, async () => {
-      const name = this.get(key)?.name ?? null
-      const removed = await this.#options.store.agents.remove(key, this.#entry('agent.remove', key, by, { name }))
+      const agent = this.get(key)
+      const before = agent === undefined ? null : recorded(agent)
+      const removed = await this.#options.store.agents.remove(key, this.#entry('agent.remove', key, by, { before }))
       if (!removed) return refuse('not_found')
       this.#snapshot.delete(key)
       this.#standings.forget(key)
@@ -230,9 +231,8 @@ class StoredRegistry implements Registry {
       return refuse('invalid_body', undefined, { errors: [{ field: 'clientSecret', message }] })
     const hash = await this.#options.secrets.hash(secret)
     if (isRefusal(hash)) return hash
-    const { name, ownerId, roles, policyName, externalSubject, tags } = agent
-    const details = { name, ownerId, roles, policyName, externalSubject, tags }
-    await this.#options.store.agents.insert(agent, hash, this.#entry('agent.register', agent.id, by, details))
+    const entry = this.#entry('agent.register', agent.id, by, { after: recorded(agent) })
+    await this.#options.store.agents.insert(agent, hash, entry)
     return this.#show(agent)
   }
 
@@ -270,6 +270,11 @@ class StoredRegistry implements Registry {
     }
     await this.#write(id, fields, { action: 'agent.trust', by, details })
   }
+}
+
+/** What the audit trail keeps of an agent that comes or goes. */
+function recorded({ name, ownerId, status, roles, policyName, externalSubject, tags }: AgentRecord) {
+  return { name, ownerId, status, roles, policyName, externalSubject, tags }
 }
 
 function newAgent(registration: Registration, now: number, defaultPolicy: string | undefined): AgentRecord {

@@ -52,8 +52,13 @@ export class Exchange {
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */
   body: Buffer | undefined = undefined
 
+  /** Fields that the gateway adds when it sends; never stored or shown. */
+  credentials: readonly string[] | undefined = undefined
+
   refusal: RefusalCode | undefined = undefined
   hitlId: string | undefined = undefined
+  /** The grant by which it passed without asking. */
+  grantId: string | undefined = undefined
   ending: Ending | undefined = undefined
   upstreamStatus: number | undefined = undefined
   bytesUp = 0

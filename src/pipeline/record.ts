@@ -52,7 +52,7 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 
 /** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
 function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
-  const { req, res, agent, target, decision, refusal, hitlId, ending } = exchange
+  const { req, res, agent, target, decision, refusal, hitlId, grantId, ending } = exchange
   log.info(
     {
       requestId: exchange.requestId,
@@ -63,6 +63,7 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
       ...(refusal === undefined ? {} : { refusal }),
       ...(decision === undefined ? {} : decisionFields(decision)),
       ...(hitlId === undefined ? {} : { hitlId }),
+      ...(grantId === undefined ? {} : { grantId }),
       ending: ending ?? 'aborted',
       ms: Math.round((clock.steady() - exchange.startedAt) * 100) / 100,
       bytesIn: exchange.body?.length ?? exchange.bytesUp,

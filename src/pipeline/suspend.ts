@@ -6,6 +6,7 @@ import { fieldValues } from '../http/headers.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { closeCircuit } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
 import { requestFields } from './forward.ts'
 import { holdBody } from './hold-body.ts'
@@ -16,6 +17,8 @@ const pollSeconds = '5'
 
 /** Holds the request for a person: 202 and where to look, or the verdict itself to an agent that waits for it. */
 export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+  // A held request tells nothing of its upstream, and must not keep a probe of the circuit from the request's replay.
+  closeCircuit(exchange, 'neutral', parts)
   const body = await wholeBody(exchange, parts)
   if (isRefusal(body)) return body
   exchange.body = body
@@ -34,7 +37,9 @@ export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal
 /** True when a reviewer has let the like of this request pass for a while; the use is on record then. */
 export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolean | Refusal> {
   const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
-  return isRefusal(used) ? used : used !== undefined
+  if (used === undefined || isRefusal(used)) return used ?? false
+  exchange.grantId = used.id
+  return true
 }
 
 function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspension & { agent: AgentRecord } {

@@ -25,6 +25,7 @@ export interface Desk<P, C> {
 
 type Outcome<C> = Promise<PolicyEntry<C> | Refusal>
 
+/** The audit entry of a change keeps the document, so that the trail shows what each version said. */
 export async function createPolicy<P, C>(desk: Desk<P, C>, document: unknown, by: PolicyEditor): Outcome<C> {
   const { store, clock, shelf } = desk
   const now = clock.now()
@@ -33,7 +34,8 @@ export async function createPolicy<P, C>(desk: Desk<P, C>, document: unknown, by
   const { name } = entry.document
   if (shelf.inForce.has(name)) return refuse('already_exists')
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
-  const audit = auditEntry(desk, { action: 'policy.create', subject: name, details: { version: entry.version } }, by)
+  const details = { after: entry.version, document: entry.document }
+  const audit = auditEntry(desk, { action: 'policy.create', subject: name, details }, by)
   if ((await store.policies.insert(record, audit)) === 'exists') return refuse('already_exists')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
   return entry
@@ -55,7 +57,7 @@ export async function replacePolicy<P, C>(
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
   const text = JSON.stringify(entry.document)
   const record = { name, document: text, createdAt: before.createdAt, updatedAt: clock.now() }
-  const details = { before: before.version, after: entry.version }
+  const details = { before: before.version, after: entry.version, document: entry.document }
   const audit = auditEntry(desk, { action: 'policy.replace', subject: name, details }, by)
   if ((await store.policies.update(record, audit)) === 'notFound') return refuse('not_found')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
@@ -72,7 +74,7 @@ export async function removePolicy<P, C>(
   if (isRefusal(before)) return before
   const user = desk.usedBy(name)
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
-  const audit = auditEntry(desk, { action: 'policy.remove', subject: name, details: { version: before.version } }, by)
+  const audit = auditEntry(desk, { action: 'policy.remove', subject: name, details: { before: before.version } }, by)
   if (!(await store.policies.remove(name, audit))) return refuse('not_found')
   shelf.put({ editable: new Map([...shelf.editable].filter(([other]) => other !== name)) })
   return { removed: name }

@@ -230,7 +230,7 @@ export interface GrantTable {
   active(now: number, agentId?: string): Promise<readonly GrantRecord[]>
   /** Counts one use, in one conditional update; undefined when the grant is gone, expired or used up. */
   use(id: string, now: number, entry: AuditEntry): Promise<GrantRecord | undefined>
-  /** False when there was no such grant. */
+  /** False when there was no such grant. The entry gets the grant as it was. */
   remove(id: string, entry: AuditEntry): Promise<boolean>
   /** Removes up to `limit` that expired at `now` or are used up. Their uses stay in the audit trail. */
   prune(now: number, limit: number): Promise<number>

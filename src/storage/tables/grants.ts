@@ -31,9 +31,9 @@ export const grants: Operations<GrantTable> = {
   },
 
   async remove(db, id, entry) {
-    const { numDeletedRows } = await db.deleteFrom('grants').where('id', '=', id).executeTakeFirst()
-    if (numDeletedRows === 0n) return false
-    await append(db, entry)
+    const row = await db.deleteFrom('grants').where('id', '=', id).returningAll().executeTakeFirst()
+    if (row === undefined) return false
+    await append(db, withFacts(entry, { before: toRecord(row) }))
     return true
   },
 
