@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 
-export const mark = '[REDACTED]'
+const mark = '[REDACTED]'
 
 /** Names as `normalise` writes them. */
 const secretNames = new Set([

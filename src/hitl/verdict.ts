@@ -9,7 +9,7 @@ import type { HitlOptions, Verdict } from './model.ts'
 import { auditEntry } from './model.ts'
 
 /** Longest comment, in characters (code points). */
-export const maxComment = 2_000
+const maxComment = 2_000
 
 /** Deny: the request is discarded for good (spec 3.2). */
 export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlItem | Refusal> {

@@ -15,7 +15,7 @@ export interface BodyHeaders {
   readonly encoding: string
 }
 
-export const jsonType = /^(?:application|text)\/(?:[a-z0-9!#$&^_.-]+\+)?json$/
+const jsonType = /^(?:application|text)\/(?:[a-z0-9!#$&^_.-]+\+)?json$/
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const byteOrderMark = 0xfeff
 

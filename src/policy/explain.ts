@@ -52,13 +52,13 @@ export function explainDescription(rulebook: Rulebook, given: RequestDescription
 }
 
 /** The rulebook with the score and threshold that a description asks for. */
-export function whatIf(rulebook: Rulebook, given: RequestDescription): Rulebook {
+function whatIf(rulebook: Rulebook, given: RequestDescription): Rulebook {
   const score = given.risk ?? given.request.risk
   const threshold = given.riskThreshold ?? rulebook.risk.threshold
   return { ...rulebook, risk: { ...rulebook.risk, threshold, ...(score === undefined ? {} : { score }) } }
 }
 
-export function explain(rulebook: Rulebook, described: DescribedRequest, phase: 'head' | 'body'): Explanation {
+function explain(rulebook: Rulebook, described: DescribedRequest, phase: 'head' | 'body'): Explanation {
   const { head, body } = described
   const first = decideHead(rulebook, head)
   const risk = new RiskAssessment(rulebook.risk)

@@ -1,7 +1,7 @@
 import { LongNumber, numericOf } from './numbers.ts'
 
 /** Deepest nesting that is read; deeper bodies are unreadable. */
-export const maxDepth = 64
+const maxDepth = 64
 
 /**
  * Strict JSON (RFC 8259): no byte order mark, no duplicate keys, at most 64 levels; numbers that a double cannot hold

@@ -71,7 +71,7 @@ function buildHasAll(operand: Operand): ElementTest | WrongValue {
 }
 
 /** The values that a field stands for. */
-export function elementsOf(value: unknown): readonly unknown[] {
+function elementsOf(value: unknown): readonly unknown[] {
   if (value instanceof Several) return value.items.flatMap(elementsOf)
   if (value === missing) return []
   return Array.isArray(value) ? value : [value]

@@ -7,8 +7,6 @@ import { type PolicyProblem, Problems } from './problems.ts'
 import { nextTurn, rulesPerTurn, type Turns } from './turns.ts'
 import { isTimeZone, Zone } from './zone.ts'
 
-export { formatPolicy, versionOf } from './format.ts'
-
 export interface ParseOptions {
   /** Header fields beside Authorization and Cookie whose values rules may not read: the gateway's own token header. */
   readonly hiddenHeaders?: readonly string[]

@@ -50,7 +50,7 @@ export interface RiskSettings {
   readonly score?: number
 }
 
-export const defaultSensitivePaths: readonly string[] = [
+const defaultSensitivePaths: readonly string[] = [
   '/admin',
   '/export',
   '/backup',

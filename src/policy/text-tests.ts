@@ -10,7 +10,7 @@ import { False, True, type Truth, Unreadable } from './truth.ts'
 import { fold, ignoresCase, type Operand, readWords, WrongValue } from './values.ts'
 
 /** Longest text that a pattern is run on, UTF-16 units; longer is unreadable. */
-export const scanLimit = 65_536
+const scanLimit = 65_536
 /** Most steps of one glob: pattern length times text length. */
 const globBudget = 64 * scanLimit
 
