@@ -1,0 +1,90 @@
+import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
+import { startReview } from '../fixtures/review.ts'
+
+t.test('what was held is approved after a restart, as it was', async t => {
+  const directory = t.testdir()
+  const before = await startReview(t, { directory })
+  const { origin, bot, reviewer } = before
+  const id = await before.hold('/things', { body: 'kept over the restart', headers: { 'X-Note': 'kept' } })
+  await before.close()
+  const after = await startReview(t, { directory, origin })
+  t.equal(origin.seen.length, 0)
+  t.match(await (await after.call('GET', `/hitl/${id}`, { token: bot.token })).json(), { status: 'Pending' })
+  const approved = await after.approve(id, {}, reviewer.token)
+  t.same({ status: approved.status, text: await approved.text() }, { status: 200, text: 'hello from upstream' })
+  t.match(origin.seen, [{ method: 'POST', headers: { 'x-note': 'kept' }, body: Buffer.from('kept over the restart') }])
+  t.equal(origin.seen.length, 1)
+  const answer = await after.call('GET', `/hitl/${id}/response`, { token: bot.token })
+  t.equal(await answer.text(), 'hello from upstream')
+})
+
+t.test('a request that nobody decided is gone: every read and verdict is 404', async t => {
+  const clock = createClock(Date.now())
+  const review = await startReview(t, { clock, config: { HumanInTheLoop: { TimeoutSeconds: 60 } } })
+  const { bot, call, approve, deny, origin } = review
+  const id = await review.hold('/things')
+  clock.advance(60_000)
+  const statuses = [
+    await call('GET', `/hitl/status/${id}`, { token: bot.token }),
+    await call('GET', `/hitl/${id}`),
+    await call('GET', `/hitl/${id}/response`, { token: bot.token }),
+    await approve(id),
+    await deny(id),
+  ]
+  for (const answer of statuses) t.match(await answer.json(), { status: 404, code: 'not_found' })
+  t.strictSame(await (await call('GET', '/hitl')).json(), [])
+  t.equal(origin.seen.length, 0)
+})
+
+t.test('when the queue is full the next request is 429, and nothing of it is kept', async t => {
+  const review = await startReview(t, {
+    config: { HumanInTheLoop: { MaxPendingRequests: 4, MaxPendingPercentPerAgent: 50 } },
+  })
+  const { newBot, hold, origin, waiting, proxy, approve } = review
+  const [first, second, third] = [review.bot, await newBot(), await newBot()]
+  const refused = async (token: string) => {
+    const answer = await proxy(token, `${origin.url}/things`, { method: 'POST', body: 'x' })
+    t.match(await answer.json(), { status: 429, code: 'hitl_queue_full' })
+    t.match(answer.headers.get('retry-after'), /^\d+$/)
+  }
+  const ids = [await hold('/1', { bot: first }), await hold('/2', { bot: first })]
+  await refused(first.token)
+  await hold('/3', { bot: second })
+  await hold('/4', { bot: second })
+  await refused(third.token)
+  t.equal((await waiting(third, 0)).length, 0)
+  await (await approve(ids[0]!)).text()
+  await hold('/5', { bot: third })
+  t.equal(origin.seen.length, 1)
+})
+
+t.test('a body longer than may be held is 413', async t => {
+  const review = await startReview(t, { config: { HumanInTheLoop: { MaxStoredBodyBytes: 100 } } })
+  const { proxy, bot, origin } = review
+  const chunked = { body: new Blob(['x'.repeat(101)]).stream(), duplex: 'half' } as RequestInit
+  for (const init of [{ body: 'x'.repeat(101) }, chunked]) {
+    const answer = await proxy(bot.token, `${origin.url}/things`, { method: 'POST', ...init })
+    t.match(await answer.json(), { status: 413, code: 'body_too_large' })
+  }
+  t.equal(origin.seen.length, 0)
+})
+
+t.test("a circuit that is probed by a request that waits lets that request's replay pass", async t => {
+  let broken = true
+  const clock = createClock(Date.now())
+  const review = await startReview(t, {
+    clock,
+    config: { System: { CircuitBreaker: { Failures: 1, OpenSeconds: 30 } } },
+    answer: (_, res) => (broken ? res.destroy() : res.end('well again')),
+  })
+  const { proxy, bot, origin, approve, waiting } = review
+  t.equal((await proxy(bot.token, origin.url)).status, 502)
+  t.equal((await proxy(bot.token, origin.url)).status, 503)
+  broken = false
+  clock.advance(30_000)
+  const held = proxy(bot.token, origin.url, { method: 'POST', headers: { Prefer: 'wait=55' } })
+  const [item] = await waiting(bot, 1)
+  t.equal((await approve(item!.id)).status, 200)
+  t.equal(await (await held).text(), 'well again')
+})
