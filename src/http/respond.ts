@@ -115,22 +115,19 @@ function unreadBody(req: IncomingMessage): boolean {
 }
 
 /**
- * Sends the whole answer, but ends it, which closes the connection, only a little later: closing while the sender
- * still writes would reset the connection, and the answer could be lost with it.
+ * Sends the whole answer, but closes the connection only a little later (RFC 9112 section 9.6): closing while the
+ * sender still writes would reset the connection, and the answer could be lost with it. Past DRAIN_BYTES nothing is
+ * read any more, so that the sender stands still meanwhile.
  */
 function linger(res: ServerResponse, body: string): void {
   const { req } = res
   let dropped = 0
-  const end = () => {
-    clearTimeout(timer)
-    req.pause()
-    res.end()
-  }
+  const end = () => res.end()
   const timer = setTimeout(end, LINGER_MS)
   res.once('close', () => clearTimeout(timer))
   req.on('data', (chunk: Buffer) => {
     dropped += chunk.length
-    if (dropped > DRAIN_BYTES) end()
+    if (dropped > DRAIN_BYTES) req.pause()
   })
   req.once('end', end)
   // A reset by the sender is an answer too; `close` of the response tidies up.

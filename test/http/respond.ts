@@ -80,6 +80,23 @@ t.test('a long body that nobody read: the answer arrives whole, then the connect
   t.match(text, /"requestId":"r-1"\}$/)
 })
 
+t.test('nothing is read for long of a body that is refused, and the sender has time to see why', async t => {
+  let read = 0
+  const port = await serve(t, res => {
+    res.req.on('data', (chunk: Buffer) => {
+      read += chunk.length
+    })
+    refused(res)
+  })
+  const client = await openRaw(t, port)
+  client.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n')
+  client.write(Buffer.alloc(10_000_000))
+  await client.until(/"r-1"\}$/)
+  t.equal(client.socket.destroyed, false)
+  await client.closed()
+  t.ok(read < 500_000, `${read} bytes were read`)
+})
+
 t.test('a chunked body that never ends does not hold the connection', async t => {
   const client = await openRaw(t, await serve(t, refused))
   client.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n')

@@ -34,6 +34,11 @@ t.test('the page runs on files of the gateway alone, under a strict policy', asy
   }
 })
 
+t.test('the page asks nobody else to look at the document', async t => {
+  const { call } = control
+  t.match((await call('GET', '/open-api/assets/initializer.js')).text, "validatorUrl: 'none'")
+})
+
 t.test('no other file is served', async t => {
   const { call } = control
   for (const file of ['package.json', '..%2fpackage.json', 'swagger-ui.js.map', '__proto__', 'index.html'])

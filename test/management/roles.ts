@@ -1,6 +1,7 @@
 import t from 'tap'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
+import { openRaw } from '../fixtures/raw.ts'
 
 const control = await startControl(t)
 const { call, person, store } = control
@@ -38,6 +39,16 @@ for (const { id, method, path, access } of guarded) {
     }
   })
 }
+
+t.test('Authorization twice is 401, whichever of them is right', async t => {
+  const [, , , admin] = everyone
+  const lines = [`Authorization: Bearer ${admin!.token}`, 'Authorization: Bearer other']
+  for (const fields of [lines, lines.toReversed(), [lines[0], lines[0]]]) {
+    const client = await openRaw(t, Number(new URL(control.url).port))
+    client.write(`GET /agents HTTP/1.1\r\nHost: x\r\n${fields.join('\r\n')}\r\n\r\n`)
+    t.match(await client.until(/\r\n\r\n/), /^HTTP\/1\.1 401 /)
+  }
+})
 
 t.test('a missing role is on record', async t => {
   const [agent] = everyone

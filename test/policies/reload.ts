@@ -45,7 +45,14 @@ t.test('a changed file is in force soon, without being asked', async t => {
   await change
   t.equal(book.entry('a')?.document.description, 'new')
   t.ok(book.get('b'))
-  t.strictSame(told, [['a', 'b']], 'changes that come together are one reload')
+  const next = untilTold()
+  writeFileSync(join(directory, 'c.yaml'), 'name: c\n')
+  await next
+  const steps = [
+    ['a', 'b'],
+    ['a', 'b', 'c'],
+  ]
+  t.strictSame(told, steps, 'changes that come together are one reload')
 })
 
 t.test('a bad file keeps the last good version of all, and says so', async t => {
