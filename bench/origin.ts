@@ -5,30 +5,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
+import { bodyOf } from './lib/bytes.ts'
 import { answerBytes } from './lib/upstream.ts'
 
 const answer = 'x'.repeat(answerBytes)
-const chunk = Buffer.alloc(65_536, 'x')
 
 const server = createServer({ keepAliveTimeout: 600_000, requestTimeout: 0 }, (req, res) => {
   const bytes = /^\/bytes\/(\d+)$/.exec(req.url ?? '')?.[1]
   if (bytes !== undefined) sendBytes(res, Number(bytes))
   else if (req.method === 'GET') res.writeHead(200, ['Content-Length', String(answerBytes)]).end(answer)
-  else void countBytes(req, res)
+  else countBytes(req, res)
 })
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${(server.address() as AddressInfo).port}`))
 
 function sendBytes(res: ServerResponse, size: number): void {
   res.writeHead(200, ['Content-Length', String(size)])
-  Readable.from(chunks(size)).pipe(res)
+  bodyOf(size).pipe(res)
 }
 
-function* chunks(size: number): Generator<Buffer> {
-  for (let left = size; left > 0; left -= chunk.length) yield left < chunk.length ? chunk.subarray(0, left) : chunk
-}
-
-async function countBytes(req: IncomingMessage, res: ServerResponse): Promise<void> {
+function countBytes(req: IncomingMessage, res: ServerResponse): void {
   let size = 0
   // A sender that breaks off is no fault of ours.
   req.on('error', () => {})
