@@ -59,9 +59,9 @@ export interface ProcessLog extends Log {
   readonly flush: () => void
 }
 
-/** JSON lines to `fd`, written behind the event loop's back so that no request waits for a slow reader. */
-export function createLog(level: LevelOrString, fd = 1): ProcessLog {
-  const stream = destination({ dest: fd, sync: false })
+/** JSON lines to standard output, written behind the event loop's back so that no request waits for a slow reader. */
+export function createLog(level: LevelOrString): ProcessLog {
+  const stream = destination({ dest: 1, sync: false })
   const logger = pino(
     {
       level,

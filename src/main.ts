@@ -10,6 +10,8 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
   process.exitCode = 1
 } else {
   const { runCommand } = await import('./cli/commands.ts')
+  // Whoever reads the output of a command may leave first: head, less.
+  process.stdout.on('error', () => process.exit(0))
   process.exitCode = await runCommand({
     args: process.argv.slice(2),
     env: process.env,

@@ -10,7 +10,7 @@ export const help = `usage: agent-gateway serve [--config FILE]
 
 Starts the gateway. Log lines (JSON) go to standard output, what a person wants to know at start to standard error.
 SIGTERM and SIGINT finish what is in flight (System:Server:DrainSeconds) and end; a second one ends at once.
-SIGHUP reloads the policies.
+SIGHUP reads the policies and the credentials of upstreams anew.
 
 ${configHelp}`
 
@@ -19,15 +19,13 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const log = createLog(configuration.config.Logging.Level)
   const { config, file, baseDirectory } = configuration
-  const gateway = await createGateway(config, { log, baseDirectory })
+  const gateway = await createGateway(config, { log, baseDirectory, env: shell.env })
   const { url } = await gateway.listen().catch(async error => {
     await gateway.close()
     throw error
   })
   shell.complain(startupBlock(url, file?.path, gateway))
-  const code = await untilClosed(shell, gateway, log)
-  log.flush()
-  return code
+  return untilClosed(shell, gateway, log)
 }
 
 /** Resolves with the exit code once a signal has ended the gateway. */

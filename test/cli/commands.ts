@@ -1,6 +1,6 @@
 import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
-import { runToEnd } from '../fixtures/process.ts'
+import { runMain, runToEnd } from '../fixtures/process.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 
 t.test('without a command, and with an unknown one, the commands are listed and the exit code is 2', async t => {
@@ -50,4 +50,11 @@ t.test('the entry passes arguments and environment on, and ends with the exit co
   t.match(good, { code: 0, out: 'defaults and environment: no mistakes; policies: none\n', err: '' })
   const bad = await runToEnd(t, ['check'], { cwd: t.testdir({}), env: { SYSTEM__X: '1' } })
   t.match(bad, { code: 1, out: '', err: /env SYSTEM__X: unknown key/ })
+})
+
+t.test('a command whose reader leaves ends without a complaint', async t => {
+  const run = runMain(t, ['--help'], { cwd: t.testdir({}) })
+  run.child.stdout?.destroy()
+  t.equal(await run.ended, 0)
+  t.equal(run.err(), '')
 })
