@@ -98,7 +98,7 @@ async function deliver(hook: Hook & { Url: string }, event: HitlEvent, options: 
   for (const delay of [0, ...delays]) {
     // An abort of the pause is the end of the gateway: nothing is sent any more.
     if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
-    if (stop.aborted) return 'the gateway stopped'
+    if (stop.aborted) return failure ?? 'the gateway stopped'
     try {
       const status = await options.post(message(hook, event, options.clock.now()), stop)
       if (status >= 200 && status < 300) return undefined
