@@ -5,6 +5,7 @@
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { cpuMicroseconds } from './lib/cpu.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores } from './lib/machine.ts'
 import { temporaryFolder } from './lib/processes.ts'
@@ -48,19 +49,23 @@ async function main(): Promise<void> {
   const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${folder}`]
   const place = { upstreamPort: upstream.port, cores: cores.proxy, nodeOptions }
   const { request, process: proxy } = await road.open(place)
+  if (proxy === undefined) throw new Error(`${values.road} has no process to profile`)
   const sender = await createSender(cores.others)
   const load = { request, connections: Number(values.connections) }
   await sender.send({ ...load, seconds: Number(values.warmup) })
   const from = monotonicMicroseconds()
+  const before = cpuMicroseconds(proxy.pid)
   const { requests } = await sender.send({ ...load, seconds: Number(values.seconds) })
+  const spent = cpuMicroseconds(proxy.pid) - before
   const to = monotonicMicroseconds()
-  await proxy?.stop(30_000)
+  await proxy.stop(30_000)
   const file = mainProfile(folder, values.road)
   if (values.keep !== undefined) copyFileSync(file, values.keep)
   const shares = sharesOf(JSON.parse(readFileSync(file, 'utf8')) as CpuProfile, from, to)
-  const perRequest = (microseconds: number) => microseconds / requests
-  const all = perRequest(shares.functions.reduce((sum, { self }) => sum + self, 0))
-  console.log(`${values.road}: ${requests} requests, ${figure(all, 1)} us each on the main thread; us per request:\n`)
+  // Samples are taken by the wall clock, whoever has the core just then: only their proportions count.
+  const sampled = shares.functions.reduce((sum, { self }) => sum + self, 0)
+  const perRequest = (microseconds: number) => (microseconds / sampled) * (spent / requests)
+  console.log(`${values.road}: ${requests} requests, ${figure(spent / requests, 1)} us of CPU time each, as follows:\n`)
   const top = Number(values.top)
   console.log(sharesText('function, by its own time', shares.functions.slice(0, top), perRequest))
   console.log(`\n${sharesText('file, by its own time', shares.files.slice(0, top), perRequest)}`)

@@ -30,6 +30,8 @@ export const pacedGoal: Goal = {
 
 export interface Outcome extends Goal {
   readonly ratio: Spread
+  /** The goal times the slack. */
+  readonly limit: number
   readonly met: boolean
 }
 
@@ -54,5 +56,6 @@ function judge({ goal, measured, figure, slack }: Judged): readonly Outcome[] {
   const against = measured.find(({ name }) => name === goal.against)
   if (of === undefined || against === undefined) return []
   const ratio = spreadOf(ratios(of.rounds.map(figure), against.rounds.map(figure)))
-  return [{ ...goal, ratio, met: ratio.median <= goal.atMost * slack }]
+  const limit = goal.atMost * slack
+  return [{ ...goal, ratio, limit, met: ratio.median <= limit }]
 }

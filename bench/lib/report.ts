@@ -21,11 +21,11 @@ export function figuresText(measured: readonly Measured[]): string {
 }
 
 export function outcomesText(outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map(({ what, ratio, atMost, met }) => [
+  const rows = outcomes.map(({ what, ratio, limit, met }) => [
     what,
     `${figure(ratio.median, 2)} x`,
     `${figure(ratio.low, 2)}-${figure(ratio.high, 2)}`,
-    `<= ${atMost} x`,
+    `<= ${figure(limit, 2)} x`,
     met ? 'met' : 'missed',
   ])
   return table(['against', 'gateway', 'range', 'goal', ''], rows)
