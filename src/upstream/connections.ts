@@ -1,23 +1,22 @@
-import { getCACertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
-import { buildConnector, Client } from 'undici'
+import { Client } from 'undici'
 import type { Clock } from '../clock.ts'
-import { unmapped } from './address.ts'
+import type { Dial, DialSettings } from './dial.ts'
+import { createDial } from './dial.ts'
 import type { Origin } from './origin.ts'
 import type { Resolution } from './resolve.ts'
 
-export interface ConnectionSettings {
+export type { Dispatcher }
+
+export interface ConnectionSettings extends DialSettings {
   /** Connections to one origin, and to all together. */
   readonly perOrigin: number
   readonly total: number
   /** Requests that may wait for a connection to one origin, and how long, milliseconds. */
   readonly maxWaiting: number
   readonly waitMs: number
-  readonly connectTimeoutMs: number
   readonly headersTimeoutMs: number
   readonly idleTimeoutMs: number
-  /** PEM text of certificate authorities trusted beside the built-in ones. */
-  readonly ca?: string | undefined
 }
 
 /** Largest header section of an upstream response, bytes. */
@@ -68,7 +67,7 @@ export class Connections {
   readonly #settings: ConnectionSettings
   readonly #clock: Clock
   readonly #pools = new Map<string, Pool>()
-  readonly #connect: buildConnector.connector
+  readonly #dial: Dial
   readonly #sweeper: NodeJS.Timeout
   #outbox: Posted[] = []
   #open = 0
@@ -76,11 +75,7 @@ export class Connections {
   constructor(settings: ConnectionSettings, clock: Clock) {
     this.#settings = settings
     this.#clock = clock
-    this.#connect = buildConnector({
-      timeout: settings.connectTimeoutMs,
-      allowH2: false,
-      ...(settings.ca === undefined ? {} : { ca: [...getCACertificates('default'), settings.ca] }),
-    })
+    this.#dial = createDial(settings)
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()
   }
 
@@ -212,28 +207,15 @@ export class Connections {
       keepAliveTimeout: idleMs,
       keepAliveMaxTimeout: maxIdleMs,
       maxHeaderSize,
-      connect: (options, callback) => this.#dial(connection, { options, callback }, 0),
+      connect: (options, callback) => {
+        const onAddress = (address: string) => {
+          connection.address = address
+        }
+        this.#dial(connection.resolution.addresses, { options, callback, onAddress })
+      },
     })
     const connection = new Connection({ owner: this, pool, resolution, client, alone })
     return connection
-  }
-
-  /** Tries the checked addresses in order; what is connected to is compared with what was checked. */
-  #dial(connection: Connection, attempt: Attempt, index: number): void {
-    const { addresses } = connection.resolution
-    const address = addresses[index] as string
-    this.#connect({ ...attempt.options, hostname: address }, (...[error, socket]) => {
-      if (error !== null) {
-        if (index + 1 < addresses.length) this.#dial(connection, attempt, index + 1)
-        else attempt.callback(error, null)
-      } else if (sameAddress(socket.remoteAddress, address)) {
-        connection.address = address
-        attempt.callback(null, socket)
-      } else {
-        socket.destroy()
-        attempt.callback(new Error('connected to another address than the one checked'), null)
-      }
-    })
   }
 
   #sweep(): void {
@@ -245,15 +227,6 @@ export class Connections {
       if (pool.open === 0 && pool.waiting.length === 0) this.#pools.delete(key)
     }
   }
-}
-
-interface Attempt {
-  readonly options: buildConnector.Options
-  readonly callback: buildConnector.Callback
-}
-
-function sameAddress(actual: string | undefined, checked: string): boolean {
-  return actual !== undefined && unmapped(actual) === unmapped(checked)
 }
 
 interface ConnectionParts {
