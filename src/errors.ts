@@ -41,6 +41,11 @@ export const refusalKinds = {
     title: 'Destination not allowed',
     detail: 'The gateway does not connect to this destination.',
   },
+  credential_conflict: {
+    status: 403,
+    title: 'Credential conflict',
+    detail: 'The gateway sets this header field for this upstream. Leave it out.',
+  },
   forbidden: { status: 403, title: 'Forbidden', detail: 'This operation needs a role that the caller does not have.' },
   own_request: {
     status: 403,

@@ -11,7 +11,8 @@ import { openIdentity } from './compose/identity.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
 import type { Upstreams } from './compose/upstreams.ts'
-import { createUpstreams } from './compose/upstreams.ts'
+import { openUpstreams } from './compose/upstreams.ts'
+import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
 import type { Listener } from './http/accept.ts'
 import { createListener } from './http/accept.ts'
@@ -29,6 +30,8 @@ export interface GatewayOptions {
   /** Folder that relative paths of the configuration start from: that of gateway.yaml. */
   readonly baseDirectory: string
   readonly clock?: Clock
+  /** Where the values of `Upstreams:ValueFromEnv` are. */
+  readonly env?: Environment
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup
 }
@@ -39,7 +42,7 @@ export interface Gateway {
   listen(): Promise<{ readonly url: string; readonly port: number }>
   /** Proxied requests under way. */
   inFlight(): number
-  /** Reads the policy files anew. False: there was a mistake, and all stays as it was. */
+  /** Reads policies and credentials of upstreams anew. False: there was a mistake; what it is in stays as it was. */
   reload(): Promise<boolean>
   /**
    * Stops accepting, lets requests in flight finish for System:Server:DrainSeconds, and closes everything.
@@ -84,11 +87,11 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
 }
 
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Foundation> {
-  const { log, baseDirectory, clock = systemClock, lookup = systemLookup } = options
+  const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup } = options
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const store = await openSqliteStore({ directory: dataDirectory, clock })
   closers.push(() => store.close())
-  const upstreams = createUpstreams(config, baseDirectory, { clock, lookup })
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
   const { fetchDocument } = upstreams
   const identity = await openIdentity({ config, dataDirectory, store, clock, log, fetchDocument })
@@ -120,7 +123,10 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
       return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port }
     },
     inFlight: () => dataPlane.inFlight(),
-    reload: () => rules.policies.reload(),
+    async reload() {
+      const policiesRead = await rules.policies.reload()
+      return (await reloadCredentials(upstreams, report)) && policiesRead
+    },
     async close() {
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
@@ -130,6 +136,16 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
       await closeAll(closers)
       return cutOff
     },
+  }
+}
+
+async function reloadCredentials({ credentials }: Upstreams, report: Report): Promise<boolean> {
+  try {
+    await credentials?.reload()
+    return true
+  } catch (error) {
+    report('credentials of upstreams could not be read anew, the old ones stay', error)
+    return false
   }
 }
 

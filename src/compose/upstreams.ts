@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Clock } from '../clock.ts'
+import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { FetchDocument } from '../tokens/fetch.ts'
 import { createFetch, FetchError } from '../tokens/fetch.ts'
 import { Connections } from '../upstream/connections.ts'
+import type { Credentials } from '../upstream/credentials.ts'
+import { openCredentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { createEgress } from '../upstream/egress.ts'
 import { createOrigin } from '../upstream/origin.ts'
@@ -17,16 +20,22 @@ export interface Upstreams {
   readonly egress: Egress
   readonly resolver: Resolver
   readonly connections: Connections
+  /** Keys of upstreams that agents need not hold; undefined when none is configured. */
+  readonly credentials: Credentials | undefined
   /** Documents of the configured identity provider. */
   readonly fetchDocument: FetchDocument
 }
 
-export function createUpstreams(
-  config: Config,
-  baseDirectory: string,
-  deps: { clock: Clock; lookup: Lookup },
-): Upstreams {
+export interface UpstreamDeps {
+  readonly clock: Clock
+  readonly lookup: Lookup
+  readonly env: Environment
+}
+
+/** @throws StartupError when a file or variable that the configuration names cannot be read */
+export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
+  const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
   const egress = createEgress(config.Egress)
   const resolver = createResolver(deps)
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
@@ -46,7 +55,7 @@ export function createUpstreams(
   const authority = config.Security.AgentAuth.ExternalIdentity.Jwt.Authority
   const addressOf = guardedAddress({ egress, resolver, trusted: URL.parse(authority ?? '')?.origin })
   const fetchDocument = createFetch({ addressOf, ...(ca === undefined ? {} : { ca: [ca] }) })
-  return { egress, resolver, connections, fetchDocument }
+  return { egress, resolver, connections, credentials, fetchDocument }
 }
 
 function readAuthorities(path: string): string {

@@ -48,6 +48,16 @@ const checks: readonly CrossCheck[] = [
         : undefined,
   },
   {
+    settings: [schema.Upstreams, schema.Security.AgentAuth.CustomHeaderName],
+    problem: ({ Upstreams, Security }) => {
+      const problems = Upstreams.flatMap((entry, index) => {
+        const problem = credentialProblem(entry, Security.AgentAuth.CustomHeaderName)
+        return problem === undefined ? [] : [`entry ${index}: ${problem}`]
+      })
+      return problems.length === 0 ? undefined : problems.join('; ')
+    },
+  },
+  {
     settings: [
       schema.HumanInTheLoop.LeaseSeconds,
       schema.Proxy.HeadersTimeoutSeconds,
@@ -61,6 +71,14 @@ const checks: readonly CrossCheck[] = [
     },
   },
 ]
+
+function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: string): string | undefined {
+  if (entry.Host === undefined) return 'Host is needed'
+  if ((entry.ValueFromEnv === undefined) === (entry.ValueFromFile === undefined)) {
+    return 'one of ValueFromEnv and ValueFromFile is needed'
+  }
+  return entry.Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
+}
 
 const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
 

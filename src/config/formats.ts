@@ -29,6 +29,25 @@ export const headerName: Format = value => {
   return takenHeaders.has(value.toLowerCase()) ? 'must not be a field that HTTP itself uses' : undefined
 }
 
+/** Fields that a credential for an upstream cannot be in: they frame or route the request. */
+const framingHeaders = new Set(
+  [...takenHeaders].filter(name => !/^(?:authorization|proxy-authorization|cookie)$/.test(name)),
+)
+
+/** The field that a credential is sent in. */
+export const credentialHeader: Format = value => {
+  if (!token.test(value) || value.includes('_')) return 'must be a header field name of letters, digits and dashes'
+  return framingHeaders.has(value.toLowerCase()) ? 'must not be a field that frames or routes a request' : undefined
+}
+
+/** What is put before a credential, such as `Bearer `. */
+export const credentialPrefix: Format = value =>
+  /^[\x21-\x7e][\x20-\x7e]*$/.test(value) ? undefined : 'must be printable ASCII characters'
+
+/** Name of an environment variable. */
+export const variableName: Format = value =>
+  /^[A-Za-z_][A-Za-z0-9_]*$/.test(value) ? undefined : 'must be the name of an environment variable'
+
 /** An address, or a range such as 10.0.0.0/8 or fd00::/8 (RFC 4632, RFC 4291 section 2.3). */
 export const cidr: Format = value => {
   const [address = '', prefix, ...rest] = value.split('/')
@@ -49,6 +68,15 @@ export const hostName: Format = value => {
 /** `example.com`, `*.example.com` (any name below it) or `.example.com` (both). */
 export const hostPattern: Format = value =>
   hostName(value.replace(/^\*?\./, '')) && 'must be a host such as example.com or *.example.com'
+
+/** A host pattern with the port that it is about, `localhost:11434`; without one it is about the usual port. */
+export const hostAndPort: Format = value => {
+  const [, host = '', port] = /^(.*?)(?::(\d{1,5}))?$/.exec(value) ?? []
+  const portValid = port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
+  return portValid && hostPattern(host) === undefined
+    ? undefined
+    : 'must be a host such as example.com, *.example.com or example.com:8443'
+}
 
 /** What `listen` takes: an address, or a name to resolve. */
 export const listenHost: Format = value =>

@@ -1,8 +1,11 @@
 import {
   cidr,
   clientSecret,
+  credentialHeader,
+  credentialPrefix,
   headerName,
   hitlEvent,
+  hostAndPort,
   hostName,
   hostPattern,
   hours,
@@ -11,6 +14,7 @@ import {
   provider,
   timeZone,
   uuid,
+  variableName,
 } from './formats.ts'
 import type { Values } from './setting.ts'
 import {
@@ -146,6 +150,23 @@ export const schema = {
     MaxWaiting: integer(1_024, 'Requests that wait for a connection to one origin; more get 503.', { min: 0 }),
     CaFile: optional('PEM file of certificate authorities trusted beside the built-in ones.'),
   },
+  Upstreams: objects(
+    {
+      Host: optional(
+        'Host that gets the credential: a name or pattern, with :port unless it is the usual one.',
+        hostAndPort,
+      ),
+      Agent: optional('UUID of the only agent that gets it.', uuid),
+      Policy: optional('Only agents with this policy get it.'),
+      Header: text('Authorization', 'Header field of the credential.', credentialHeader),
+      Prefix: optional('What stands before the value, such as "Bearer ".', credentialPrefix),
+      ValueFromEnv: optional('Environment variable that holds the value.', variableName),
+      ValueFromFile: optional('File that holds the value, relative to gateway.yaml; readable by its owner alone.'),
+      Override: boolean(true, 'Refuse an agent that sends this field itself; false: send what the agent sent instead.'),
+      AllowHttp: boolean(false, 'Also send it without TLS.'),
+    },
+    'Credentials that the gateway adds to requests, so that agents hold none: see README, Credentials of upstreams.',
+  ),
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
     AllowHosts: list(

@@ -29,10 +29,11 @@ export function forward(exchange: Exchange, parts: Parts): undefined {
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
 function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): UpstreamRequest {
+  const fields = requestFields(exchange, parts)
   return {
     method: exchange.req.method as Dispatcher.HttpMethod,
     path: target.requestTarget,
-    headers: requestFields(exchange, parts),
+    headers: exchange.credentials === undefined ? fields : fields.concat(exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
   }
 }

@@ -9,6 +9,7 @@ import type { Rulebook } from '../policy/decide.ts'
 import type { Activity } from '../policy/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Connections } from '../upstream/connections.ts'
+import type { Credentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
 import type { Resolver } from '../upstream/resolve.ts'
 import type { Claims, Exchange } from './exchange.ts'
@@ -28,6 +29,8 @@ export interface Parts {
   readonly egress: Egress
   readonly resolver: Resolver
   readonly connections: Connections
+  /** Undefined when none is configured. */
+  readonly credentials: Credentials | undefined
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   readonly clientIpOf: (req: IncomingMessage) => string

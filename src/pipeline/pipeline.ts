@@ -3,6 +3,7 @@ import { isRefusal, refuse } from '../errors.ts'
 import { sendRefusal } from '../http/respond.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
+import { attachCredentials } from './credentials.ts'
 import { decide } from './decide.ts'
 import type { Arrival } from './exchange.ts'
 import { Exchange } from './exchange.ts'
@@ -28,6 +29,7 @@ export async function enforce(arrival: Arrival, parts: Parts): Promise<void> {
       limit(exchange, parts) ??
       passCircuit(exchange, parts) ??
       (await decide(exchange, parts)) ??
+      attachCredentials(exchange, parts) ??
       (await carryOut(exchange, parts))
     if (refusal !== undefined) answer(exchange, refusal)
   } catch (error) {

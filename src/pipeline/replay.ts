@@ -5,6 +5,7 @@ import { isRefusal, refuse } from '../errors.ts'
 import type { HeldRequest, ReplayResult, Send } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
+import type { AgentRecord } from '../storage/store.ts'
 import type { Connection, UpstreamHandler } from '../upstream/connections.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
@@ -13,24 +14,26 @@ import type { Parts } from './parts.ts'
 import type { Target } from './target.ts'
 import { parseTarget } from './target.ts'
 
-type SenderParts = Pick<Parts, 'breaker' | 'clock' | 'connections' | 'egress' | 'resolver'>
+type SenderParts = Pick<Parts, 'agentOf' | 'breaker' | 'clock' | 'connections' | 'credentials' | 'egress' | 'resolver'>
 
 /**
  * Sends what a person has approved: the same checks of destination and circuit as on the proxy road, made again
  * now, and a connection that nothing else uses (spec 4.5).
  */
 export function createSender(parts: SenderParts): Send {
-  return async request => {
+  return async (request, { agentId }) => {
     const target = parseTarget(request.url)
     if (isRefusal(target)) return { kind: 'notSent', refusal: target }
     const resolution = await reach(target, parts)
     if (isRefusal(resolution)) return { kind: 'notSent', refusal: resolution }
+    const credentials = credentialsFor(request, target, parts.agentOf(agentId), parts)
+    if (isRefusal(credentials)) return { kind: 'notSent', refusal: credentials }
     const permit = parts.breaker.acquire(target.origin.key, parts.clock.steady())
     if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
     return new Promise(resolve => {
       const learnt = (outcome: Outcome) => parts.breaker.release(permit, outcome, parts.clock.steady())
       const handler = new Replay(resolve, learnt)
-      parts.connections.sendAlone(target.origin, resolution, upstreamRequest(request, target), handler)
+      parts.connections.sendAlone(target.origin, resolution, upstreamRequest(request, target, credentials), handler)
     })
   }
 }
@@ -43,11 +46,22 @@ async function reach(target: Target, { egress, resolver }: SenderParts): Promise
   return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
 }
 
-function upstreamRequest(request: HeldRequest, target: Target) {
+/** They are added when the request leaves: what was held and shown has none. */
+function credentialsFor(
+  { rawHeaders }: HeldRequest,
+  { origin }: Target,
+  agent: AgentRecord | undefined,
+  { credentials }: SenderParts,
+): readonly string[] | Refusal {
+  if (credentials === undefined || agent === undefined) return []
+  return credentials.fieldsFor({ origin, agent, rawHeaders, tokenNames: [] })
+}
+
+function upstreamRequest(request: HeldRequest, target: Target, credentials: readonly string[]) {
   return {
     method: request.method as Dispatcher.HttpMethod,
     path: target.requestTarget,
-    headers: [...request.rawHeaders],
+    headers: [...request.rawHeaders, ...credentials],
     body: request.body.byteLength === 0 ? null : Buffer.from(request.body),
   }
 }

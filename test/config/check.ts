@@ -50,3 +50,15 @@ t.test('the lease of a replay is longer than a replay may take to be answered', 
 t.test('the secret of the first admin needs its id', async t => {
   t.match(problems('Security: { Bootstrap: { ClientSecret: abc } }'), [/AgentId: is needed beside ClientSecret$/])
 })
+
+t.test('a credential of an upstream names its host and one source, and not the field of the agent token', async t => {
+  const entry = (text: string) => problems(`Upstreams: [${text}]`)
+  t.strictSame(entry('{ Host: a.example, ValueFromEnv: KEY }'), [])
+  t.strictSame(entry('{ Host: a.example, ValueFromEnv: KEY }, { ValueFromEnv: KEY }, { Host: b.example }'), [
+    'gateway.yaml:1:1: Upstreams: entry 1: Host is needed; entry 2: one of ValueFromEnv and ValueFromFile is needed',
+  ])
+  t.match(entry('{ Host: a.example, ValueFromEnv: KEY, ValueFromFile: key }'), [/one of ValueFromEnv and/])
+  t.match(entry('{ Host: a.example, ValueFromEnv: KEY, Header: gateway-authorization }'), [
+    /Header must not be CustomHeaderName$/,
+  ])
+})

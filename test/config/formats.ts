@@ -2,13 +2,17 @@ import t from 'tap'
 import {
   cidr,
   clientSecret,
+  credentialHeader,
+  credentialPrefix,
   headerName,
+  hostAndPort,
   hostName,
   hostPattern,
   httpUrl,
   listenHost,
   provider,
   uuid,
+  variableName,
 } from '../../src/config/formats.ts'
 import type { Format } from '../../src/config/setting.ts'
 
@@ -17,6 +21,26 @@ const formats: Record<string, { format: Format; right: string[]; wrong: string[]
     format: headerName,
     right: ['Gateway-Authorization', 'X-Agent', 'x'],
     wrong: ['a b', 'a:b', '', 'a_b', 'ä', 'Authorization', 'HOST', 'Transfer-Encoding', 'Cookie', 'Via'],
+  },
+  credentialHeader: {
+    format: credentialHeader,
+    right: ['Authorization', 'X-Api-Key', 'Cookie', 'x'],
+    wrong: ['a b', 'a:b', '', 'a_b', 'Host', 'Content-Length', 'Content-Type', 'connection', 'Via', 'Expect'],
+  },
+  credentialPrefix: {
+    format: credentialPrefix,
+    right: ['Bearer ', 'Token token=', 'x'],
+    wrong: [' Bearer', 'schlüssel', 'a\tb'],
+  },
+  hostAndPort: {
+    format: hostAndPort,
+    right: ['a.example', '*.a.example', '.a.example:8443', 'localhost:1', '[::1]:65535', '[::1]'],
+    wrong: ['a:0', 'a:65536', 'a:', 'https://a', '::1', 'a b', ':80'],
+  },
+  variableName: {
+    format: variableName,
+    right: ['KEY', '_key1'],
+    wrong: ['1KEY', 'A-B', 'A=B', ''],
   },
   cidr: {
     format: cidr,

@@ -1,0 +1,122 @@
+import { resolve } from 'node:path'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
+import type { Refusal } from '../errors.ts'
+import { refuse, StartupError } from '../errors.ts'
+import { isTokenField } from '../http/headers.ts'
+import { readPrivateFile } from '../storage/private-file.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { hostMatches } from './egress.ts'
+import type { Origin } from './origin.ts'
+
+/** A request that is about to be sent, as far as it says which credentials it gets. */
+export interface CredentialRequest {
+  readonly origin: Origin
+  readonly agent: Pick<AgentRecord, 'id' | 'policyName'>
+  /** What the agent sent, flat: name, value, name, value. */
+  readonly rawHeaders: readonly string[]
+  /** Lower-cased names among them that are kept back anyway. */
+  readonly tokenNames: readonly string[]
+}
+
+/** Header fields that the gateway adds for some upstreams, so that agents need not hold their keys. */
+export interface Credentials {
+  /** The fields to add, or a refusal when the agent sends one of them itself. */
+  fieldsFor(request: CredentialRequest): readonly string[] | Refusal
+  /**
+   * Reads every value anew. Rejects when one is missing or not fit to be sent; then all stay as they were.
+   *
+   * @throws StartupError
+   */
+  reload(): Promise<void>
+}
+
+export interface CredentialSources {
+  readonly env: Environment
+  /** What relative paths start from. */
+  readonly baseDirectory: string
+}
+
+type Setting = Config['Upstreams'][number]
+
+interface Entry {
+  readonly setting: Setting
+  /** Lower case. */
+  readonly header: string
+  /** Host pattern and port; without a port it is that of the scheme. */
+  readonly host: string
+  readonly port: number | undefined
+}
+
+/** RFC 9110 section 5.5, without what is obsolete. */
+const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+
+/**
+ * Reads the values of the configured entries; undefined when there is none, and nothing is to be done per request.
+ *
+ * @throws StartupError that names the entry, never the value
+ */
+export async function openCredentials(
+  settings: readonly Setting[],
+  sources: CredentialSources,
+): Promise<Credentials | undefined> {
+  if (settings.length === 0) return undefined
+  const entries = settings.map(entryOf)
+  const readAll = () => Promise.all(settings.map((setting, index) => readValue(setting, index, sources)))
+  let values = await readAll()
+
+  return {
+    fieldsFor(request) {
+      const fields: string[] = []
+      const settled = new Set<string>()
+      for (const [index, entry] of entries.entries()) {
+        // Of several entries for one field the first counts.
+        if (settled.has(entry.header) || !applies(entry, request)) continue
+        settled.add(entry.header)
+        if (!sendsItself(entry.header, request)) fields.push(entry.setting.Header, values[index] as string)
+        else if (entry.setting.Override) return conflict(entry)
+      }
+      return fields
+    },
+    async reload() {
+      values = await readAll()
+    },
+  }
+}
+
+function entryOf(setting: Setting): Entry {
+  const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(setting.Host ?? '') ?? []
+  return { setting, header: setting.Header.toLowerCase(), host, port: port === undefined ? undefined : Number(port) }
+}
+
+async function readValue(setting: Setting, index: number, { env, baseDirectory }: CredentialSources): Promise<string> {
+  const { ValueFromEnv, ValueFromFile, Prefix = '' } = setting
+  const path = ValueFromFile === undefined ? undefined : resolve(baseDirectory, ValueFromFile)
+  const found = path === undefined ? env[ValueFromEnv ?? ''] : await readPrivateFile(path)
+  const from = path ?? `the environment variable ${ValueFromEnv}`
+  if (found === undefined) throw new StartupError(`Upstreams[${index}]: ${from} is not there.`)
+  const value = Prefix + found.replace(/\r?\n$/, '')
+  if (value.length > Prefix.length && fieldValue.test(value)) return value
+  throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
+}
+
+function applies({ setting, host, port }: Entry, { origin, agent }: CredentialRequest): boolean {
+  if (origin.scheme === 'http' && !setting.AllowHttp) return false
+  if (origin.port !== (port ?? (origin.scheme === 'http' ? 80 : 443))) return false
+  if (setting.Agent !== undefined && setting.Agent.toLowerCase() !== agent.id) return false
+  if (setting.Policy !== undefined && setting.Policy !== agent.policyName) return false
+  return hostMatches(host, origin.host)
+}
+
+/** Whether the agent sends the field, or one that an upstream may take for it. */
+function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialRequest): boolean {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase()
+    if (isTokenField(name, header) && !tokenNames.includes(name)) return true
+  }
+  return false
+}
+
+function conflict({ setting }: Entry): Refusal {
+  return refuse('credential_conflict', `The gateway sets ${setting.Header} for this upstream. Leave it out.`)
+}
