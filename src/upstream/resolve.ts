@@ -51,25 +51,7 @@ export function createResolver(options: ResolverOptions): Resolver {
   const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 2 } = options
   const answers = new Map<string, Resolution>()
   const underway = new Map<string, Promise<Resolution | ResolveFailure>>()
-  const queue: (() => void)[] = []
-  let running = 0
-
-  const finish = () => {
-    running -= 1
-    queue.shift()?.()
-  }
-
-  const start = (name: string): Promise<readonly string[]> => {
-    running += 1
-    return options.lookup(name).finally(finish)
-  }
-
-  const queued = (name: string): Promise<readonly string[]> =>
-    running < concurrency
-      ? start(name)
-      : new Promise((resolve, reject) => {
-          queue.push(() => start(name).then(resolve, reject))
-        })
+  const lane = createLane(options.lookup, concurrency)
 
   const keep = (name: string, addresses: readonly string[]): Resolution => {
     if (answers.size >= maxNames) answers.delete(answers.keys().next().value as string)
@@ -79,11 +61,11 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   const ask = async (name: string): Promise<Resolution | ResolveFailure> => {
-    if (queue.length >= maxQueue) return { failed: 'busy' }
+    if (lane.waiting() >= maxQueue) return { failed: 'busy' }
     const { promise: silence, resolve: giveUp } = Promise.withResolvers<'silence'>()
     const timer = setTimeout(giveUp, timeoutMs, 'silence')
     try {
-      const found = await Promise.race([queued(name), silence])
+      const found = await Promise.race([lane.ask(name), silence])
       if (found === 'silence') return { failed: 'timedOut' }
       return found.length === 0 ? { failed: 'notFound' } : keep(name, found)
     } catch {
@@ -105,6 +87,32 @@ export function createResolver(options: ResolverOptions): Resolver {
       const pending = underway.get(host) ?? ask(host)
       underway.set(host, pending)
       return pending
+    },
+  }
+}
+
+/** Asks for a few names at a time; the others wait in line. */
+function createLane(lookup: Lookup, concurrency: number) {
+  const queue: (() => void)[] = []
+  let running = 0
+
+  const finish = () => {
+    running -= 1
+    queue.shift()?.()
+  }
+
+  const start = (name: string): Promise<readonly string[]> => {
+    running += 1
+    return lookup(name).finally(finish)
+  }
+
+  return {
+    waiting: () => queue.length,
+    ask(name: string): Promise<readonly string[]> {
+      if (running < concurrency) return start(name)
+      return new Promise((resolve, reject) => {
+        queue.push(() => start(name).then(resolve, reject))
+      })
     },
   }
 }
