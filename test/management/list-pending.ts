@@ -1,4 +1,6 @@
 import t from 'tap'
+import { createChecks } from '../../src/management/check.ts'
+import { openApi } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 
 t.test('pending requests are listed, oldest first', async t => {
@@ -23,4 +25,45 @@ t.test('pending requests are listed, oldest first', async t => {
     },
     { id: second, url: 'https://b.example/' },
   ])
+})
+
+t.test('the list can be narrowed to an agent, a host and a rule, and names the agent', async t => {
+  const { call, agent, person, suspend, clock } = await startControl(t)
+  const [first, second] = [await agent({ name: 'bot of\u00a0support' }), await agent({ name: 'other' })]
+  const { token } = await person('reviewer')
+  const one = await suspend(first, { url: 'https://a.example:8443/x', rule: 'refunds' })
+  clock.advance(1)
+  const two = await suspend(second, { url: 'http://[::1]:1/', rule: 'refunds' })
+  clock.advance(1)
+  const three = await suspend(first, { url: 'https://a.example/y', rule: 'sales' })
+  const found = async (query: string) =>
+    (await call('GET', `/hitl?${query}`, { token })).json.map((item: { id: string }) => item.id)
+  t.strictSame(await found(`agentId=${first.id.toUpperCase()}`), [one, three])
+  t.strictSame(await found('host=A.example'), [one, three])
+  t.strictSame(await found('host=[::1]'), [two])
+  t.strictSame(await found('rule=refunds'), [one, two])
+  t.strictSame(await found(`rule=sales&host=a.example&agentId=${first.id}`), [three])
+  t.strictSame(await found('rule='), [])
+  t.match((await call('GET', '/hitl?rule=a&rule=b', { token })).status, 400)
+  const [item] = (await call('GET', '/hitl?rule=sales', { token })).json
+  t.match(item, { agentName: 'bot of\u00a0support', host: 'a.example', rule: 'sales', policyName: 'support' })
+})
+
+t.test('what the API shows is what its document says', async t => {
+  const { call, person, suspend } = await startControl(t)
+  const bot = await person('agent')
+  const { token } = await person('reviewer')
+  const id = await suspend(bot.agent)
+  const check = createChecks(openApi)
+  const { schemas } = openApi.components as unknown as { schemas: Record<string, { properties: object }> }
+  const known = Object.keys(schemas['HitlRequest']!.properties)
+  t.strictSame(check('/components/schemas/HitlSummary')((await call('GET', '/hitl', { token })).json[0]), [])
+  for (const reader of [token, bot.token]) {
+    const { json } = await call('GET', `/hitl/${id}`, { token: reader })
+    t.strictSame(check('/components/schemas/HitlRead')(json), [])
+    t.strictSame(
+      Object.keys(json.pending).filter(name => !known.includes(name)),
+      [],
+    )
+  }
 })
