@@ -45,13 +45,13 @@ export interface ResolverOptions {
 const loopback: Resolution = { addresses: ['127.0.0.1', '::1'], validUntil: Number.POSITIVE_INFINITY }
 
 const maxNames = 10_000
-const maxQueue = 1_000
+const maxWaiting = 1_000
 
 export function createResolver(options: ResolverOptions): Resolver {
   const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 2 } = options
   const answers = new Map<string, Resolution>()
   const underway = new Map<string, Promise<Resolution | ResolveFailure>>()
-  const lane = createLane(options.lookup, concurrency)
+  const line = createLine(concurrency)
 
   const keep = (name: string, addresses: readonly string[]): Resolution => {
     if (answers.size >= maxNames) answers.delete(answers.keys().next().value as string)
@@ -61,11 +61,11 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   const ask = async (name: string): Promise<Resolution | ResolveFailure> => {
-    if (lane.waiting() >= maxQueue) return { failed: 'busy' }
+    if (line.waiting() >= maxWaiting) return { failed: 'busy' }
     const { promise: silence, resolve: giveUp } = Promise.withResolvers<'silence'>()
     const timer = setTimeout(giveUp, timeoutMs, 'silence')
     try {
-      const found = await Promise.race([lane.ask(name), silence])
+      const found = await Promise.race([line.run(() => options.lookup(name)), silence])
       if (found === 'silence') return { failed: 'timedOut' }
       return found.length === 0 ? { failed: 'notFound' } : keep(name, found)
     } catch {
@@ -91,29 +91,23 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 }
 
-/** Asks for a few names at a time; the others wait in line. */
-function createLane(lookup: Lookup, concurrency: number) {
+/** Lets so many run at once; the others wait in line. */
+function createLine(concurrency: number) {
   const queue: (() => void)[] = []
   let running = 0
-
-  const finish = () => {
-    running -= 1
-    queue.shift()?.()
-  }
-
-  const start = (name: string): Promise<readonly string[]> => {
+  const start = <T>(work: () => Promise<T>): Promise<T> => {
     running += 1
-    return lookup(name).finally(finish)
+    return work().finally(() => {
+      running -= 1
+      queue.shift()?.()
+    })
   }
-
   return {
     waiting: () => queue.length,
-    ask(name: string): Promise<readonly string[]> {
-      if (running < concurrency) return start(name)
-      return new Promise((resolve, reject) => {
-        queue.push(() => start(name).then(resolve, reject))
-      })
-    },
+    run: <T>(work: () => Promise<T>): Promise<T> =>
+      running < concurrency
+        ? start(work)
+        : new Promise((resolve, reject) => queue.push(() => start(work).then(resolve, reject))),
   }
 }
 
