@@ -169,6 +169,32 @@ t.test('policies in the file are handed on as they are, and cannot come from a v
   t.strictSame(problems('', { POLICIES__X: '1', Policies__: '1' }), ['env POLICIES__X: unknown key'])
 })
 
+t.test('the entries of a list of maps are checked like everything else, and have defaults', async t => {
+  const read = config('HumanInTheLoop: { Webhooks: [{ url: https://a.example/, Events: [denied] }, {}] }')
+  t.strictSame(read.HumanInTheLoop.Webhooks, [
+    { Url: 'https://a.example/', Format: 'generic', Secret: undefined, Events: ['denied'] },
+    { Url: undefined, Format: 'generic', Secret: undefined, Events: [] },
+  ])
+  t.ok(Object.isFrozen(read.HumanInTheLoop.Webhooks[0]))
+  const text = [
+    'HumanInTheLoop:',
+    '  Webhooks:',
+    '    - Url: nowhere',
+    '      Evnts: [denied]',
+    '    - Events: [lost]',
+    '    - text',
+  ].join('\n')
+  const name = 'HumanInTheLoop:Webhooks'
+  const [first, second, third, fourth] = problems(text)
+  t.equal(first, `gateway.yaml:3:7: ${name}:0:Url: must be an http or https URL without user or fragment`)
+  t.equal(second, `gateway.yaml:4:7: ${name}:0:Evnts: unknown key, did you mean Events?`)
+  t.match(third, `gateway.yaml:5:7: ${name}:1:Events: item 1 must be one of pending, `)
+  t.equal(fourth, `gateway.yaml:6:7: ${name}:2: must be a map of keys and values`)
+  t.match(problems('HumanInTheLoop: { Webhooks: {} }'), [/must be a list$/])
+  const env = { HUMANINTHELOOP__WEBHOOKS: 'https://a.example' }
+  t.match(problems('', env), ['env HUMANINTHELOOP__WEBHOOKS: can be set in the configuration file only'])
+})
+
 t.test('a problem never repeats what was given: it may be a secret', async t => {
   const canary = 'c4n4ry-s3cr3t'
   const texts = [
