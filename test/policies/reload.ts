@@ -132,3 +132,21 @@ t.test('a directory that is a file refuses the start', async t => {
   const path = join(t.testdir({ policies: 'text' }), 'policies')
   await t.rejects(open(t, path), StartupError)
 })
+
+t.test('a directory that cannot be followed is said, and can still be reloaded', async t => {
+  const directory = t.testdir({ 'a.yaml': 'name: a\n' })
+  const failing = () => {
+    throw Object.assign(new Error('too many watchers'), { code: 'ENOSPC' })
+  }
+  const mocked = (await t.mockImport('../../src/policies/open.ts', {
+    '../../src/policies/watch.ts': { watchFolder: failing },
+  })) as { openPolicies: typeof openPolicies }
+  const rejected: string[] = []
+  const report = { reloaded: () => {}, rejected: (lines: readonly string[]) => void rejected.push(...lines) }
+  const parts = { store, language, clock: createClock(), usedBy: () => undefined, inline: [] }
+  const { book, reload } = await mocked.openPolicies({ ...parts, directory, report })
+  t.match(rejected, ['Policy:Directory is not watched: too many watchers'])
+  writeFileSync(join(directory, 'b.yaml'), 'name: b\n')
+  t.equal(await reload(), true)
+  t.ok(book.get('b'))
+})
