@@ -36,5 +36,5 @@ export function parseHostPattern(text: string): HostPattern | undefined {
 
 export function matchesHost(pattern: HostPattern, host: string): boolean {
   if (host === pattern.exact) return true
-  return pattern.suffix !== undefined && host.length > pattern.suffix.length && host.endsWith(pattern.suffix)
+  return pattern.suffix !== undefined && host.endsWith(pattern.suffix)
 }

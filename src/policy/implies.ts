@@ -232,5 +232,5 @@ function hostWithin(inner: string, outer: string): boolean {
 }
 
 function endsBelow(host: string, suffix: string | undefined): boolean {
-  return suffix !== undefined && host.length > suffix.length && host.endsWith(suffix)
+  return suffix !== undefined && host.endsWith(suffix)
 }

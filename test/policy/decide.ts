@@ -293,6 +293,13 @@ t.test('the risk threshold turns Allow into Hitl, strictly above', async t => {
     risk: { ...defaultRiskSettings, score: 1 },
   })
   t.match(decision(exempt, post()), { decision: 'Allow' })
+  const mixed = policy([rule('b', 'Allow', [amount]), rule('open', 'Allow', [], { riskExempt: true })])
+  const atRisk = { risk: { ...defaultRiskSettings, score: 1 } }
+  t.match(
+    decision(rulebookOf(mixed, atRisk), post({ amount: 5 })),
+    { decision: 'Hitl' },
+    'not every way to Allow is exempt',
+  )
   const denied = rulebookOf(policy([]), { risk: { ...defaultRiskSettings, score: 1 } })
   t.match(decision(denied, post()), { decision: 'Deny', source: 'default' })
   t.equal(decision(risky(0.81), post()).publicReason, 'The risk of this request is above the threshold.')

@@ -255,5 +255,6 @@ t.test('a time window wraps over midnight and ends before its end', async t => {
   t.equal(at('05:59'), 'T')
   t.equal(at('06:00'), 'F')
   t.equal(at('12:00', '09:00-17:00'), 'T')
+  t.equal(at('17:00', '09:00-17:00'), 'F')
   t.equal(at('23:59', '09:00-24:00'), 'T')
 })
