@@ -64,6 +64,6 @@ export function createWaiters({ events, read, stopping }: WaiterOptions): Waiter
 }
 
 /** Whether the outcome for the agent is on record. */
-export function isSettled(item: HitlItem): boolean {
+function isSettled(item: HitlItem): boolean {
   return item.status === 'Denied' || (item.status === 'Approved' && item.replay !== 'inFlight')
 }

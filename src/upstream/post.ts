@@ -17,7 +17,7 @@ export interface PostMessage {
 }
 
 /** Nothing arrived, or it is not known whether it did. The text names the host alone: such URLs often hold a key. */
-export class PostError extends Error {
+class PostError extends Error {
   override readonly name = 'PostError'
 }
 
