@@ -1,7 +1,6 @@
 /**
  * Human in the loop, whole: what the proxy pipeline and the management API call (spec 3.2, 4.5).
  */
-import { setImmediate } from 'node:timers/promises'
 import type { Refusal } from '../errors.ts'
 import type { HitlFilter, HitlItem } from '../storage/store.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
@@ -14,15 +13,15 @@ import type { DetailView, RequestView } from './view.ts'
 import { detailView, readsAll, requestView } from './view.ts'
 import { createWaiters } from './wait.ts'
 
-/** Views made at one go: about two milliseconds. */
+/** Items read at one go: whoever else is served waits about two milliseconds for them. */
 const slice = 500
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
   /** Stores the request before it resolves. Refusals: hitl_queue_full, body_too_large, already_exists, ... */
   suspend(held: Suspension): Promise<Suspended | Refusal>
-  /** Pending requests, oldest first. */
-  pending(viewer: Person, filter?: HitlFilter): Promise<readonly RequestView[]>
+  /** Pending requests, oldest first. What is decided while they are read may be among them. */
+  pending(viewer: Person, filter?: HitlFilter): AsyncGenerator<RequestView, void, void>
   /** Undefined when there is none, or none that this viewer may see. */
   get(id: string, viewer: Person): Promise<DetailView | undefined>
   /** The upstream's answer, for the agent that asked; undefined when none is kept. */
@@ -63,20 +62,22 @@ export function createQueue(options: HitlOptions): Queue {
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
-    return seen && detailView(seen, { viewer, now: clock.now(), agentName })
+    if (seen === undefined) return undefined
+    const body = unseal(options.sealingKey, `body:${seen.id}`, Buffer.from(seen.body, 'base64'))
+    return detailView(seen, body, { viewer, now: clock.now(), agentName })
   }
 
   return {
     suspend: held => orUnavailable(suspend(options, held)),
-    async pending(viewer, filter) {
+    async *pending(viewer, filter) {
       const now = clock.now()
-      const views: RequestView[] = []
-      for (const item of await store.hitl.pending(now, filter)) {
-        views.push(requestView(item, { viewer, now, agentName }))
-        // Thousands of views would hold up whoever else is served.
-        if (views.length % slice === 0) await setImmediate()
+      let after: HitlFilter['after']
+      for (;;) {
+        const items = await store.hitl.pending(now, { ...filter, after, limit: slice })
+        for (const item of items) yield requestView(item, { viewer, now, agentName })
+        after = items.at(-1)
+        if (items.length < slice) return
       }
-      return views
     },
     get: async (id, viewer) => show(await read(id), viewer),
     async answer(id, viewer) {

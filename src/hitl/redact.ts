@@ -113,12 +113,9 @@ function decode(text: string): string {
   }
 }
 
-/** A body as text, or as base64 when its bytes are not UTF-8. */
-export function showBody(bytes: Uint8Array): { body: string; bodyEncoding: 'utf8' | 'base64' } {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return isUtf8(buffer)
-    ? { body: buffer.toString('utf8'), bodyEncoding: 'utf8' }
-    : { body: buffer.toString('base64'), bodyEncoding: 'base64' }
+/** How a body is shown: as text, or as base64 when its bytes are not UTF-8. */
+export function bodyEncodingOf(bytes: Uint8Array): 'utf8' | 'base64' {
+  return isUtf8(bytes) ? 'utf8' : 'base64'
 }
 
 /** Text for the eyes of a reviewer: what could hide or reorder it is written as `\u{202e}`. */

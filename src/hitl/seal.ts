@@ -48,7 +48,7 @@ export function digestOf(bytes: Uint8Array): string {
 
 /**
  * @param key 32 bytes
- * @param label what is sealed, for whom: `request:<id>` or `response:<id>`
+ * @param label what is sealed, for whom: `request:<id>`, `body:<id>` or `response:<id>`
  */
 export function seal(key: Uint8Array, label: string, plain: Uint8Array): Buffer {
   const nonce = randomBytes(nonceBytes)

@@ -7,7 +7,7 @@ import { refuse } from '../errors.ts'
 import type { HitlBrief, HitlItem, HitlLimits, HitlRecord } from '../storage/store.ts'
 import type { HitlOptions, Suspended, Suspension } from './model.ts'
 import { auditEntry } from './model.ts'
-import { redactHeaders, redactUrl, showBody } from './redact.ts'
+import { bodyEncodingOf, redactHeaders, redactUrl } from './redact.ts'
 import type { Frame } from './seal.ts'
 import { frameRequest, seal } from './seal.ts'
 import { requestView } from './view.ts'
@@ -40,14 +40,16 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): HitlRecord {
   const now = options.clock.now()
   const { request, decision, agent } = held
+  const id = randomBytes(16).toString('base64url')
   return {
-    id: randomBytes(16).toString('base64url'),
+    id,
     agentId: agent.id,
     ownerId: agent.ownerId,
     method: request.method,
     url: redactUrl(request.url),
     headers: redactHeaders(request.rawHeaders, options.tokenHeader),
-    ...showBody(request.body),
+    body: seal(options.sealingKey, `body:${id}`, request.body).toString('base64'),
+    bodyEncoding: bodyEncodingOf(request.body),
     bodyBytes: request.body.byteLength,
     reason: decision.reason,
     decision: JSON.stringify(decision),

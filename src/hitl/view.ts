@@ -16,6 +16,9 @@ export interface Sight {
   readonly agentName: (agentId: string) => string | undefined
 }
 
+/** In the place of a body that was sealed under another key. */
+const sealedBody = '[SEALED]'
+
 /** One line of the list. */
 export interface RequestView extends Partial<ReviewView> {
   readonly id: string
@@ -84,14 +87,18 @@ export function requestView(item: HitlBrief, sight: Sight): RequestView {
   }
 }
 
-/** Everything, headers and body included. */
-export function detailView(item: HitlItem, sight: Sight): DetailView {
+/**
+ * Everything, headers and body included.
+ *
+ * @param body undefined when it cannot be opened
+ */
+export function detailView(item: HitlItem, body: Buffer | undefined, sight: Sight): DetailView {
   const headers = Object.entries(item.headers).map(([name, value]) => [name, escapeDeceptive(value)])
   return {
     ...requestView(item, sight),
     headers: Object.fromEntries(headers),
-    body: item.body,
-    bodyEncoding: item.bodyEncoding,
+    body: body?.toString(item.bodyEncoding) ?? sealedBody,
+    bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
     replay: item.replay,
     attempt: item.attempt,
     decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),

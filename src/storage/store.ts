@@ -76,7 +76,7 @@ export type HitlStatus = 'Pending' | 'Approved' | 'Denied'
 /** Where the replay of an approved request stands. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
-/** What people and APIs see of a suspended request; everything in it is redacted. */
+/** What people and APIs see of a suspended request; everything in it is redacted, or sealed. */
 export interface HitlRecord {
   /** 128 random bits or more, URL-safe. */
   readonly id: string
@@ -85,8 +85,9 @@ export interface HitlRecord {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Text, or base64 when the bytes are not UTF-8 (`bodyEncoding`). */
+  /** Sealed: bodies hold what no one can tell apart from secrets. Opaque to the store. */
   readonly body: string
+  /** How the opened body is shown. */
   readonly bodyEncoding: 'utf8' | 'base64'
   readonly bodyBytes: number
   readonly reason: string
@@ -135,6 +136,8 @@ export interface HitlFilter {
   /** Host name without port, in any case. */
   readonly host?: string
   readonly rule?: string
+  /** Only those behind this one. */
+  readonly after?: Pick<HitlRecord, 'createdAt' | 'id'> | undefined
   readonly limit?: number
 }
 
