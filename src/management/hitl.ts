@@ -9,6 +9,7 @@ import { jsonReply } from '../http/respond.ts'
 import type { HitlFilter } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 import { done } from './call.ts'
+import { listReply } from './list.ts'
 
 /** Fields of an upstream's answer that the gateway sets itself. */
 const replaced = new Set(['cache-control', 'content-security-policy', 'x-content-type-options'])
@@ -34,7 +35,7 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
     return jsonReply(200, { id: read.id, status: read.status, [member]: read }, preferenceApplied(seconds))
   }
   return {
-    listPendingRequests: async call => jsonReply(200, await queue.pending(call.caller.agent, filterOf(call))),
+    listPendingRequests: call => listReply(queue.pending(call.caller.agent, filterOf(call))),
     getHitlStatus: readAs('request'),
     getHitlRequest: readAs('pending'),
     async getHitlResponse(call) {

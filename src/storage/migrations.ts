@@ -16,6 +16,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   return {
     '0001-start': { up: db => start(db, types) },
     '0002-grants': { up: db => run(db, grants) },
+    '0003-hitl-order': { up: db => run(db, [sql`create index hitl_order on hitl (status, created_at, id)`]) },
   }
 }
 

@@ -28,6 +28,10 @@ export const hitl: Operations<HitlTable> = {
     if (filter.agentId !== undefined) query = query.where('agent_id', '=', filter.agentId)
     if (filter.host !== undefined) query = query.where('host', '=', filter.host.toLowerCase())
     if (filter.rule !== undefined) query = query.where('rule', '=', filter.rule)
+    if (filter.after !== undefined) {
+      const { createdAt, id } = filter.after
+      query = query.where(eb => eb(eb.refTuple('created_at', 'id'), '>', eb.tuple(createdAt, id)))
+    }
     if (filter.limit !== undefined) query = query.limit(filter.limit)
     const rows = await query.orderBy('created_at').orderBy('id').execute()
     return rows.map(toBrief)

@@ -56,6 +56,9 @@ export function queue(t: Test, engine: Engine): void {
     t.same(await ids({ host: 'api.Example' }), ['h1', 'h2'])
     t.same(await ids({ rule: 'orders', host: 'api.example' }), ['h2'])
     t.same(await ids({ limit: 2 }), ['h3', 'h1'])
+    t.same(await ids({ after: all[0] }), ['h1', 'h2'])
+    t.same(await ids({ after: all[1], limit: 1 }), ['h2'])
+    t.same(await ids({ after: all[2] }), [])
   })
 
   t.test('both limits hold exactly, also for requests that come at once', async t => {
