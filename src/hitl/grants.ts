@@ -1,7 +1,7 @@
 /**
  * Grants, against approval fatigue: with an approval a reviewer lets the next requests of the same agent, rule,
- * method, origin and path pass without asking. Only a rule that asks for one reviewer is answered so: never a Deny,
- * never a risk above the threshold.
+ * method, origin and path pass without asking. Only a rule, or the default of a policy, that asks for one reviewer is
+ * answered so: never a Deny, never a risk above the threshold.
  */
 import { randomUUID } from 'node:crypto'
 import type { FieldError, Refusal } from '../errors.ts'
@@ -52,7 +52,7 @@ async function use({ store, clock }: GrantOptions, held: Suspension): Promise<Gr
   for (const grant of await store.grants.active(now, agent.id)) {
     const covers =
       grant.policyName === decision.policy &&
-      grant.rule === decision.rule &&
+      grant.rule === (decision.rule ?? '') &&
       grant.method === request.method &&
       grant.origin === origin &&
       matchesPath(grant.path, path)
@@ -76,15 +76,20 @@ function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }
   )
 }
 
-function isGrantable(decision: { source: string; policy: unknown; rule: unknown; approvals: number }): boolean {
-  const byRule = decision.source === 'rule' || decision.source === 'global'
-  return byRule && decision.policy !== null && decision.rule !== null && decision.approvals <= 1
+/** What decided must be something that a policy says, so that it is the same the next time. */
+const grantable = new Set(['rule', 'global', 'default'])
+
+function isGrantable(decision: { source: string; policy: unknown; approvals: number }): boolean {
+  return grantable.has(decision.source) && decision.policy !== null && decision.approvals <= 1
 }
 
 /** What is wrong with the terms for this item; undefined when they can be granted. */
 export function grantProblem(item: HitlItem, terms: GrantTerms): Refusal | undefined {
   if (!isGrantable(JSON.parse(item.decision))) {
-    return refuse('wrong_state', 'Only a request that a rule held for one reviewer can be granted for the future.')
+    return refuse(
+      'wrong_state',
+      'Only what a rule, or the default of a policy, holds for one reviewer can be granted for the future.',
+    )
   }
   const errors: FieldError[] = []
   if (!isCount(terms.minutes, maxMinutes)) errors.push({ field: 'grant.minutes', message: `1 to ${maxMinutes}` })

@@ -18,6 +18,7 @@ export function grantHandlers(
       agentId,
       agentName: name === undefined ? null : escapeDeceptive(name),
       ...rest,
+      rule: grant.rule === '' ? null : grant.rule,
       path: escapeDeceptive(grant.path),
       createdAt: new Date(grant.createdAt).toISOString(),
       expiresAt: new Date(grant.expiresAt).toISOString(),

@@ -210,8 +210,8 @@ export interface GrantRecord {
   /** UUID, lower case. */
   readonly id: string
   readonly agentId: string
-  /** The Hitl rule that it answers. */
   readonly policyName: string
+  /** The Hitl rule that it answers; empty: the default of the policy. */
   readonly rule: string
   readonly method: string
   /** Scheme, host and port. */

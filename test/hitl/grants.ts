@@ -69,7 +69,7 @@ t.test('a grant never answers a risk, nor a rule that asks for two', async t => 
   const { grants } = await granted(t, { minutes: 10, maxUses: 100 })
   t.notOk(await uses(grants, { risk: 0.81 }))
   t.notOk(await uses(grants, { source: 'risk', risk: 0.9 }))
-  t.notOk(await uses(grants, { source: 'default' }))
+  t.notOk(await uses(grants, { source: 'unassigned' }))
   t.notOk(await uses(grants, { approvals: 2 }))
   t.ok(await uses(grants, { risk: 0.8 }))
 })

@@ -109,3 +109,17 @@ t.test('a grant ends with its time', async t => {
   t.equal(await post(bot.token, '/refunds/2'), 202)
   t.equal(origin.seen.length, 1)
 })
+
+t.test('what the default of a policy holds can be granted, until a rule says something of it', async t => {
+  const policyName = await review.policy({ name: 'asks', default: 'Hitl' })
+  const bot = await review.agent({ policyName })
+  const id = await hold('/refunds/1', { bot })
+  await (await approve(id, { grant: { minutes: 1, maxUses: 100 } })).body?.cancel()
+  t.match(await list(bot.id), [{ policyName: 'asks', rule: null, path: '/refunds/1' }])
+  t.equal(await post(bot.token, '/refunds/1'), 200)
+  await manage('PUT', '/policies/asks', {
+    default: 'Hitl',
+    rules: [{ name: 'posts', effect: 'Hitl', conditions: [isPost] }],
+  })
+  t.equal(await post(bot.token, '/refunds/1'), 202)
+})
