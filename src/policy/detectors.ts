@@ -1,65 +1,40 @@
-import { findCard, findEmail, findIban, findPhone, findSsn, findUrlPassword } from './detect-pii.ts'
+import { cards, createNumberSearch, type NumberKind, socialSecurity } from './detect-number.ts'
+import { findEmail, findIban, findPhone, findUrlPassword } from './detect-text.ts'
+import { base64, createTokenSearch, dotted, hex, runLength, upperDigits, urlSafe, word } from './detect-token.ts'
 import { didYouMean } from './problems.ts'
 
 /**
- * Finds credentials and personal data in text, for `detects` and for the risk score. Linear time: every detector jumps
- * from one literal to the next and looks at a bounded number of characters around it.
+ * Finds credentials and personal data in text, for `detects` and for the risk score. Linear time: one pass for all
+ * tokens, one for all numbers, and for the rest a jump from one literal to the next; at each place a bounded number of
+ * characters is looked at.
  */
 export interface Detector {
   readonly id: string
   readonly group: 'secret' | 'pii'
-  readonly find: (text: string) => boolean
+  readonly how:
+    | { readonly kind: 'token'; readonly literals: readonly string[]; readonly set: Uint8Array; readonly least: number }
+    | { readonly kind: 'number'; readonly number: NumberKind }
+    | { readonly kind: 'search'; readonly find: (text: string) => boolean }
 }
 
-/** Gives the id of the first detector that fires, or undefined. */
+/** Gives the id of a detector that fires, or undefined. */
 export type Detect = (text: string) => string | undefined
 
-/** Characters that may stand in a token. */
-const upperDigits = charset('A-Z0-9')
-const word = charset('A-Za-z0-9_')
-const urlSafe = charset('A-Za-z0-9_-')
-const base64 = charset('A-Za-z0-9+/=_-')
-const hex = charset('a-f0-9')
-const dotted = charset('A-Za-z0-9_.-')
-
-function charset(ranges: string): Uint8Array {
-  const allowed = new Uint8Array(128)
-  const test = new RegExp(`[${ranges.replace(/-$/, '\\-')}]`)
-  for (let code = 0; code < 128; code++) if (test.test(String.fromCharCode(code))) allowed[code] = 1
-  return allowed
-}
-
-/** A token: one of the literals, then `least` or more characters of the set. */
+/** A token: one of the literals at the beginning of a word, then `least` or more characters of the set. */
 function token(id: string, literals: readonly string[], set: Uint8Array, least: number): Detector {
-  const find = (text: string) => literals.some(literal => hasToken(text, literal, set, least))
-  return { id, group: 'secret', find }
-}
-
-function hasToken(text: string, literal: string, set: Uint8Array, least: number): boolean {
-  for (let at = text.indexOf(literal); at >= 0; at = text.indexOf(literal, at + literal.length)) {
-    const alone = at === 0 || !inSet(word, text.charCodeAt(at - 1))
-    if (alone && runLength(text, at + literal.length, set, least) >= least) return true
-  }
-  return false
-}
-
-function inSet(set: Uint8Array, code: number): boolean {
-  return code < 128 && set[code] === 1
-}
-
-/** Characters of the set from `start` on, counted up to `enough`. */
-function runLength(text: string, start: number, set: Uint8Array, enough: number): number {
-  let length = 0
-  while (length < enough && inSet(set, text.charCodeAt(start + length))) length++
-  return length
+  return { id, group: 'secret', how: { kind: 'token', literals, set, least } }
 }
 
 function secret(id: string, find: (text: string) => boolean): Detector {
-  return { id, group: 'secret', find }
+  return { id, group: 'secret', how: { kind: 'search', find } }
 }
 
 function pii(id: string, find: (text: string) => boolean): Detector {
-  return { id, group: 'pii', find }
+  return { id, group: 'pii', how: { kind: 'search', find } }
+}
+
+function personalNumber(number: NumberKind): Detector {
+  return { id: number.id, group: 'pii', how: { kind: 'number', number } }
 }
 
 const keyHeader = '-----BEGIN '
@@ -71,12 +46,6 @@ function hasPrivateKey(text: string): boolean {
     if (keyTitle.test(text.slice(title, title + 64))) return true
   }
   return false
-}
-
-/** Newer keys name their kind; older ones are long and have no dash, which tells them from words. */
-function hasOpenAiKey(text: string): boolean {
-  const named = ['sk-proj-', 'sk-svcacct-'].some(literal => hasToken(text, literal, urlSafe, 32))
-  return named || hasToken(text, 'sk-', word, 40)
 }
 
 /** Header and payload of a JWT both begin with `{"`. */
@@ -113,7 +82,9 @@ export const detectors: readonly Detector[] = [
   token('slack-webhook', ['hooks.slack.com/services/'], base64, 20),
   token('stripe-key', ['sk_live_', 'rk_live_', 'sk_test_', 'whsec_'], word, 20),
   token('anthropic-key', ['sk-ant-'], urlSafe, 32),
-  secret('openai-key', hasOpenAiKey),
+  token('openai-key', ['sk-proj-', 'sk-svcacct-'], urlSafe, 32),
+  // Older keys are long and have no dash, which tells them from words.
+  token('openai-key', ['sk-'], word, 40),
   token('google-api-key', ['AIza'], urlSafe, 35),
   token('google-oauth-secret', ['GOCSPX-'], urlSafe, 24),
   token('azure-storage-key', ['AccountKey='], base64, 80),
@@ -127,10 +98,10 @@ export const detectors: readonly Detector[] = [
   secret('private-key', hasPrivateKey),
   secret('jwt', hasJwt),
   secret('url-password', findUrlPassword),
-  pii('card-number', findCard),
+  ...cards.map(personalNumber),
   pii('email', findEmail),
   pii('iban', findIban),
-  pii('us-ssn', findSsn),
+  personalNumber(socialSecurity),
   pii('phone', findPhone),
 ]
 
@@ -147,8 +118,28 @@ export function compileDetectors(names: readonly string[]): Detect | string {
     }
     for (const detector of found) chosen.add(detector)
   }
-  const list = [...chosen]
-  return text => list.find(detector => detector.find(text))?.id
+  return combine([...chosen])
+}
+
+/** Detectors of one kind share a pass over the text. */
+function combine(chosen: readonly Detector[]): Detect {
+  const tokens = chosen.flatMap(({ id, how }) => (how.kind === 'token' ? [{ ...how, id }] : []))
+  const numbers = chosen.flatMap(({ how }) => (how.kind === 'number' ? [how.number] : []))
+  const searches = chosen.flatMap(({ id, how }) => (how.kind === 'search' ? [{ ...how, id }] : []))
+  const steps: Detect[] = searches.map(
+    ({ id, find }) =>
+      text =>
+        find(text) ? id : undefined,
+  )
+  if (numbers.length > 0) steps.unshift(createNumberSearch(numbers))
+  if (tokens.length > 0) steps.unshift(createTokenSearch(tokens))
+  return text => {
+    for (const step of steps) {
+      const found = step(text)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
 }
 
 const findSecret = compileDetectors(['secret']) as Detect
