@@ -144,9 +144,10 @@ function slackText({ type, hitlId, data }: HitlEvent): string {
 }
 
 function pendingLines(data: HitlEvent['data']): string[] {
+  const { agentId, agentName } = data
   return [
     `Review needed until ${data['expiresAt']}: ${data['method']} ${data['url']}`,
-    `Agent ${data['agentId']} of ${data['ownerId']}`,
+    `Agent ${agentName ? `${agentName} (${agentId})` : agentId} of ${data['ownerId']}`,
     `${data['reason']}`,
     `GET /hitl/${data['id']}`,
   ]
