@@ -11,7 +11,7 @@ export class Facts {
   #body: BodyView | undefined
   #query: Record<string, string | string[]> | undefined
   #segments: readonly string[] | undefined
-  #mediaType: string | undefined
+  #mediaType: string | string[] | typeof missing | undefined
   #agent: AgentFacts | undefined
   #activity: Activity | undefined | null = null
   #destination: Destination | undefined | null = null
@@ -62,10 +62,10 @@ export class Facts {
     return this.#segments
   }
 
-  /** Media type alone, lower case; `missing` without Content-Type. */
-  get mediaType(): string | typeof missing {
-    if (this.#mediaType === undefined) this.#mediaType = mediaTypeOf(firstOf(this.header('content-type')))
-    return this.#mediaType === '' ? missing : this.#mediaType
+  /** Media type alone, lower case; a list when Content-Type is repeated, `missing` without it. */
+  get mediaType(): string | string[] | typeof missing {
+    this.#mediaType ??= mediaTypesOf(this.header('content-type'))
+    return this.#mediaType
   }
 
   get bodySize(): number | typeof unknown | typeof unreadable {
@@ -95,7 +95,7 @@ export class Facts {
     const encodings = this.header('content-encoding')
     return {
       // Two Content-Type lines can be read in two ways; then the body is read by its bytes alone.
-      mediaType: mediaType === missing || Array.isArray(type) ? '' : mediaType,
+      mediaType: typeof mediaType === 'string' ? mediaType : '',
       charset: charsetOf(firstOf(type)),
       encoding: encodings === missing ? '' : String(encodings).trim().toLowerCase(),
     }
@@ -113,6 +113,11 @@ export interface RiskSource {
 function firstOf(value: string | string[] | typeof missing): string {
   if (value === missing) return ''
   return typeof value === 'string' ? value : value[0]!
+}
+
+function mediaTypesOf(value: string | string[] | typeof missing): string | string[] | typeof missing {
+  if (value === missing) return missing
+  return typeof value === 'string' ? mediaTypeOf(value) : value.map(mediaTypeOf)
 }
 
 function mediaTypeOf(contentType: string): string {

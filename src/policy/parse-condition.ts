@@ -12,9 +12,13 @@ const groupKeys = ['all', 'any', 'not'] as const
 interface Reading {
   readonly problems: Problems
   readonly scope: Scope
-  /** Conditions seen in this rule, groups included. */
+  /** Conditions seen in this rule. */
   count: number
+  /** Conditions and groups seen in this rule; an alias in YAML may stand for a group within itself. */
+  nodes: number
 }
+
+const maxNodes = limits.conditionsPerRule * limits.depth
 
 /** The conditions of one rule. A missing list is a mistake; an empty one holds for every request. */
 export function parseConditions(value: unknown, path: string, problems: Problems, scope: Scope): readonly Node[] {
@@ -23,19 +27,23 @@ export function parseConditions(value: unknown, path: string, problems: Problems
     problems.add('E_CONDITIONS', path, hint)
     return []
   }
-  const reading: Reading = { problems, scope, count: 0 }
+  const reading: Reading = { problems, scope, count: 0, nodes: 0 }
   const nodes = readNodes(value, path, 1, reading)
-  if (reading.count > limits.conditionsPerRule) {
+  if (isFull(reading)) {
     problems.add('E_LIMIT', path, `a rule has at most ${limits.conditionsPerRule} conditions`)
   }
   return nodes
+}
+
+function isFull({ count, nodes }: Reading): boolean {
+  return count > limits.conditionsPerRule || nodes > maxNodes
 }
 
 function readNodes(values: readonly unknown[], path: string, depth: number, reading: Reading): Node[] {
   const nodes: Node[] = []
   for (const [index, value] of values.entries()) {
     // Past the limit nothing is read: a hostile document must not cost its size times the work of a condition.
-    if (reading.count > limits.conditionsPerRule) break
+    if (isFull(reading)) break
     const node = readNode(value, `${path}[${index}]`, depth, reading)
     if (node !== undefined) nodes.push(node)
   }
@@ -43,6 +51,7 @@ function readNodes(values: readonly unknown[], path: string, depth: number, read
 }
 
 function readNode(value: unknown, path: string, depth: number, reading: Reading): Node | undefined {
+  reading.nodes++
   const group = isRecord(value) ? groupKeys.find(key => Object.hasOwn(value, key)) : undefined
   if (group !== undefined) return readGroup(value as Record<string, unknown>, group, { path, depth }, reading)
   if (!isRecord(value) || !('field' in value || 'Field' in value)) {
@@ -136,6 +145,7 @@ function readValue(keys: Keys, operator: Operator): WireValue | WrongCondition {
   if (typeof value === 'number' && isExact(value)) {
     return { value: String(value), valueType: equality ? 'number' : undefined }
   }
+  if (Array.isArray(value) && value.some(isNested)) return new WrongCondition('E_VALUE', 'a list holds plain values')
   if (Array.isArray(value) && !equality) return { value: JSON.stringify(value), valueType: undefined }
   if (Array.isArray(value)) return new WrongCondition('E_VALUE', `${operator.name} takes one value; a list needs in`)
   if (typeof value === 'number') return new WrongCondition('E_VALUE', 'write this number in quotes: it is not exact')
@@ -146,6 +156,10 @@ function readValueType(keys: Keys): Condition['valueType'] {
   const type = keys.get('valueType')
   if (type === undefined || type === null) return undefined
   return keys.choice('valueType', ['number', 'boolean'], 'number') as 'number' | 'boolean'
+}
+
+function isNested(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
 }
 
 function isExact(value: number): boolean {

@@ -104,7 +104,7 @@ function readHead(keys: Keys, problems: Problems): Omit<Policy, 'rules'> {
 }
 
 function shown(value: unknown): string {
-  return JSON.stringify(value)?.slice(0, 64) ?? typeof value
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 64)) : typeof value
 }
 
 const nameGrammar = /^[A-Za-z0-9._-]{1,128}$/

@@ -22,12 +22,15 @@ export type ProblemCode =
   | 'E_LIMIT'
   | 'E_YAML'
 
+/** Nobody reads more; a hostile document has millions. */
+const maxProblems = 1_000
+
 /** Mistakes as they are found; all are reported together. */
 export class Problems {
   readonly found: PolicyProblem[] = []
 
   add(code: ProblemCode, path: string, message: string): void {
-    this.found.push({ code, path, message })
+    if (this.found.length < maxProblems) this.found.push({ code, path, message })
   }
 }
 

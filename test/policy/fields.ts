@@ -214,6 +214,14 @@ t.test('llm.* reads the bodies of model APIs', async t => {
   }
 })
 
+t.test('a repeated Content-Type gives all its types, and the body is read by its bytes alone', async t => {
+  const headers = { 'content-type': ['application/json', 'Text/Plain; x=y'] }
+  const given = { request: { url: 'https://a.example/', headers, body: '{}' } }
+  t.same(read('input.contentType', given), ['application/json', 'text/plain'])
+  t.equal(read('input.bodyInfo.kind', given), 'text')
+  t.equal(read('input.contentType', { request: { url: 'https://a.example/' } }), missing)
+})
+
 t.test('a path or segment with broken escapes stays as it is', async t => {
   t.same(read('input.pathSegments', { request: { url: 'https://a.example/a%zz/%C3%A9' } }), ['a%zz', 'é'])
   t.same(read('input.pathSegments', { request: { url: 'https://a.example/' } }), [])

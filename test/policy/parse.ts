@@ -254,6 +254,22 @@ t.test('limits hold against hostile documents', async t => {
   t.match(problems(withRule({ conditions: [{ any: new Array(100_000).fill(eq) }] })).join(), 'E_LIMIT')
 })
 
+t.test('a document that holds itself is refused like any other', async t => {
+  const loop: unknown[] = []
+  loop.push(loop)
+  t.same(problems(withRule({ effect: loop })), ['E_EFFECT rules[0].effect'])
+  t.same(problems(withCondition({ ...eq, operator: 'in', value: loop })), ['E_VALUE rules[0].conditions[0]'])
+  t.match(problems(withRule({ conditions: loop })).join(), 'E_CONDITION')
+  const group: { any: unknown[] } = { any: [] }
+  group.any.push(...new Array(1_000).fill(group))
+  t.match(problems(withCondition(group)).join(), 'E_LIMIT')
+})
+
+t.test('a document with endless mistakes gives the first thousand', async t => {
+  t.equal(problems({ name: 'p', rules: new Array(5_000).fill('x') }).length, 1_000)
+  t.ok(problems(withCondition({ any: new Array(5_000).fill({ any: [] }) })).length < 1_000)
+})
+
 t.test('names are unique, and all mistakes come at once', async t => {
   const rule = { name: 'r', effect: 'Deny', conditions: [{ ...eq, operator: 'x' }] }
   t.same(problems({ name: 'p', rules: [rule, { ...rule, effect: 'no' }] }), [
