@@ -28,7 +28,7 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const { inputs, lines } = await (positionals.length > 0 ? readFiles(positionals) : readConfigured(configuration))
   const { entries, lines: mistakes } = await prepareSet(languageOf(configuration.config), inputs)
-  const warnings = inputs.flatMap(input => warningsOf(input, configuration))
+  const warnings = (await Promise.all(inputs.map(input => warningsOf(input, configuration)))).flat()
   for (const line of [...lines, ...mistakes]) shell.complain(line)
   for (const line of warnings) shell.print(line)
   const bad = lines.length + mistakes.length
@@ -53,8 +53,11 @@ async function readFiles(paths: readonly string[]): Promise<PolicyFolder> {
 }
 
 /** What has mistakes is not looked at for more. */
-function warningsOf({ document, where, createdAt }: PolicyInput, { config }: Configuration): readonly string[] {
-  const parsed = languageOf(config).parse(document)
+async function warningsOf(
+  { document, where, createdAt }: PolicyInput,
+  { config }: Configuration,
+): Promise<readonly string[]> {
+  const parsed = await languageOf(config).parse(document)
   if ('problems' in parsed) return []
   const found = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })
   return found.map(({ code, path, message }) => `${where(path)}: ${path}: ${message} (${code})`)

@@ -5,7 +5,7 @@ import { compilePolicy } from '../policy/compile.ts'
 import { formatPolicy, versionOf } from '../policy/format.ts'
 import type { Policy } from '../policy/model.ts'
 import { readWindow } from '../policy/ordering.ts'
-import { parsePolicy } from '../policy/parse.ts'
+import { parsePolicyInTurns } from '../policy/parse.ts'
 import type { RiskSettings } from '../policy/risk-signals.ts'
 import type { Rulebook } from '../policy/rulebook.ts'
 import { createRulebook } from '../policy/rulebook.ts'
@@ -15,7 +15,7 @@ import { Zone } from '../policy/zone.ts'
 export function languageOf(config: Config): Language<Policy, CompiledPolicy> {
   const hiddenHeaders = [config.Security.AgentAuth.CustomHeaderName]
   return {
-    parse: document => parsePolicy(document, { hiddenHeaders }),
+    parse: document => parsePolicyInTurns(document, { hiddenHeaders }),
     format: formatPolicy,
     version: versionOf,
     compile: policy => compilePolicy(policy, { hiddenHeaders }),

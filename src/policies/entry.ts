@@ -35,7 +35,7 @@ export async function prepare<P, C>(
   language: Language<P, C>,
   input: PolicyInput,
 ): Promise<PolicyEntry<C> | readonly PolicyProblem[]> {
-  const parsed = language.parse(input.document)
+  const parsed = await language.parse(input.document)
   if ('problems' in parsed) return parsed.problems
   const document = language.format(parsed.policy)
   const compiled = await language.compile(parsed.policy)

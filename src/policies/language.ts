@@ -1,7 +1,7 @@
 /** What keeping policies needs of the policy language; the engine itself is none of this folder's business. */
 export interface Language<P, C> {
-  /** The policy, or everything that is wrong with the document. */
-  parse(document: unknown): { readonly policy: P } | { readonly problems: readonly PolicyProblem[] }
+  /** The policy, or everything that is wrong with the document. May yield to the event loop. */
+  parse(document: unknown): Parsed<P> | Promise<Parsed<P>>
   /** In the shape of spec 2.2: values are strings, effects are capitalised. */
   format(policy: P): PolicyDocument
   /** Names the content: the same for the same rules. */
@@ -9,6 +9,8 @@ export interface Language<P, C> {
   /** May yield to the event loop. */
   compile(policy: P): C | Promise<C>
 }
+
+export type Parsed<P> = { readonly policy: P } | { readonly problems: readonly PolicyProblem[] }
 
 export interface PolicyProblem {
   /** `E_...` */
