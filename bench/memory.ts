@@ -91,14 +91,17 @@ async function watch(pid: number, what: string, transfer: () => Promise<void>): 
 
 /** Reads an answer of that length and drops it. */
 async function download(target: Target, bytes: number): Promise<void> {
-  const request = httpRequest(`${target.gateway}/proxy/${target.origin}/bytes/${bytes}`, { headers: headersOf(target) })
+  const request = httpRequest(`${target.gateway}/proxy/${target.origin}/bytes/${bytes}`, {
+    agent: false,
+    headers: headersOf(target),
+  })
   request.end()
   expectBytes(await readAnswer(request), bytes)
 }
 
 async function upload(target: Target, bytes: number): Promise<void> {
   const headers = { ...headersOf(target), 'Content-Length': String(bytes) }
-  const request = httpRequest(`${target.gateway}/proxy/${target.origin}/`, { method: 'POST', headers })
+  const request = httpRequest(`${target.gateway}/proxy/${target.origin}/`, { agent: false, method: 'POST', headers })
   const answer = readAnswer(request)
   await pipeline(bodyOf(bytes), request)
   const { text } = await answer

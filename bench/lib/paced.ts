@@ -66,8 +66,9 @@ class Exchanges {
   }
 }
 
+/** Connections take turns, so that none stands idle for so long that it is closed. */
 function offer(due: number): void {
-  const exchanges = idle.pop()
+  const exchanges = idle.shift()
   if (exchanges === undefined) waiting.push(due)
   else exchanges.send(due)
 }
