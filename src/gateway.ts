@@ -16,9 +16,10 @@ import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
 import type { Listener } from './http/accept.ts'
 import { createListener } from './http/accept.ts'
+import { longestWait } from './http/prefer.ts'
 import type { Log } from './log.ts'
 import { createManagement } from './management/management.ts'
-import { createClientIp } from './pipeline/client-ip.ts'
+import { createClientIp, createPeerOf } from './pipeline/client-ip.ts'
 import { viaName } from './pipeline/forward.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
 import type { Store } from './storage/store.ts'
@@ -173,13 +174,23 @@ function listenerOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
   })
   return createListener({
     maxConnections: Server.MaxConnections,
+    maxConnectionsPerPeer: Server.MaxConnectionsPerAddress,
+    peerOf: createPeerOf(Server.TrustedProxies),
     headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
     keepAliveMs: Server.KeepAliveSeconds * 1_000,
+    bodyTimeoutMs: Server.IdleTimeoutSeconds * 1_000,
+    quietMs: longestQuiet(config) * 1_000,
     viaName: config.Proxy.Via ? viaName : undefined,
     onProxy: incoming => dataPlane.enforce(incoming, hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
   })
+}
+
+/** Seconds that a sound exchange may take without a byte on the client's connection, and some more. */
+function longestQuiet({ System, Proxy: { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds } }: Config) {
+  const beforeAnswer = HeadersTimeoutSeconds + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
+  return 10 + Math.max(longestWait, beforeAnswer, IdleTimeoutSeconds, System.Server.IdleTimeoutSeconds)
 }
 
 /** What a person should know at start. */

@@ -49,11 +49,19 @@ export const schema = {
       AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
       TrustedProxies: list('Addresses or CIDRs whose X-Forwarded-For is believed for input.clientIp.', cidr),
       MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),
+      MaxConnectionsPerAddress: integer(
+        1_000,
+        'Open connections of one client address, or IPv6 /64 network; 0 is no limit. TrustedProxies are not counted.',
+      ),
       HeadersTimeoutSeconds: integer(10, 'Time for a request head to arrive.', { min: 1, max: 3_600 }),
-      IdleTimeoutSeconds: integer(60, 'A client that neither sends nor takes body bytes this long is cut off.', {
-        min: 1,
-        max: 86_400,
-      }),
+      IdleTimeoutSeconds: integer(
+        60,
+        'A client that neither sends nor takes body bytes this long is cut off; most time for the body of a management call.',
+        {
+          min: 1,
+          max: 86_400,
+        },
+      ),
       KeepAliveSeconds: integer(5, 'Idle client connections are closed after this.', { min: 1, max: 3_600 }),
       DrainSeconds: integer(30, 'On SIGTERM, time for requests in flight to finish.', { max: 3_600 }),
     },

@@ -7,6 +7,7 @@ import type { RefusalCode } from '../errors.ts'
 import { isRefusal, refusalKinds, refuse, StartupError } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
+import { limitPeers } from './peers.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 
@@ -21,8 +22,16 @@ export interface Incoming {
 
 export interface ListenerOptions {
   readonly maxConnections: number
+  /** Open connections of one peer; 0 is no limit. */
+  readonly maxConnectionsPerPeer: number
+  /** What connections are counted by; those without are not counted. */
+  readonly peerOf: (socket: Socket) => string | undefined
   readonly headersTimeoutMs: number
   readonly keepAliveMs: number
+  /** Time for the whole body of a call of the gateway itself. */
+  readonly bodyTimeoutMs: number
+  /** A connection on which nothing moves this long is closed. */
+  readonly quietMs: number
   /** Pseudonym in `Via` that marks a request of our own; undefined when loops are not looked for. */
   readonly viaName: string | undefined
   /** `/proxy/...`: `rawTarget` is the raw text behind it. */
@@ -65,7 +74,7 @@ export function createListener(options: ListenerOptions): Listener {
   const server = createServer({
     requireHostHeader: true,
     headersTimeout: options.headersTimeoutMs,
-    // A body that moves has no total limit; one that stands still is cut off by whoever reads it.
+    // A proxied body that moves has no total limit; one that stands still is cut off by whoever reads it.
     requestTimeout: 0,
     keepAliveTimeout: options.keepAliveMs,
     connectionsCheckingInterval: checkIntervalMs,
@@ -78,6 +87,8 @@ export function createListener(options: ListenerOptions): Listener {
   // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
   server.maxHeadersCount = 0
   server.maxConnections = options.maxConnections
+  server.timeout = options.quietMs
+  limitPeers(server, options.maxConnectionsPerPeer, options.peerOf)
   server.on('request', (req, res) => take(req, res, false))
   server.on('checkContinue', (req, res) => take(req, res, true))
   server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
@@ -115,7 +126,20 @@ async function dispatch(arrived: Arrived, options: ListenerOptions): Promise<voi
   if (isRefusal(route)) return sendRefusal(res, route, requestId)
   const incoming = { ...arrived, fields }
   if (route.kind === 'proxy') return options.onProxy({ ...incoming, rawTarget: route.rawTarget })
+  if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)
   return options.onOwn({ ...incoming, path: route.path })
+}
+
+/** Whatever becomes of the call: a body that comes drop by drop must not hold its connection for good. */
+function limitBody(arrived: Arrived, limitMs: number): void {
+  const { req, res } = arrived
+  if (req.complete) return
+  const timer = setTimeout(() => {
+    if (res.writableEnded) req.socket.destroy()
+    else closeWith(arrived, refuse('request_timeout'))
+  }, limitMs)
+  const done = () => clearTimeout(timer)
+  req.once('end', done).once('close', done)
 }
 
 /** Answers a head that is not sound. Where its body ends is in doubt, so nothing behind it is read. */

@@ -1,7 +1,7 @@
 import { fieldValues } from './headers.ts'
 
 /** Longest wait that a client may ask for: below the usual time limits of what lies between, seconds. */
-const longestWait = 55
+export const longestWait = 55
 
 const waitPattern = /(?:^|,)\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
 

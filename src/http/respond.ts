@@ -6,6 +6,8 @@ import { refusalKinds } from '../errors.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
 const DRAIN_BYTES = 65_536
+/** Milliseconds in which it must have come. */
+const DRAIN_MS = 2_000
 /** Milliseconds that a sender of a longer body gets to see the answer before the connection is closed. */
 const LINGER_MS = 1_000
 
@@ -79,7 +81,17 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
   if (unread) headers.push('Connection', 'close')
   res.writeHead(refusal.status, ownHeaders(headers))
   if (unread) linger(res, body)
-  else res.end(body)
+  else {
+    res.end(body)
+    if (!res.req.complete) awaitEnd(res.req)
+  }
+}
+
+/** Closes the connection when the rest of a body that nobody wants does not come soon. */
+function awaitEnd(req: IncomingMessage): void {
+  const timer = setTimeout(() => req.socket.destroy(), DRAIN_MS)
+  const done = () => clearTimeout(timer)
+  req.once('end', done).once('close', done)
 }
 
 /** The problem document of a refusal. */

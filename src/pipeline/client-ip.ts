@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { isIP } from 'node:net'
 import { fieldValues } from '../http/headers.ts'
 import { inRange, rangeSet, unmapped } from '../upstream/address.ts'
@@ -23,6 +24,26 @@ export function createClientIp(trustedProxies: readonly string[]): (req: Incomin
     }
     return client
   }
+}
+
+/**
+ * What connections are counted by: the address of the peer, or its /64 network in IPv6, where one client has as many
+ * addresses as it likes. Undefined for trusted proxies, which carry many clients.
+ */
+export function createPeerOf(trustedProxies: readonly string[]): (socket: Socket) => string | undefined {
+  const trusted = rangeSet(trustedProxies)
+  return ({ remoteAddress }) => {
+    const address = unmapped(remoteAddress ?? '')
+    if (isIP(address) === 0 || inRange(trusted, address)) return undefined
+    return isIP(address) === 4 ? address : networkOf(address)
+  }
+}
+
+/** The first 64 bits of an IPv6 address. */
+function networkOf(address: string): string {
+  const [head = [], tail = []] = address.split('::').map(part => part.split(':').filter(group => group !== ''))
+  const zeros = Array<string>(8 - head.length - tail.length).fill('0')
+  return [...head, ...zeros, ...tail].slice(0, 4).join(':')
 }
 
 /** Empty once the connection is gone. */
