@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { runTool } from '../fixtures/process.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const readJson = (name: string) => JSON.parse(readFileSync(`${root}${name}`, 'utf8'))
+
+interface Locked {
+  readonly version?: string
+  readonly resolved?: string
+  readonly integrity?: string
+  readonly hasInstallScript?: boolean
+}
+
+const locked = Object.entries<Locked>(readJson('package-lock.json').packages).filter(([path]) => path !== '')
+
+t.test(
+  'no package has a script that runs when it is installed, but the pinned Node and one that is switched off',
+  async t => {
+    const scripted = locked.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path)
+    // swagger-ui-dist brings scarf, which would report that it was installed: not allowed to run, and told not to.
+    t.strictSame(scripted.sort(), ['node_modules/@scarf/scarf', 'node_modules/node'])
+    const { allowScripts, scarfSettings } = readJson('package.json')
+    t.strictSame(
+      { allowScripts, scarfSettings },
+      { allowScripts: { node: true, '@scarf/scarf': false }, scarfSettings: { enabled: false } },
+    )
+  },
+)
+
+t.test('every package of the lock file has one exact version, and comes from the registry alone', async t => {
+  for (const [path, { version, resolved }] of locked) {
+    if (!/^\d+\.\d+\.\d+(?:[-+][\w.-]+)?$/.test(version ?? '')) t.fail(`${path} has the version ${version}`)
+    if (resolved !== undefined && !resolved.startsWith('https://registry.npmjs.org/')) t.fail(`${path} is elsewhere`)
+  }
+  t.ok(locked.length > 100)
+})
+
+interface Component {
+  readonly name: string
+  readonly scope: string
+}
+
+t.test('the list of what is inside tells what the gateway runs with from what only tests need', async t => {
+  const text = runTool(['npm', 'run', '--silent', 'sbom'], root)
+  const list = JSON.parse(text.slice(text.indexOf('{')))
+  t.equal(list.bomFormat, 'CycloneDX')
+  const scopes = new Map(list.components.map(({ name, scope }: Component) => [name, scope]))
+  const { dependencies, devDependencies } = readJson('package.json')
+  for (const name of Object.keys(dependencies)) t.equal(scopes.get(name), 'required', name)
+  for (const name of Object.keys(devDependencies)) t.ok(scopes.has(name), name)
+  t.equal(scopes.get('tap'), 'optional')
+})
