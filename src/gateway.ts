@@ -164,6 +164,7 @@ function listenerOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
     registry: identity.registry,
     book: rules.policies.book,
     explain: rules.explain,
+    shadows: dataPlane.shadows,
     hitl,
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,

@@ -5,6 +5,8 @@ import type { Send } from '../hitl/model.ts'
 import type { ActivityLog } from '../limits/activity.ts'
 import { createActivityLog } from '../limits/activity.ts'
 import { createBreaker } from '../limits/breaker.ts'
+import type { ShadowTally } from '../limits/shadow-tally.ts'
+import { createShadowTally } from '../limits/shadow-tally.ts'
 import { createRateLimiter } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
 import type { Arrival } from '../pipeline/exchange.ts'
@@ -36,6 +38,8 @@ export interface DataPlane {
   enforce(arrival: Arrival, reviews: Reviews): Promise<void>
   /** What agents did lately; a reviewer's denial counts as well. */
   readonly activity: ActivityLog
+  /** What rules in shadow would have decided. */
+  readonly shadows: ShadowTally
   /** Sends what a person approved. */
   readonly send: Send
   inFlight(): number
@@ -61,12 +65,14 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     maxKeys: maxCircuits,
   })
   const activity = createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent })
+  const shadows = createShadowTally()
   const watch = createWatch(clock, Server.IdleTimeoutSeconds * 1_000)
   const record = createRecorder({
     log,
     clock,
     access: config.Logging.Access,
     activity,
+    shadows,
     onTrust: (id, event, requestId) => registry.recordTrust(id, event, requestId),
   })
   const parts: Omit<Parts, keyof Reviews> = {
@@ -88,6 +94,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   return {
     enforce: (arrival, reviews) => enforce(arrival, { ...parts, ...reviews }),
     activity,
+    shadows,
     send: createSender(parts),
     inFlight: () => watch.size,
     sweep() {

@@ -96,16 +96,32 @@ interface RulebookParts {
 
 function rulebooks({ config, risk, policies: { book } }: RulebookParts): Rules['rulebookOf'] {
   const { UnassignedEffect: unassignedEffect, Global } = config.Policy
-  // One a policy name, good as long as its policies are the ones in force.
+  // One a policy name, good as long as the policies in force are the same.
   const known = new Map<string | null, Rulebook>()
-  return agent => {
+  let inForce = book.list()
+
+  const make = (assigned: string | null): Rulebook => {
     const global = Global === undefined ? undefined : book.get(Global)
     // A guardrail that was taken away while the gateway runs denies everything, like any policy that is not there.
-    const policyName = Global !== undefined && global === undefined ? Global : agent.policyName
+    const policyName = Global !== undefined && global === undefined ? Global : assigned
     const policy = policyName === null ? undefined : book.get(policyName)
+    const shadows = inForce
+      .map(({ compiled }) => compiled)
+      .filter(({ policy: { shadowOf } }) => shadowOf === policyName)
+    return createRulebook({
+      ...{ policy, policyName, unassignedEffect, global, risk },
+      shadows: policyName === null ? [] : shadows,
+    })
+  }
+
+  return ({ policyName }) => {
+    if (inForce !== book.list()) {
+      inForce = book.list()
+      known.clear()
+    }
     const before = known.get(policyName)
-    if (before !== undefined && before.policy === policy && before.global === global) return before
-    const rulebook = createRulebook({ policy, policyName, unassignedEffect, global, shadows: [], risk })
+    if (before !== undefined) return before
+    const rulebook = make(policyName)
     known.set(policyName, rulebook)
     return rulebook
   }

@@ -17,7 +17,7 @@ import { healthHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
 import { openApi } from './openapi.ts'
-import type { Explain } from './policies.ts'
+import type { Explain, PolicyParts } from './policies.ts'
 import { policyHandlers } from './policies.ts'
 import type { Management } from './router.ts'
 import { createRouter } from './router.ts'
@@ -39,6 +39,7 @@ export interface ManagementParts<C> {
   readonly registry: Registry
   readonly book: PolicyBook<C>
   readonly explain: Explain<C>
+  readonly shadows: PolicyParts<C>['shadows']
   readonly hitl: HitlServices
   readonly grant: Grant
   readonly verify: GuardParts['verify']
@@ -68,7 +69,7 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
   }
   const guarded = {
     ...agentHandlers({ registry, hasPolicy: name => book.entry(name) !== undefined, clock }),
-    ...policyHandlers(book, parts.explain),
+    ...policyHandlers(parts),
     ...hitlHandlers(hitl.queue),
     ...grantHandlers(hitl.grants, id => registry.get(id)?.name),
     ...eventHandlers({ ...hitl, clock, agent: id => registry.get(id) }),

@@ -1,6 +1,7 @@
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
+import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { by } from './agents.ts'
@@ -11,8 +12,15 @@ import { cutPage, pageReply, readPage } from './page.ts'
 /** What a policy decides on a described request, which openapi.json has checked. */
 export type Explain<C> = (policy: C, request: unknown) => object | Refusal
 
+export interface PolicyParts<C> {
+  readonly book: PolicyBook<C>
+  readonly explain: Explain<C>
+  /** How often what is in shadow would have decided otherwise. */
+  readonly shadows: Pick<ShadowTally, 'of'>
+}
+
 /** Operations of spec 4.3, and those that change policies. */
-export function policyHandlers<C>(book: PolicyBook<C>, explain: Explain<C>): Handlers['guarded'] {
+export function policyHandlers<C>({ book, explain, shadows }: PolicyParts<C>): Handlers['guarded'] {
   return {
     listPolicies(call) {
       const page = readPage(call)
@@ -21,7 +29,9 @@ export function policyHandlers<C>(book: PolicyBook<C>, explain: Explain<C>): Han
     },
     getPolicy(call) {
       const entry = book.entry(policyName(call))
-      return entry === undefined ? refuse('not_found') : jsonReply(200, detail(entry))
+      if (entry === undefined) return refuse('not_found')
+      const counts = shadows.of(entry.document.name).map(({ rule, would, count }) => ({ rule, would, count }))
+      return jsonReply(200, { ...detail(entry), shadow: counts })
     },
     async createPolicy(call) {
       const entry = await book.create(call.body, by(call))

@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { ActivityLog } from '../limits/activity.ts'
+import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { Log } from '../log.ts'
+import type { Decision } from '../policy/decision.ts'
 import type { Exchange } from './exchange.ts'
 
 /** What moves the standing of an agent (policy language, trust). */
@@ -12,6 +14,7 @@ export interface RecorderParts {
   /** Logging:Access. */
   readonly access: boolean
   readonly activity: ActivityLog
+  readonly shadows: ShadowTally
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }
 
@@ -21,6 +24,7 @@ export function createRecorder(parts: RecorderParts): (exchange: Exchange) => vo
     const { agent } = exchange
     if (agent !== undefined) {
       noteActivity(exchange, agent.id, parts)
+      noteShadows(exchange, parts)
       for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
     }
     if (parts.access) writeLine(exchange, parts)
@@ -35,6 +39,11 @@ function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: 
   if (exchange.upstreamStatus === undefined || exchange.target === undefined) return
   const bytes = exchange.body?.length ?? exchange.bytesUp
   activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
+}
+
+function noteShadows({ decision, agent }: Exchange, { shadows }: RecorderParts): void {
+  if (decision === undefined) return
+  for (const { policy, rule, would } of decision.shadow) shadows.note(policy ?? agent?.policyName ?? '', rule, would)
 }
 
 function trustEvents(exchange: Exchange): readonly TrustEvent[] {
@@ -83,6 +92,10 @@ function decisionFields(decision: NonNullable<Exchange['decision']>) {
     evaluated,
     ...(decision.decision === 'Allow' ? {} : { reason: decision.reason }),
     ...(risk === null ? {} : { risk: risk.score }),
-    ...(shadow.length === 0 ? {} : { shadow: shadow.map(({ rule: name, would }) => `${name}: ${would}`) }),
+    ...(shadow.length === 0 ? {} : { shadow: shadow.map(shadowText) }),
   }
+}
+
+function shadowText({ policy: other, rule, would }: Decision['shadow'][number]): string {
+  return `${other === undefined ? '' : `${other}/`}${rule}: ${would}`
 }

@@ -18,7 +18,7 @@ export interface PolicyBook<C> {
   /** For the decision: one lookup. */
   get(name: string): C | undefined
   entry(name: string): PolicyEntry<C> | undefined
-  /** By name. */
+  /** By name. The same array as long as nothing changes. */
   list(): readonly PolicyEntry<C>[]
   /** Refusals: invalid_policy, already_exists. */
   create(document: unknown, by: PolicyEditor): Promise<PolicyEntry<C> | Refusal>
@@ -79,7 +79,7 @@ export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
   return {
     get: name => shelf.inForce.get(name)?.compiled,
     entry: name => shelf.inForce.get(name),
-    list: () => [...shelf.inForce.values()],
+    list: () => shelf.list,
     create: (document, by) => oneAtATime(() => createPolicy(desk, document, by)),
     replace: (name, document, by) => oneAtATime(() => replacePolicy(desk, name, document, by)),
     remove: (name, by) => oneAtATime(() => removePolicy(desk, name, by)),
