@@ -163,8 +163,10 @@ function isOutsideHours(facts: Facts, { hours }: RiskSettings): boolean {
 }
 
 function isHighVolume({ activity }: Facts): boolean {
-  if (activity === undefined || activity.medianBytesPerDay <= 0) return false
-  return activity.bytesToday > farAboveMedian * activity.medianBytesPerDay
+  // The median costs more than the total, and most agents send nothing on most days.
+  if (activity === undefined || activity.bytesToday === 0) return false
+  const median = activity.medianBytesPerDay
+  return median > 0 && activity.bytesToday > farAboveMedian * median
 }
 
 /** Bytes of the body, 0 when it is not known how many. */
