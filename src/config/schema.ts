@@ -46,6 +46,7 @@ export const schema = {
         Host: text('127.0.0.1', 'Address to listen on.', listenHost),
         Port: integer(7080, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
       },
+      Threads: integer(1, 'Threads that serve requests; this version has one.', { min: 1, max: 1 }),
       AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
       TrustedProxies: list('Addresses or CIDRs whose X-Forwarded-For is believed for input.clientIp.', cidr),
       MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),

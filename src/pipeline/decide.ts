@@ -55,7 +55,13 @@ async function evaluate(exchange: Exchange, rulebook: Rulebook, parts: Parts): P
     if (OversizeBody === 'reject') return refuse('body_too_large')
     exchange.req.unshift(held.bytes)
   }
-  return decideBody(rulebook, head, first, held)
+  const decision = decideBody(rulebook, head, first, held)
+  return held.complete ? decision : withoutBody(decision)
+}
+
+/** A decision works out its record from the body when asked. What streams on must not stay in memory for that. */
+function withoutBody(decision: Decision): Decision {
+  return JSON.parse(JSON.stringify(decision)) as Decision
 }
 
 /** Resolves the host and checks every address it has; they are the only ones the connection may go to. */
