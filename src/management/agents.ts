@@ -63,6 +63,10 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
       if (registry.get(agentId(call))?.status === 'Active') return done
       return change('liftQuarantine')(call)
     },
+    async rotateSecret(call) {
+      const rotated = await registry.rotateSecret(agentId(call), by(call))
+      return isRefusal(rotated) ? rotated : jsonReply(200, rotated)
+    },
     revokeAgent: change('revoke'),
     quarantineAgent: change('quarantine'),
     deactivateAgent: change('deactivate'),
