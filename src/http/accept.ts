@@ -138,6 +138,8 @@ function limitBody(arrived: Arrived, limitMs: number): void {
     if (res.writableEnded) req.socket.destroy()
     else closeWith(arrived, refuse('request_timeout'))
   }, limitMs)
+  // Node tells nothing of a request that was answered before its body came: its timer must not keep the process.
+  timer.unref()
   const done = () => clearTimeout(timer)
   req.once('end', done).once('close', done)
 }
