@@ -15,6 +15,8 @@ export interface GatewaySetup {
   /** Agents registered beside the one that is used. */
   readonly otherAgents?: number
   readonly cores: string | undefined
+  /** Settings that are not those of a measurement, by section: `{ System: { Server: ... } }`. */
+  readonly settings?: Tree
   /** Arguments for node. */
   readonly nodeOptions?: readonly string[]
 }
@@ -25,6 +27,14 @@ export interface StartedGateway {
   /** Token of the agent, got over the API. */
   readonly token: string
   readonly process: Running
+  /** Its working directory, with `gateway.yaml`, `data` and `log`. */
+  readonly folder: string
+  /** Token of the first admin. */
+  readonly admin: string
+}
+
+export interface Tree {
+  readonly [key: string]: unknown
 }
 
 /** Key that the gateways of this run sign with, and HAProxy verifies with. */
@@ -33,7 +43,7 @@ export const signingSecret = randomBytes(36).toString('base64url')
 const project = fileURLToPath(new URL('../../', import.meta.url))
 
 /** The full road: token, rate limit and circuit are on, set so high that they never refuse. */
-function settings(accessLog: boolean): object {
+function defaults(accessLog: boolean): Tree {
   return {
     System: {
       Server: { Http: { Port: 0 }, DrainSeconds: 2 },
@@ -56,7 +66,7 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
   policies.forEach((policy, index) => {
     writeFileSync(join(folder, 'policies', `${index}.yaml`), JSON.stringify(policy))
   })
-  writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(settings(accessLog)))
+  writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(merge(defaults(accessLog), setup.settings ?? {})))
   const command = [process.execPath, ...nodeOptions, join(root, 'src/main.ts'), 'serve', '--config', 'gateway.yaml']
   const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
   const [, url = ''] = await child.shows(/Address +(\S+)/)
@@ -67,8 +77,19 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
   for (let left = otherAgents; left > 0; left -= 8) {
     await Promise.all(Array.from({ length: Math.min(8, left) }, () => register(url, admin, policyName)))
   }
-  return { url, token: await tokenOf(url, credential), process: child }
+  return { url, token: await tokenOf(url, credential), process: child, folder, admin }
 }
+
+function merge(base: Tree, over: Tree): Tree {
+  const merged: Record<string, unknown> = { ...base }
+  for (const [key, value] of Object.entries(over)) {
+    const before = base[key]
+    merged[key] = isTree(value) && isTree(before) ? merge(before, value) : value
+  }
+  return merged
+}
+
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 interface Credential {
   readonly agentId: string
