@@ -50,7 +50,7 @@ t.test(
     const text = JSON.parse((await slack.next()).body.toString()).text
     t.match(text, `POST ${review.origin.url}/things`)
     t.match(text, `GET /hitl/${id}`)
-  t.match(text, `Agent tester (${review.bot.id}) of team-a`)
+    t.match(text, `Agent tester (${review.bot.id}) of team-a`)
     await review.deny(id)
     t.match(JSON.parse((await generic.next()).body.toString()), { type: 'hitl.denied', hitlId: id })
     t.equal(slack.seen.length, 1)
