@@ -1,3 +1,4 @@
+/** Threats T12, T27, T28 of SECURITY.md. */
 import t from 'tap'
 import { createSecretHasher, generateSecret, secretProblem } from '../../src/agents/secret.ts'
 import { isRefusal } from '../../src/errors.ts'

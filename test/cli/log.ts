@@ -1,3 +1,4 @@
+/** Threat T36 of SECURITY.md. */
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import t from 'tap'

@@ -1,3 +1,4 @@
+/** Threat T45 of SECURITY.md. */
 import t from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { code, held, openDesk, reviewer, suspended, verdict } from '../fixtures/hitl.ts'

@@ -1,3 +1,4 @@
+/** Threat T07 of SECURITY.md. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'

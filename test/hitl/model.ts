@@ -1,3 +1,4 @@
+/** Threat T06 of SECURITY.md. */
 import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal, refuse } from '../../src/errors.ts'

@@ -1,3 +1,4 @@
+/** Threat T36 of SECURITY.md. */
 import t from 'tap'
 import { bodyEncodingOf, escapeDeceptive, isSecretName, redactHeaders, redactUrl } from '../../src/hitl/redact.ts'
 

@@ -1,3 +1,4 @@
+/** Threats T06, T07, T08, T15 of SECURITY.md. */
 import { DatabaseSync } from 'node:sqlite'
 import { buffer, text } from 'node:stream/consumers'
 import t from 'tap'

@@ -1,3 +1,4 @@
+/** Threat T08 of SECURITY.md. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'

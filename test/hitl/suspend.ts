@@ -1,3 +1,4 @@
+/** Threat T23 of SECURITY.md. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'

@@ -1,3 +1,4 @@
+/** Threats T01, T36 of SECURITY.md. */
 import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'
 import { agent, code, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'

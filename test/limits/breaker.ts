@@ -1,3 +1,4 @@
+/** Threat T30 of SECURITY.md. */
 import t from 'tap'
 import type { Breaker, Permit } from '../../src/limits/breaker.ts'
 import { createBreaker } from '../../src/limits/breaker.ts'

@@ -1,3 +1,4 @@
+/** Threat T29 of SECURITY.md. */
 import t from 'tap'
 import { createRateLimiter } from '../../src/limits/token-bucket.ts'
 

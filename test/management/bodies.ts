@@ -1,3 +1,4 @@
+/** Threat T38 of SECURITY.md. */
 import t from 'tap'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'

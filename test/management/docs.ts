@@ -1,3 +1,4 @@
+/** Threats T16, T44 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'

@@ -1,3 +1,4 @@
+/** Threat T16 of SECURITY.md. */
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import t from 'tap'

@@ -1,3 +1,4 @@
+/** Threat T34 of SECURITY.md. */
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'

@@ -1,3 +1,4 @@
+/** Threat T26 of SECURITY.md. */
 import fc from 'fast-check'
 import t from 'tap'
 import { parseJson } from '../../src/management/json.ts'

@@ -1,3 +1,4 @@
+/** Threat T39 of SECURITY.md. */
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 

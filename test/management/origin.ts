@@ -1,3 +1,4 @@
+/** Threats T43, T44 of SECURITY.md. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'

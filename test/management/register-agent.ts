@@ -1,3 +1,4 @@
+/** Threats T28, T38 of SECURITY.md. */
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 

@@ -1,3 +1,4 @@
+/** Threat T39 of SECURITY.md. */
 import t from 'tap'
 import { openApi } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'

@@ -1,3 +1,4 @@
+/** Threats T11, T45 of SECURITY.md. */
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 

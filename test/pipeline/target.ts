@@ -1,3 +1,4 @@
+/** Threat T05 of SECURITY.md. */
 import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'

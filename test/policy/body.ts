@@ -1,3 +1,4 @@
+/** Threat T24 of SECURITY.md. */
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { BodyView, noBody } from '../../src/policy/body.ts'

@@ -1,3 +1,4 @@
+/** Threat T11 of SECURITY.md. */
 import t from 'tap'
 import { compilePolicySync } from '../../src/policy/compile.ts'
 import { decideBody, decideHead } from '../../src/policy/decide.ts'

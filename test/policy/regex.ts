@@ -1,3 +1,4 @@
+/** Threat T25 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parsePolicy } from '../../src/policy/parse.ts'

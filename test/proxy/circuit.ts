@@ -1,3 +1,4 @@
+/** Threat T30 of SECURITY.md. */
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'

@@ -1,3 +1,4 @@
+/** Threat T32 of SECURITY.md. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import t from 'tap'

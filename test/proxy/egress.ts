@@ -1,3 +1,4 @@
+/** Threats T02, T04 of SECURITY.md. */
 import { networkInterfaces } from 'node:os'
 import type { Test } from 'tap'
 import t from 'tap'

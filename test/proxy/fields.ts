@@ -1,3 +1,4 @@
+/** Threats T13, T22 of SECURITY.md. */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'

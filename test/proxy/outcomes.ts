@@ -1,3 +1,4 @@
+/** Threat T29 of SECURITY.md. */
 import type { Test } from 'tap'
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'

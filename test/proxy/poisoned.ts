@@ -1,3 +1,4 @@
+/** Threat T21 of SECURITY.md. */
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'

@@ -1,3 +1,4 @@
+/** Threat T33 of SECURITY.md. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'

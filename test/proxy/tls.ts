@@ -1,3 +1,4 @@
+/** Threat T42 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,4 @@
+/** Threats T21, T33 of SECURITY.md. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'

@@ -1,3 +1,4 @@
+/** Threats T09, T14 of SECURITY.md. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'

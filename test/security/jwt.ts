@@ -1,3 +1,4 @@
+/** Threat T09 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { StartupError } from '../../src/errors.ts'

@@ -1,3 +1,4 @@
+/** Threats T20, T22, T40, T41, T46 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import t from 'tap'

@@ -1,3 +1,4 @@
+/** Threats T15, T27 of SECURITY.md. */
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'

@@ -1,3 +1,4 @@
+/** Threat T45 of SECURITY.md. */
 import t, { type Test } from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'

@@ -1,3 +1,4 @@
+/** Threat T37 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'

@@ -1,3 +1,4 @@
+/** Threat T12 of SECURITY.md. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { Refusal } from '../../src/errors.ts'

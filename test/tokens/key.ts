@@ -1,3 +1,4 @@
+/** Threat T10 of SECURITY.md. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'

@@ -1,3 +1,4 @@
+/** Threat T12 of SECURITY.md. */
 import t from 'tap'
 import { addressKey, createThrottle } from '../../src/tokens/throttle.ts'
 import { createClock } from '../fixtures/clock.ts'

@@ -1,3 +1,4 @@
+/** Threat T03 of SECURITY.md. */
 import { networkInterfaces } from 'node:os'
 import t from 'tap'
 import type { EgressSettings } from '../../src/upstream/egress.ts'
