@@ -8,6 +8,7 @@ import { isRefusal, refusalKinds, refuse, StartupError } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
 import { limitPeers } from './peers.ts'
+import { closeQuiet } from './quiet.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 
@@ -87,7 +88,7 @@ export function createListener(options: ListenerOptions): Listener {
   // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
   server.maxHeadersCount = 0
   server.maxConnections = options.maxConnections
-  server.timeout = options.quietMs
+  closeQuiet(server, options.quietMs)
   limitPeers(server, options.maxConnectionsPerPeer, options.peerOf)
   server.on('request', (req, res) => take(req, res, false))
   server.on('checkContinue', (req, res) => take(req, res, true))

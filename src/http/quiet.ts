@@ -1,0 +1,34 @@
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** A connection is looked at so many times before it counts as quiet. */
+const looks = 4
+
+interface Seen {
+  bytes: number
+  times: number
+}
+
+/**
+ * Closes connections on which nothing moves: callers that take nothing of an answer, or are gone without a word.
+ * Looking at all of them now and then costs the requests themselves nothing, other than a timer for each.
+ *
+ * @param quietMs longest time without a byte either way
+ */
+export function closeQuiet(server: Server, quietMs: number): void {
+  const connections = new Map<Socket, Seen>()
+  server.on('connection', (socket: Socket) => {
+    connections.set(socket, { bytes: 0, times: 0 })
+    socket.once('close', () => connections.delete(socket))
+  })
+  const timer = setInterval(() => {
+    for (const [socket, seen] of connections) {
+      // What waits to be written has not moved.
+      const bytes = socket.bytesRead + socket.bytesWritten - socket.writableLength
+      seen.times = bytes === seen.bytes ? seen.times + 1 : 0
+      seen.bytes = bytes
+      if (seen.times >= looks) socket.destroy()
+    }
+  }, quietMs / looks).unref()
+  server.once('close', () => clearInterval(timer))
+}
