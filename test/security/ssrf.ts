@@ -98,12 +98,13 @@ for (const profile of profiles) {
         asked.length = 0
         dialled.length = 0
         const target = `http://${row.host}:${port}/`
-        const { status, code } = await call(t, profile, target)
-        t.equal(status, expected, target)
+        const { status, code = '' } = await call(t, profile, target)
         // What is not ASCII never gets past the request line.
-        t.match(code, expected === 400 ? /^invalid_(?:target|request)$/ : 'egress_denied', target)
-        t.strictSame(dialled, [], `${target}: no socket`)
-        if (row.cls !== 'loopback-name') t.strictSame(asked, [], `${target}: no look-up`)
+        const codes = expected === 400 ? ['invalid_target', 'invalid_request'] : ['egress_denied']
+        // Some names have to be looked up to be known.
+        const lookups = row.cls === 'loopback-name' ? 0 : asked.length
+        const outcome = { status, code: codes.includes(code), dialled: [...dialled], lookups }
+        t.strictSame(outcome, { status: expected, code: true, dialled: [], lookups: 0 }, target)
       }
     }
     t.equal(origin.connections(), canary)
