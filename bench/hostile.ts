@@ -64,7 +64,7 @@ async function main(): Promise<void> {
     settings: {
       System: { Server: { HeadersTimeoutSeconds: 2, IdleTimeoutSeconds: 3 } },
       Security: { AgentAuth: { TokenRequests: { PerAddressPerMinute: 100_000 } } },
-      HumanInTheLoop: { TimeoutSeconds: 5, RetentionSeconds: 60 },
+      HumanInTheLoop: { TimeoutSeconds: 30, RetentionSeconds: 60 },
       Trust: { QuarantineDenials: 0, QuarantineBelow: 0 },
     },
   })

@@ -120,7 +120,7 @@ async function raw(field: Battlefield, text: string, expected: RegExp): Promise<
   socket.on('data', chunk => {
     received += chunk
   })
-  socket.end(Buffer.from(text, 'latin1'))
+  socket.write(Buffer.from(text, 'latin1'))
   if (!socket.destroyed) await once(socket, 'close')
   if (!expected.test(received)) field.wrong.push(`${text.slice(0, 60)}: ${received.slice(0, 60)}`)
 }
@@ -178,7 +178,7 @@ const guessing: Attack = async (field, turn) => {
   await call(field, { what: 'guess', path: '/tokens', method: 'POST', body, right: [401] })
 }
 
-/** Holds a request; its own agent tries to approve it; two reviewers decide at once, or nobody does. */
+/** Holds a request; its own agent tries to approve it; two reviewers decide at once, or it lapses. */
 const contested: Attack = async (field, turn) => {
   const held = await call(field, {
     what: 'hold',
@@ -192,10 +192,10 @@ const contested: Attack = async (field, turn) => {
   if (id === undefined) return
   const decide = (verb: string, right: readonly number[], token = field.admin) =>
     call(field, { what: verb, path: `/hitl/${id}/${verb}`, method: 'POST', headers: bearer(token), right })
-  await decide('approve', [403], field.token)
+  await decide('approve', [403, 404], field.token)
   if (turn % 4 === 3) return
   const verbs = turn % 4 === 0 ? ['deny', 'deny'] : turn % 4 === 1 ? ['approve', 'approve'] : ['approve', 'deny']
-  const answers = await Promise.all(verbs.map(verb => decide(verb, [200, 409])))
+  const answers = await Promise.all(verbs.map(verb => decide(verb, [200, 404, 409])))
   const won = answers.findIndex(({ status }) => status === 200)
   if (won >= 0) field.verdicts.set(turn, verbs[won] === 'approve' ? 'approved' : 'denied')
 }
