@@ -1,4 +1,5 @@
 /** Threat T32 of SECURITY.md. */
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -14,6 +15,8 @@ t.test('a connection on which nothing moves is closed; one that is used is not, 
       res.on('close', () => clearInterval(timer))
     }
   })
+  const closed = new Map<string, Promise<unknown>>()
+  server.on('request', ({ url = '' }, res) => closed.set(url, closed.get(url) ?? once(res.socket!, 'close')))
   closeQuiet(server, 400)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
@@ -26,6 +29,7 @@ t.test('a connection on which nothing moves is closed; one that is used is not, 
   taker.write('GET /large HTTP/1.1\r\nHost: g\r\n\r\n'.repeat(3))
   const silent = await openRaw(t, port)
   t.equal(await silent.closed(), '')
+  await closed.get('/large')
   taker.socket.resume()
   t.ok((await taker.closed()).length < large.length, 'it took too little for too long')
   await slow.until(/(?:1\r\n\.\r\n){12}/)
