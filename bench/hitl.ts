@@ -1,5 +1,5 @@
 /**
- * Figures of human in the loop on embedded SQLite, every write durable: `node bench/hitl.ts`.
+ * Figures of human in the loop on embedded SQLite, every write durable: `node bench/hitl.ts`. Linux, as the others.
  * The goals stand beside them; the exit code is 1 when one is missed.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -13,6 +13,7 @@ import { createEventLog } from '../src/hitl/events.ts'
 import type { Person, Suspension } from '../src/hitl/model.ts'
 import { createQueue } from '../src/hitl/queue.ts'
 import { openSqliteStore } from '../src/storage/sqlite/open.ts'
+import { measureTraffic } from './lib/hitl-traffic.ts'
 
 const waiting = 10_000
 const contested = 200
@@ -167,8 +168,15 @@ async function measure(): Promise<Figure[]> {
   ]
 }
 
+/** The same in a whole gateway, as those feel it who are not held. */
+async function measureAllowed(): Promise<Figure[]> {
+  const { quiet, busy, ratio } = await measureTraffic()
+  const tails = `${quiet.toFixed(1)} ms quiet, ${busy.toFixed(1)} ms`
+  return [atMost(`p99 of allowed requests: ${tails} while others are held, listed and decided`, ratio, 'x', 2)]
+}
+
 try {
-  const figures = await measure()
+  const figures = [...(await measure()), ...(await measureAllowed())]
   for (const { what, value, unit, goal, met } of figures) {
     console.log(`${met ? 'ok  ' : 'MISS'} ${what}: ${Math.round(value * 10) / 10} ${unit} (goal ${goal})`)
   }

@@ -85,7 +85,9 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
 
 function leaving(res: ServerResponse): AbortSignal {
   const left = new AbortController()
-  res.once('close', () => left.abort())
+  res.once('close', () => {
+    if (!res.writableFinished) left.abort()
+  })
   return left.signal
 }
 
