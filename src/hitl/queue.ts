@@ -44,6 +44,11 @@ export interface Queue {
   idle(): Promise<void>
 }
 
+/** The body as it came; undefined when it was sealed under another key. */
+function openBody(key: Uint8Array, { id, body }: HitlItem): Buffer | undefined {
+  return unseal(key, `body:${id}`, Buffer.from(body, 'base64'))
+}
+
 export function createQueue(options: HitlOptions): Queue {
   const { store, clock, events, agentName, stopping } = options
   const replays = new Set<Promise<unknown>>()
@@ -62,9 +67,7 @@ export function createQueue(options: HitlOptions): Queue {
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
-    if (seen === undefined) return undefined
-    const body = unseal(options.sealingKey, `body:${seen.id}`, Buffer.from(seen.body, 'base64'))
-    return detailView(seen, body, { viewer, now: clock.now(), agentName })
+    return seen && detailView(seen, openBody(options.sealingKey, seen), { viewer, now: clock.now(), agentName })
   }
 
   return {
