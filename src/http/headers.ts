@@ -169,6 +169,11 @@ export function upstreamFields(raw: readonly string[], fields: RequestFields, to
   return out
 }
 
+/** Fields by which the gateway's own answers are known: an upstream must not be able to write them. */
+function isOwnField(lowerName: string): boolean {
+  return lowerName === 'gateway-error' || lowerName.startsWith('gateway-hitl-')
+}
+
 /** The fields of an upstream response to pass on, as text: bytes become the code points of the same number. */
 export function downstreamFields(raw: readonly Buffer[]): string[] {
   const out: string[] = []
@@ -177,7 +182,8 @@ export function downstreamFields(raw: readonly Buffer[]): string[] {
     const name = (raw[i] as Buffer).toString('latin1')
     const lower = name.toLowerCase()
     if (lower === 'connection') nominated = connectionNames((raw[i + 1] as Buffer).toString('latin1'), nominated)
-    else if (!hopByHopResponse.has(lower)) out.push(name, (raw[i + 1] as Buffer).toString('latin1'))
+    else if (!hopByHopResponse.has(lower) && !isOwnField(lower))
+      out.push(name, (raw[i + 1] as Buffer).toString('latin1'))
   }
   return nominated === undefined ? out : withoutNames(out, nominated)
 }

@@ -74,6 +74,17 @@ t.test('what the upstream names in Connection does not reach the client', async 
   t.equal(answer.headers.get('date'), null, 'nothing is added')
 })
 
+t.test('an upstream cannot pass its answer off as one of the gateway', async t => {
+  const origin = await startOrigin(t, (_req, res) => {
+    res.writeHead(403, { 'Gateway-Error': 'policy_denied', 'Gateway-Hitl-Id': 'x', 'Gateway-Mode': 'y' }).end()
+  })
+  const answer = await gateway.proxy(token, origin.url)
+  t.equal(answer.status, 403)
+  t.equal(answer.headers.get('gateway-error'), null)
+  t.equal(answer.headers.get('gateway-hitl-id'), null)
+  t.equal(answer.headers.get('gateway-mode'), 'y', 'any other field is its own')
+})
+
 t.test('HEAD gets the head alone, and the connection stays in step', async t => {
   const origin = await startOrigin(t, (req, res) => {
     res.writeHead(200, { 'Content-Length': '11', 'X-Method': req.method })
