@@ -27,6 +27,8 @@ export interface LogFields {
   readonly risk?: number
   /** Rules that were evaluated. */
   readonly evaluated?: number
+  /** Time that the decision took, nanoseconds. */
+  readonly durationNs?: number
   /** What rules in shadow would have decided. */
   readonly shadow?: readonly string[]
   /** Id of a pending request. */

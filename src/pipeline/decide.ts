@@ -44,7 +44,7 @@ export async function decide(exchange: Exchange, parts: Parts): Promise<Refusal 
 
 async function evaluate(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Decision | Refusal> {
   const head = new RequestView(exchange, parts)
-  const first = decideHead(rulebook, head)
+  const first = timed(exchange, parts, () => decideHead(rulebook, head))
   if (!('need' in first)) return first
   const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
   exchange.continue()
@@ -55,8 +55,16 @@ async function evaluate(exchange: Exchange, rulebook: Rulebook, parts: Parts): P
     if (OversizeBody === 'reject') return refuse('body_too_large')
     exchange.req.unshift(held.bytes)
   }
-  const decision = decideBody(rulebook, head, first, held)
+  const decision = timed(exchange, parts, () => decideBody(rulebook, head, first, held))
   return held.complete ? decision : withoutBody(decision)
+}
+
+/** What the decision itself takes; not the wait for the body in between. */
+function timed<T>(exchange: Exchange, { clock }: Parts, work: () => T): T {
+  const start = clock.steady()
+  const result = work()
+  exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
+  return result
 }
 
 /** A decision works out its record from the body when asked. What streams on must not stay in memory for that. */

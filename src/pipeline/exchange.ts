@@ -47,6 +47,8 @@ export class Exchange {
   permit: Permit | undefined = undefined
   resolution: Resolution | undefined = undefined
   decision: Decision | undefined = undefined
+  /** Time that the decision took, nanoseconds. */
+  decisionNs = 0
   /** What is carried out: the decision, or Allow when the gateway only observes. */
   effect: Effect | undefined = undefined
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */

@@ -70,7 +70,7 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
       ...(target === undefined ? {} : { origin: target.origin.key, path: target.path }),
       status: res.headersSent ? res.statusCode : 0,
       ...(refusal === undefined ? {} : { refusal }),
-      ...(decision === undefined ? {} : decisionFields(decision)),
+      ...(decision === undefined ? {} : { ...decisionFields(decision), durationNs: exchange.decisionNs }),
       ...(hitlId === undefined ? {} : { hitlId }),
       ...(grantId === undefined ? {} : { grantId }),
       ending: ending ?? 'aborted',
