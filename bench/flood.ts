@@ -41,7 +41,10 @@ const proxiedPerSecond = 300
 const healthPerSecond = 50
 const goals = { proxyRatio: 2 * slack, healthMs: 100 * slack }
 
-/** No guesses, guesses from one address about one agent, guesses from everywhere about everyone. */
+/**
+ * No guesses at the gateway, guesses from one address about one agent, guesses from everywhere about everyone. In the
+ * quiet part they go to the upstream: what their sender takes of the machine is the same in all parts.
+ */
 const parts = ['quiet', 'one address', 'many addresses'] as const
 
 interface Part {
@@ -84,18 +87,17 @@ async function measure(sender: Sender, { url, token, upstream }: Target, part: (
   const proxied = { url: `${url}/proxy/${upstream}`, method: 'GET', headers }
   const health = { url: `${url}/health`, method: 'GET', headers: {} }
   const guesses: Guesses = {
-    url,
+    url: part === 'quiet' ? new URL(upstream).origin : url,
     agentId: '00000000-0000-4000-8000-000000000000',
     perSecond,
     // It begins before what is measured and ends after it.
     seconds: seconds + 1.5,
     spread: part === 'many addresses',
   }
-  const flood = part === 'quiet' ? Promise.resolve('{}') : runGuesses(guesses)
   const [proxy, healthy, statuses] = await Promise.all([
     sender.sendPaced({ request: proxied, connections: 32, seconds }, proxiedPerSecond),
     sender.sendPaced({ request: health, connections: 4, seconds }, healthPerSecond),
-    flood,
+    runGuesses(guesses),
   ])
   return { proxy, health: healthy, statuses: statuses.trim() }
 }
