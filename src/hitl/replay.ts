@@ -5,6 +5,7 @@
 import { PassThrough } from 'node:stream'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
+import { isOwnField } from '../http/headers.ts'
 import type { HitlItem, ReplayOutcome } from '../storage/store.ts'
 import { grantProblem, makeGrant } from './grants.ts'
 import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
@@ -160,11 +161,6 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
   const bodiless = item.method === 'HEAD' || status === 304
   const shown = bodiless ? without(rawHeaders, name => name === 'content-length') : rawHeaders
   return { kind: 'answered', status, rawHeaders: [...shown, ...own], body }
-}
-
-/** Fields that only the gateway itself may set. */
-function isOwnField(name: string): boolean {
-  return name === 'gateway-error' || name.startsWith('gateway-hitl-')
 }
 
 /** @param drop told the lower-case name */

@@ -170,7 +170,7 @@ export function upstreamFields(raw: readonly string[], fields: RequestFields, to
 }
 
 /** Fields by which the gateway's own answers are known: an upstream must not be able to write them. */
-function isOwnField(lowerName: string): boolean {
+export function isOwnField(lowerName: string): boolean {
   return lowerName === 'gateway-error' || lowerName.startsWith('gateway-hitl-')
 }
 
