@@ -14,8 +14,9 @@ import type { Upstreams } from './compose/upstreams.ts'
 import { openUpstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
-import type { Listener } from './http/accept.ts'
-import { createListener } from './http/accept.ts'
+import { createAcceptor } from './http/accept.ts'
+import type { Address, Listener } from './http/listeners.ts'
+import { createListener } from './http/listeners.ts'
 import { longestWait } from './http/prefer.ts'
 import type { Log } from './log.ts'
 import { createManagement } from './management/management.ts'
@@ -40,7 +41,8 @@ export interface GatewayOptions {
 export interface Gateway {
   /** Rows for the start-up block: name and text. */
   readonly summary: readonly (readonly [string, string])[]
-  listen(): Promise<{ readonly url: string; readonly port: number }>
+  /** Opens every place to listen on; at least one. */
+  listen(): Promise<readonly Address[]>
   /** Proxied requests under way. */
   inFlight(): number
   /** Reads policies and credentials of upstreams anew. False: there was a mistake; what it is in stays as it was. */
@@ -119,9 +121,9 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
     summary: summarise(foundation),
     async listen() {
       const { Host, Port } = config.System.Server.Http
-      const { address, family, port } = await listener.listen(Host, Port)
-      upstreams.egress.setListeners([port])
-      return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port }
+      const addresses = [await listener.listen({ host: Host, port: Port })]
+      upstreams.egress.setListeners(addresses.map(({ port }) => port))
+      return addresses
     },
     inFlight: () => dataPlane.inFlight(),
     async reload() {
@@ -173,19 +175,22 @@ function listenerOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
     allowedHosts: Server.AllowedHosts,
     clientAddress: clientIpOf,
   })
-  return createListener({
-    maxConnections: Server.MaxConnections,
-    maxConnectionsPerPeer: Server.MaxConnectionsPerAddress,
-    peerOf: createPeerOf(Server.TrustedProxies),
-    headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
-    keepAliveMs: Server.KeepAliveSeconds * 1_000,
+  const acceptor = createAcceptor({
     bodyTimeoutMs: Server.IdleTimeoutSeconds * 1_000,
-    quietMs: longestQuiet(config) * 1_000,
     viaName: config.Proxy.Via ? viaName : undefined,
     onProxy: incoming => dataPlane.enforce(incoming, hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
   })
+  const limits = {
+    maxConnections: Server.MaxConnections,
+    maxConnectionsPerPeer: Server.MaxConnectionsPerAddress,
+    peerOf: createPeerOf(Server.TrustedProxies),
+    headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
+    keepAliveMs: Server.KeepAliveSeconds * 1_000,
+    quietMs: longestQuiet(config) * 1_000,
+  }
+  return createListener(limits, acceptor)
 }
 
 /** Seconds that a sound exchange may take without a byte on the client's connection, and some more. */

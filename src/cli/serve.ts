@@ -1,5 +1,6 @@
 import type { Gateway } from '../gateway.ts'
 import { createGateway } from '../gateway.ts'
+import type { Address } from '../http/listeners.ts'
 import type { Log } from '../log.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
@@ -20,11 +21,11 @@ export async function run(shell: Shell): Promise<number> {
   const log = createLog(configuration.config.Logging.Level)
   const { config, file, baseDirectory } = configuration
   const gateway = await createGateway(config, { log, baseDirectory, env: shell.env })
-  const { url } = await gateway.listen().catch(async error => {
+  const addresses = await gateway.listen().catch(async error => {
     await gateway.close()
     throw error
   })
-  shell.complain(startupBlock(url, file?.path, gateway))
+  shell.complain(startupBlock(addresses, file?.path, gateway))
   return untilClosed(shell, gateway, log)
 }
 
@@ -49,10 +50,10 @@ function untilClosed(shell: Shell, gateway: Gateway, log: Log & { flush(): void 
   return promise
 }
 
-function startupBlock(url: string, file: string | undefined, gateway: Gateway): string {
+function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
   const rows = [
-    ['Address', url],
-    ['Docs', `${url}/open-api`],
+    ...addresses.map(({ url }) => ['Address', url] as const),
+    ...addresses.slice(0, 1).map(({ url }) => ['Docs', `${url}/open-api`] as const),
     ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],
     ...gateway.summary,
   ]

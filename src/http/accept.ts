@@ -1,14 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { RefusalCode } from '../errors.ts'
-import { isRefusal, refusalKinds, refuse, StartupError } from '../errors.ts'
+import { isRefusal, refusalKinds, refuse } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
-import { limitPeers } from './peers.ts'
-import { closeQuiet } from './quiet.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 
@@ -21,18 +18,9 @@ export interface Incoming {
   readonly expectsContinue: boolean
 }
 
-export interface ListenerOptions {
-  readonly maxConnections: number
-  /** Open connections of one peer; 0 is no limit. */
-  readonly maxConnectionsPerPeer: number
-  /** What connections are counted by; those without are not counted. */
-  readonly peerOf: (socket: Socket) => string | undefined
-  readonly headersTimeoutMs: number
-  readonly keepAliveMs: number
+export interface AcceptOptions {
   /** Time for the whole body of a call of the gateway itself. */
   readonly bodyTimeoutMs: number
-  /** A connection on which nothing moves this long is closed. */
-  readonly quietMs: number
   /** Pseudonym in `Via` that marks a request of our own; undefined when loops are not looked for. */
   readonly viaName: string | undefined
   /** `/proxy/...`: `rawTarget` is the raw text behind it. */
@@ -42,24 +30,21 @@ export interface ListenerOptions {
   readonly report: (what: string, error: unknown) => void
 }
 
-export interface Listener {
-  listen(host: string, port: number): Promise<AddressInfo>
-  /** Stops accepting and resolves when the last connection is closed. */
-  drain(): Promise<void>
-  /** Cuts off every connection. */
-  destroy(): void
+/** What becomes of a request, over whichever server it came. */
+export interface Acceptor {
+  /** Takes the requests of a server. */
+  serve(server: Server): void
+  /** From now on each connection ends behind the answer under way. */
+  drain(): void
 }
 
-const maxHeaderSize = 16_384
-/** How often node looks for heads that are late. */
-const checkIntervalMs = 2_000
 const refusedMethods = new Set(['TRACE', 'CONNECT'])
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
 
-/** The listener: request heads are checked as RFC 9112 asks, where node is lenient, and dispatched. */
-export function createListener(options: ListenerOptions): Listener {
+/** Request heads are checked as RFC 9112 asks, where node is lenient, and dispatched. */
+export function createAcceptor(options: AcceptOptions): Acceptor {
   const nextId = createRequestIds()
   let draining = false
 
@@ -72,48 +57,23 @@ export function createListener(options: ListenerOptions): Listener {
     })
   }
 
-  const server = createServer({
-    requireHostHeader: true,
-    headersTimeout: options.headersTimeoutMs,
-    // A proxied body that moves has no total limit; one that stands still is cut off by whoever reads it.
-    requestTimeout: 0,
-    keepAliveTimeout: options.keepAliveMs,
-    connectionsCheckingInterval: checkIntervalMs,
-    maxHeaderSize,
-    insecureHTTPParser: false,
-    noDelay: true,
-    // An upgrade is never taken: the request is answered as if it had not been asked for.
-    shouldUpgradeCallback: () => false,
-  })
-  // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
-  server.maxHeadersCount = 0
-  server.maxConnections = options.maxConnections
-  closeQuiet(server, options.quietMs)
-  limitPeers(server, options.maxConnectionsPerPeer, options.peerOf)
-  server.on('request', (req, res) => take(req, res, false))
-  server.on('checkContinue', (req, res) => take(req, res, true))
-  server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
-  server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
-  server.on('clientError', refuseUnreadable)
-
   return {
-    listen: (host, port) => listen(server, host, port),
-    async drain() {
-      draining = true
-      const closed = new Promise<void>(resolve => server.close(() => resolve()))
-      // A connection becomes idle only after its last answer: look again until none is left.
-      const sweeper = setInterval(() => server.closeIdleConnections(), 100)
-      await closed.finally(() => clearInterval(sweeper))
+    serve(server) {
+      server.on('request', (req, res) => take(req, res, false))
+      server.on('checkContinue', (req, res) => take(req, res, true))
+      server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
+      server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
+      server.on('clientError', refuseUnreadable)
     },
-    destroy() {
-      server.closeAllConnections()
+    drain() {
+      draining = true
     },
   }
 }
 
 type Arrived = Omit<Incoming, 'fields'>
 
-async function dispatch(arrived: Arrived, options: ListenerOptions): Promise<void> {
+async function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> {
   const { req, res, requestId } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)
@@ -161,28 +121,6 @@ function createRequestIds(): () => string {
   const start = randomBytes(9).toString('base64url')
   let count = 0
   return () => `${start}-${(count++).toString(36)}`
-}
-
-function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(listenProblem(error, host, port)))
-    server.listen(port, host, () => resolve(server.address() as AddressInfo))
-  })
-}
-
-function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  const where = `${host}:${port}`
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return new StartupError(`${where} is taken. Stop what listens there, or set System:Server:Http:Port.`)
-    case 'EACCES':
-      return new StartupError(`${where} needs rights this user does not have. Set System:Server:Http:Port above 1023.`)
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-      return new StartupError(`${host} is not an address of this machine. Set System:Server:Http:Host.`)
-    default:
-      return error
-  }
 }
 
 interface Answering {
