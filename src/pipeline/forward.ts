@@ -8,6 +8,7 @@ import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
+import { noteStreamed } from './read-buffers.ts'
 import type { Target } from './target.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
@@ -79,6 +80,7 @@ class Forward implements UpstreamHandler {
 
   onBodySent(chunk: Buffer): void {
     this.#exchange.bytesUp += chunk.length
+    noteStreamed(chunk.length)
     const most = this.#parts.config.Proxy.MaxRequestBytes
     if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
   }
@@ -104,6 +106,7 @@ class Forward implements UpstreamHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { res } = this.#exchange
     this.#exchange.bytesDown += chunk.length
+    noteStreamed(chunk.length)
     if (this.#missing > 0 && chunk.length === this.#missing) {
       // The whole answer is here: head and body leave in one write.
       res.end(chunk)
