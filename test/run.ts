@@ -18,6 +18,9 @@ const env = {
   ...process.env,
   PATH: `${root}node_modules/.bin${delimiter}${process.env['PATH']}`,
   REDOCLY_TELEMETRY: 'off',
+  // Every test file is a process, and most start a gateway, of three threads: compiling each module once for all of
+  // them saves a sixth of the CPU time. Functions out of the cache are covered as exactly as others (compared).
+  NODE_COMPILE_CACHE: `${root}.tap/compile-cache`,
 }
 
 const counted = { passed: 0, failed: 0 }
