@@ -10,6 +10,8 @@ import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
+import type { SharedLimits } from './compose/shared.ts'
+import { createSharedMemory, openSharedLimits } from './compose/shared.ts'
 import type { Upstreams } from './compose/upstreams.ts'
 import { openUpstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
@@ -64,6 +66,7 @@ interface Foundation {
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
+  readonly limits: SharedLimits
 }
 
 type Closers = (() => unknown)[]
@@ -101,11 +104,12 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => identity.close())
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry: identity.registry })
   closers.push(() => rules.policies.close())
-  return { config, dataDirectory, clock, log, store, upstreams, identity, rules }
+  const limits = openSharedLimits(config, createSharedMemory(config, 1), 0)
+  return { config, dataDirectory, clock, log, store, upstreams, identity, rules, limits }
 }
 
 function assemble(foundation: Foundation, closers: Closers): Gateway {
-  const { config, clock, log, upstreams, rules } = foundation
+  const { config, clock, log, upstreams, rules, limits } = foundation
   const report: Report = (what, error) => log.error({ error }, what)
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const dataPlane = createDataPlane({ ...foundation, clientIpOf, report })
@@ -114,6 +118,7 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
   const listener = listenerOf(foundation, roads)
   const sweeper = setInterval(() => {
     dataPlane.sweep()
+    limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)
   closers.push(() => clearInterval(sweeper))
@@ -125,7 +130,7 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
       upstreams.egress.setListeners(addresses.map(({ port }) => port))
       return addresses
     },
-    inFlight: () => dataPlane.inFlight(),
+    inFlight: () => limits.inFlightInAll(),
     async reload() {
       const policiesRead = await rules.policies.reload()
       return (await reloadCredentials(upstreams, report)) && policiesRead
@@ -134,7 +139,7 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
       hitl.stop()
-      const cutOff = await drain(listener, dataPlane, limitMs)
+      const cutOff = await drain(listener, limits, limitMs)
       await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
       await closeAll(closers)
       return cutOff
@@ -213,10 +218,10 @@ function summarise({ config, dataDirectory, identity, rules }: Foundation): Gate
 }
 
 /** Resolves with the number of requests that had to be cut off. */
-async function drain(listener: Listener, dataPlane: DataPlane, limitMs: number): Promise<number> {
+async function drain(listener: Listener, limits: SharedLimits, limitMs: number): Promise<number> {
   let cutOff = 0
   const timer = setTimeout(() => {
-    cutOff = dataPlane.inFlight()
+    cutOff = limits.inFlightInAll()
     listener.destroy()
   }, limitMs)
   await listener.drain().finally(() => clearTimeout(timer))

@@ -4,11 +4,10 @@ import type { Config } from '../config/schema.ts'
 import type { Send } from '../hitl/model.ts'
 import type { ActivityLog } from '../limits/activity.ts'
 import { createActivityLog } from '../limits/activity.ts'
-import { createBreaker } from '../limits/breaker.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import { createShadowTally } from '../limits/shadow-tally.ts'
-import { createRateLimiter } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
+
 import type { Arrival } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
@@ -17,6 +16,7 @@ import { createSender } from '../pipeline/replay.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
+import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
 
 export interface DataPlaneParts {
@@ -26,6 +26,7 @@ export interface DataPlaneParts {
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
+  readonly limits: SharedLimits
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly report: (what: string, error: unknown) => void
 }
@@ -42,31 +43,21 @@ export interface DataPlane {
   readonly shadows: ShadowTally
   /** Sends what a person approved. */
   readonly send: Send
-  inFlight(): number
   /** Forgets what is idle and cuts off who stands still. Call every second or so. */
   sweep(): void
 }
 
-/** Origins whose circuit is remembered. */
-const maxCircuits = 10_000
 /** Agents whose habits are remembered, and hosts of each. */
 const maxActivities = 20_000
 const maxHostsOfAgent = 256
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
-  const { config, clock, log, upstreams, identity, rules } = dataPlane
-  const { RateLimit, CircuitBreaker, Server } = config.System
-  const { registry } = identity
-  const rateLimiter = createRateLimiter({ requestsPerMinute: RateLimit.RequestsPerMinute, burst: RateLimit.Burst })
-  const breaker = createBreaker({
-    failures: CircuitBreaker.Failures,
-    windowMs: CircuitBreaker.WindowSeconds * 1_000,
-    openMs: CircuitBreaker.OpenSeconds * 1_000,
-    maxKeys: maxCircuits,
-  })
+  const { config, clock, log, upstreams, identity, rules, limits } = dataPlane
   const activity = createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent })
   const shadows = createShadowTally()
-  const watch = createWatch(clock, Server.IdleTimeoutSeconds * 1_000)
+  const { rateLimiter, breaker, inFlight } = limits
+  const { registry } = identity
+  const watch = createWatch(clock, config.System.Server.IdleTimeoutSeconds * 1_000, inFlight)
   const record = createRecorder({
     log,
     clock,
@@ -96,10 +87,8 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activity,
     shadows,
     send: createSender(parts),
-    inFlight: () => watch.size,
     sweep() {
       watch.sweep()
-      rateLimiter.sweep(clock.steady())
       activity.sweep(clock.now())
     },
   }

@@ -71,7 +71,10 @@ export const schema = {
       Burst: integer(100, 'Requests of one agent that may come at once.', { min: 1, max: 10_000_000 }),
     },
     CircuitBreaker: {
-      Failures: integer(5, 'Upstream failures within WindowSeconds that open the circuit of an origin.', { min: 1 }),
+      Failures: integer(5, 'Upstream failures within WindowSeconds that open the circuit of an origin.', {
+        min: 1,
+        max: 100,
+      }),
       WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
       OpenSeconds: integer(30, 'Time an open circuit refuses before one probe may pass.', { min: 1, max: 86_400 }),
     },

@@ -1,13 +1,15 @@
 /**
- * Circuit breaker per key. The trip rule (failures within a window) is apart from the state. Every permit is
- * returned with an outcome; while half-open exactly one probe is out.
+ * Circuit breaker per key, the same for all threads that share the table. The trip rule (failures within a window) is
+ * apart from the state. Every permit is returned with an outcome. After the time of an open circuit one probe is let
+ * out; when it has said nothing for as long again, its thread may have died, and another may go.
  */
+import type { SharedTable, TableShape } from './shared-table.ts'
+
 export interface BreakerSettings {
+  /** Each takes a number of every slot of the table. */
   readonly failures: number
   readonly windowMs: number
   readonly openMs: number
-  /** Keys kept; the least recently failed is forgotten first. */
-  readonly maxKeys: number
 }
 
 /** `neutral`: nothing was learnt of the upstream (the client left, the gateway refused). */
@@ -19,59 +21,132 @@ export interface Permit {
   readonly probe: boolean
 }
 
-type State =
-  | { readonly kind: 'closed'; readonly failedAt: number[] }
-  | { readonly kind: 'open'; readonly until: number }
-  | { readonly kind: 'halfOpen' }
-
 export interface Breaker {
   /** A permit, or the milliseconds to wait. `now` is steady milliseconds. */
   acquire(key: string, now: number): Permit | number
   release(permit: Permit, outcome: Outcome, now: number): void
+  /** Forgets keys whose failures are too long ago to count. Call every second or so, in one thread. */
+  sweep(now: number): void
+  /** Keys that failed lately. */
   readonly size: number
 }
 
-export function createBreaker(settings: BreakerSettings): Breaker {
-  // Holds only keys that failed: a healthy upstream costs one look-up in a small map.
-  const states = new Map<string, State>()
+/** Times are steady milliseconds. The first is when a request may pass again: -Infinity while the circuit is closed. */
+const opensField = 0
+/** 1 while a probe is out. */
+const probeField = 1
+/** How many failures were noted, of which the last ones are kept, in a ring. */
+const countField = 2
+const ringField = 3
 
-  const keep = (key: string, state: State) => {
-    states.delete(key)
-    states.set(key, state)
-    if (states.size > settings.maxKeys) states.delete(states.keys().next().value as string)
+/** Holds only keys that failed: a healthy upstream costs one look at a number. */
+export function breakerShape(failures: number): TableShape {
+  return { slots: 8_192, fields: ringField + failures }
+}
+
+/** What a caller is told to wait while a probe is out, milliseconds. */
+const probeWaitMs = 1_000
+
+export function createBreaker(settings: BreakerSettings, table: SharedTable): Breaker {
+  return new SharedBreaker(settings, table)
+}
+
+class SharedBreaker implements Breaker {
+  readonly #settings: BreakerSettings
+  readonly #table: SharedTable
+
+  constructor(settings: BreakerSettings, table: SharedTable) {
+    this.#settings = settings
+    this.#table = table
   }
 
-  const fail = (permit: Permit, now: number) => {
-    const state = states.get(permit.key)
-    if (permit.probe || state?.kind === 'halfOpen') {
-      keep(permit.key, { kind: 'open', until: now + settings.openMs })
+  get size(): number {
+    return this.#table.used
+  }
+
+  acquire(key: string, now: number): Permit | number {
+    if (this.#table.used === 0 || this.#table.find(key) < 0) return { key, probe: false }
+    return this.#locked(() => this.#admit(key, now))
+  }
+
+  release(permit: Permit, outcome: Outcome, now: number): void {
+    if (outcome === 'failure') this.#locked(() => this.#fail(permit, now))
+    else if (permit.probe) this.#locked(() => this.#endProbe(permit.key, outcome, now))
+  }
+
+  sweep(now: number): void {
+    if (this.#table.used === 0) return
+    for (let slot = 0; slot < breakerShape(0).slots; slot++) {
+      if (!this.#table.isFree(slot)) this.#locked(() => this.#forget(slot, now))
+    }
+  }
+
+  #admit(key: string, now: number): Permit | number {
+    const table = this.#table
+    const slot = table.find(key)
+    const opens = slot < 0 ? Number.NEGATIVE_INFINITY : table.get(slot, opensField)
+    if (opens === Number.NEGATIVE_INFINITY) return { key, probe: false }
+    if (now < opens) return table.get(slot, probeField) === 1 ? probeWaitMs : opens - now
+    table.set(slot, opensField, now + this.#settings.openMs)
+    table.set(slot, probeField, 1)
+    return { key, probe: true }
+  }
+
+  #fail({ key, probe }: Permit, now: number): void {
+    const table = this.#table
+    // When every place is taken by others that fail, one of them is forgotten.
+    const free = table.claim(key, slot => this.#isOver(slot, now))
+    const slot = free < 0 ? table.claim(key, () => true) : free
+    const isOpen = table.get(slot, opensField) !== Number.NEGATIVE_INFINITY
+    if (probe || table.get(slot, probeField) === 1) this.#open(slot, now)
+    else if (!isOpen && this.#note(slot, now)) this.#open(slot, now)
+  }
+
+  /** Notes a failure; whether it is one too many. */
+  #note(slot: number, now: number): boolean {
+    const { failures, windowMs } = this.#settings
+    const count = Math.max(0, this.#table.get(slot, countField))
+    this.#table.set(slot, ringField + (count % failures), now)
+    this.#table.set(slot, countField, count + 1)
+    const oldest = this.#table.get(slot, ringField + ((count + 1) % failures))
+    return oldest > now - windowMs
+  }
+
+  #open(slot: number, now: number): void {
+    this.#table.set(slot, opensField, now + this.#settings.openMs)
+    this.#table.set(slot, probeField, 0)
+  }
+
+  #endProbe(key: string, outcome: Outcome, now: number): void {
+    const slot = this.#table.find(key)
+    if (slot < 0 || this.#table.get(slot, probeField) !== 1) return
+    if (outcome === 'success') {
+      this.#table.release(slot)
       return
     }
-    if (state?.kind === 'open') return
-    const recent = (state?.failedAt ?? []).filter(at => at > now - settings.windowMs)
-    recent.push(now)
-    const tripped = recent.length >= settings.failures
-    keep(permit.key, tripped ? { kind: 'open', until: now + settings.openMs } : { kind: 'closed', failedAt: recent })
+    // The probe said nothing: the next request probes again.
+    this.#table.set(slot, opensField, now)
+    this.#table.set(slot, probeField, 0)
   }
 
-  return {
-    acquire(key, now) {
-      const state = states.get(key)
-      if (state === undefined || state.kind === 'closed') return { key, probe: false }
-      if (state.kind === 'halfOpen') return 1_000
-      if (now < state.until) return state.until - now
-      keep(key, { kind: 'halfOpen' })
-      return { key, probe: true }
-    },
-    release(permit, outcome, now) {
-      if (outcome === 'failure') fail(permit, now)
-      else if (!permit.probe) return
-      else if (outcome === 'success') states.delete(permit.key)
-      // The probe said nothing: the next request probes again.
-      else if (states.get(permit.key)?.kind === 'halfOpen') keep(permit.key, { kind: 'open', until: now })
-    },
-    get size() {
-      return states.size
-    },
+  #forget(slot: number, now: number): void {
+    if (!this.#table.isFree(slot) && this.#isOver(slot, now)) this.#table.release(slot)
+  }
+
+  /** Whether nothing that is noted counts any more: the last failure, or the end of the time that it was open for. */
+  #isOver(slot: number, now: number): boolean {
+    const { failures, windowMs } = this.#settings
+    const last = Math.max(0, this.#table.get(slot, countField) - 1)
+    const latest = Math.max(this.#table.get(slot, opensField), this.#table.get(slot, ringField + (last % failures)))
+    return latest <= now - windowMs
+  }
+
+  #locked<T>(work: () => T): T {
+    this.#table.lock()
+    try {
+      return work()
+    } finally {
+      this.#table.unlock()
+    }
   }
 }

@@ -1,7 +1,10 @@
 /**
  * Rate limit as a generic cell rate algorithm (ITU-T I.371): one number per key, the theoretical arrival time of
- * the next request. Exact, no timers; a key unused long enough is the same as an unknown one and is dropped.
+ * the next request. Exact over all threads that share the table, no timers; a key unused long enough is the same as
+ * an unknown one, and gives its place to another.
  */
+import type { SharedTable, TableShape } from './shared-table.ts'
+
 export interface RateLimit {
   readonly requestsPerMinute: number
   /** Requests that may come at once. */
@@ -11,29 +14,31 @@ export interface RateLimit {
 export interface RateLimiter {
   /** Takes one request at `now` (steady milliseconds). 0 when it may pass, else milliseconds until it may. */
   take(key: string, now: number): number
-  /** Forgets keys that are idle at `now`. */
-  sweep(now: number): void
-  readonly size: number
 }
 
-export function createRateLimiter(limit: RateLimit): RateLimiter {
+/** Its table: 2 MiB, of which the system hands out only what is used. Keys beyond it, all active at once, must wait. */
+export const rateShape: TableShape = { slots: 131_072, fields: 1 }
+
+const arrivalField = 0
+
+export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLimiter {
   const interval = 60_000 / limit.requestsPerMinute
   const tolerance = interval * (limit.burst - 1)
-  const arrivals = new Map<string, number>()
   return {
     take(key, now) {
-      const arrival = Math.max(arrivals.get(key) ?? now, now)
-      const early = arrival - now - tolerance
-      // Rounding must not refuse the last request of a burst.
-      if (early > 1e-6) return early
-      arrivals.set(key, arrival + interval)
-      return 0
-    },
-    sweep(now) {
-      for (const [key, arrival] of arrivals) if (arrival <= now) arrivals.delete(key)
-    },
-    get size() {
-      return arrivals.size
+      table.lock()
+      try {
+        const slot = table.claim(key, other => table.get(other, arrivalField) <= now)
+        if (slot < 0) return interval
+        const arrival = Math.max(table.get(slot, arrivalField), now)
+        const early = arrival - now - tolerance
+        // Rounding must not refuse the last request of a burst.
+        if (early > 1e-6) return early
+        table.set(slot, arrivalField, arrival + interval)
+        return 0
+      } finally {
+        table.unlock()
+      }
     },
   }
 }

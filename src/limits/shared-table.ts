@@ -1,0 +1,176 @@
+/**
+ * A table of numbers by key that all threads share: a fixed number of slots in one SharedArrayBuffer, found by a hash
+ * of the key, and one lock. What is done between `lock` and `unlock` takes well under a microsecond, so whoever meets
+ * another thread there waits for that; a thread that dies inside is let out by `releaseLock`.
+ */
+export interface TableShape {
+  /** A power of two. */
+  readonly slots: number
+  /** Numbers kept for each key. */
+  readonly fields: number
+}
+
+/** Places that a key may have, behind the one that its hash says. */
+const reach = 32
+/** Number of each field of a key that is new. */
+const initial = Number.NEGATIVE_INFINITY
+
+/** Words of the head: who holds the lock, slots in use, and two random seeds, so that nobody can make keys collide. */
+const lockWord = 0
+const usedWord = 1
+const seedWord = 2
+const headWords = 4
+
+interface Place {
+  readonly low: number
+  readonly high: number
+  /** Where it was found last; -1 at first. */
+  slot: number
+}
+
+/** Memory for a table. `seed` are 8 random bytes. */
+export function createTableMemory({ slots, fields }: TableShape, seed: Uint8Array): SharedArrayBuffer {
+  const memory = new SharedArrayBuffer(headWords * 4 + slots * (8 + fields * 8))
+  new Uint8Array(memory, seedWord * 4, 8).set(seed.subarray(0, 8))
+  return memory
+}
+
+export class SharedTable {
+  readonly #shape: TableShape
+  readonly #thread: number
+  readonly #head: Int32Array<SharedArrayBuffer>
+  /** Two words a slot, both zero when it is free. */
+  readonly #keys: Int32Array<SharedArrayBuffer>
+  readonly #values: Float64Array<SharedArrayBuffer>
+  /** What this thread knows of keys: their hashes, and where they were. */
+  readonly #places = new Map<string, Place>()
+
+  /** @param thread number of this thread, from 0; no two at a time have the same */
+  constructor(memory: SharedArrayBuffer, shape: TableShape, thread: number) {
+    this.#shape = shape
+    this.#thread = thread
+    this.#head = new Int32Array(memory, 0, headWords)
+    this.#values = new Float64Array(memory, headWords * 4, shape.slots * shape.fields)
+    this.#keys = new Int32Array(memory, headWords * 4 + shape.slots * shape.fields * 8, shape.slots * 2)
+  }
+
+  /** Slots in use. */
+  get used(): number {
+    return Atomics.load(this.#head, usedWord)
+  }
+
+  /** Waits until no other thread works on the table. */
+  lock(): void {
+    const mine = this.#thread + 1
+    for (let tries = 1; ; tries++) {
+      const holder = Atomics.compareExchange(this.#head, lockWord, 0, mine)
+      if (holder === 0) return
+      // Its holder is done within a microsecond, unless the system took the processor from it.
+      if (tries % 64 === 0) Atomics.wait(this.#head, lockWord, holder, 0.1)
+    }
+  }
+
+  unlock(): void {
+    Atomics.store(this.#head, lockWord, 0)
+  }
+
+  /** Takes the lock from a thread that has died. */
+  releaseLock(thread: number): void {
+    Atomics.compareExchange(this.#head, lockWord, thread + 1, 0)
+  }
+
+  /** Slot of the key; -1 when it has none. Without the lock it is a hint: another thread may be changing it. */
+  find(key: string): number {
+    const place = this.#placeOf(key)
+    if (place.slot >= 0 && this.#holds(place.slot, place)) return place.slot
+    for (let step = 0; step < reach; step++) {
+      const slot = this.#slotAt(place, step)
+      if (this.#holds(slot, place)) {
+        place.slot = slot
+        return slot
+      }
+    }
+    return -1
+  }
+
+  /**
+   * Slot of the key, a new one when it has none. Only with the lock.
+   *
+   * @param isIdle whether a key is as good as unknown, so that its slot can be had
+   * @returns -1 when every place that the key may have is in use
+   */
+  claim(key: string, isIdle: (slot: number) => boolean): number {
+    const found = this.find(key)
+    if (found >= 0) return found
+    const place = this.#placeOf(key)
+    for (let step = 0; step < reach; step++) {
+      const slot = this.#slotAt(place, step)
+      const isFree = this.isFree(slot)
+      if (!isFree && !isIdle(slot)) continue
+      if (isFree) this.#head[usedWord]! += 1
+      this.#values.fill(initial, slot * this.#shape.fields, (slot + 1) * this.#shape.fields)
+      Atomics.store(this.#keys, slot * 2, place.low)
+      Atomics.store(this.#keys, slot * 2 + 1, place.high)
+      place.slot = slot
+      return slot
+    }
+    return -1
+  }
+
+  /** Frees a slot in use. Only with the lock. */
+  release(slot: number): void {
+    Atomics.store(this.#keys, slot * 2, 0)
+    Atomics.store(this.#keys, slot * 2 + 1, 0)
+    this.#head[usedWord]! -= 1
+  }
+
+  isFree(slot: number): boolean {
+    return this.#keys[slot * 2] === 0 && this.#keys[slot * 2 + 1] === 0
+  }
+
+  /** Only with the lock. */
+  get(slot: number, field: number): number {
+    return this.#values[slot * this.#shape.fields + field] as number
+  }
+
+  /** Only with the lock. */
+  set(slot: number, field: number, value: number): void {
+    this.#values[slot * this.#shape.fields + field] = value
+  }
+
+  #holds(slot: number, { low, high }: Place): boolean {
+    return Atomics.load(this.#keys, slot * 2) === low && Atomics.load(this.#keys, slot * 2 + 1) === high
+  }
+
+  #slotAt({ low }: Place, step: number): number {
+    return ((low >>> 0) + step) & (this.#shape.slots - 1)
+  }
+
+  #placeOf(key: string): Place {
+    const known = this.#places.get(key)
+    if (known !== undefined) return known
+    if (this.#places.size >= this.#shape.slots) this.#places.clear()
+    const low = hash(key, this.#head[seedWord] as number)
+    const high = hash(key, this.#head[seedWord + 1] as number)
+    // Both zero marks a slot as free.
+    const place = { low: low === 0 && high === 0 ? 1 : low, high, slot: -1 }
+    this.#places.set(key, place)
+    return place
+  }
+}
+
+/** MurmurHash3 (Austin Appleby, public domain), 32 bits, over UTF-16 code units. */
+function hash(text: string, seed: number): number {
+  let h = seed
+  for (let i = 0; i < text.length; i++) {
+    let k = Math.imul(text.charCodeAt(i), 0xcc9e2d51)
+    k = (k << 15) | (k >>> 17)
+    h ^= Math.imul(k, 0x1b873593)
+    h = (h << 13) | (h >>> 19)
+    h = (Math.imul(h, 5) + 0xe6546b64) | 0
+  }
+  h ^= text.length
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
+  return h ^ (h >>> 16)
+}

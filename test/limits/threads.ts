@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { breakerShape, createBreaker } from '../../src/limits/breaker.ts'
+import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
+import { createRateLimiter, rateShape } from '../../src/limits/token-bucket.ts'
+
+const seed = new Uint8Array(8).fill(7)
+
+function startTakers(count: number, rounds: number, more = {}) {
+  const rates = createTableMemory(rateShape, seed)
+  const circuits = createTableMemory(breakerShape(3), seed)
+  const start = new Int32Array(new SharedArrayBuffer(8))
+  const takers = Array.from({ length: count }, (_, index) => {
+    const workerData = { thread: index + 1, rates, circuits, start, rounds, ...more }
+    return new Worker(new URL('./child/taker.ts', import.meta.url), { workerData })
+  })
+  return { rates, circuits, start, takers }
+}
+
+t.test('a limit holds over threads to the last request, and one probe goes out', async t => {
+  const { circuits, rates, start, takers } = startTakers(3, 4_000)
+  const breaker = createBreaker(
+    { failures: 3, windowMs: 1_000, openMs: 1_000 },
+    new SharedTable(circuits, breakerShape(3), 0),
+  )
+  for (let i = 0; i < 3; i++) breaker.release({ key: 'origin', probe: false }, 'failure', 1_000)
+  await Promise.all(takers.map(taker => once(taker, 'message')))
+  Atomics.store(start, 0, 1)
+  const done = takers.map(taker => once(taker, 'message'))
+  Atomics.notify(start, 0)
+  const counts = (await Promise.all(done)).map(([count]) => count)
+  const sum = (what: 'passed' | 'probes') => counts.reduce((all, count) => all + count[what], 0)
+  t.equal(sum('passed'), 5_000, JSON.stringify(counts))
+  t.equal(sum('probes'), 1)
+  t.ok(counts.every(({ passed }) => passed > 0))
+  t.equal(new SharedTable(rates, rateShape, 0).used, 16_001, 'no key got two places')
+})
+
+t.test('a thread that died with the lock is let out', async t => {
+  const { rates, takers } = startTakers(1, 0, { hold: true })
+  const [taker] = takers as [Worker]
+  await once(taker, 'message')
+  await taker.terminate()
+  const table = new SharedTable(rates, rateShape, 0)
+  table.releaseLock(5)
+  const limiter = createRateLimiter({ requestsPerMinute: 60, burst: 1 }, table)
+  const waiting = new Worker(
+    `const { workerData, parentPort } = require('node:worker_threads')
+     parentPort.postMessage(Atomics.load(new Int32Array(workerData), 0))`,
+    { eval: true, workerData: rates },
+  )
+  t.same(await once(waiting, 'message'), [2], 'another one does not free it')
+  table.releaseLock(1)
+  t.equal(limiter.take('a', 0), 0)
+})
