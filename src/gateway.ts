@@ -2,12 +2,15 @@ import { resolve } from 'node:path'
 import { bootstrapFile } from './agents/bootstrap.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
+import { describeCertificate, readCertificate } from './compose/certificate.ts'
 import type { DataPlane } from './compose/data-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
 import type { Hitl } from './compose/hitl.ts'
 import { createHitl } from './compose/hitl.ts'
 import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
+import type { Listening } from './compose/listening.ts'
+import { createListening } from './compose/listening.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
 import type { SharedLimits } from './compose/shared.ts'
@@ -16,13 +19,13 @@ import type { Upstreams } from './compose/upstreams.ts'
 import { openUpstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
+import type { Acceptor } from './http/accept.ts'
 import { createAcceptor } from './http/accept.ts'
-import type { Address, Listener } from './http/listeners.ts'
-import { createListener } from './http/listeners.ts'
-import { longestWait } from './http/prefer.ts'
+import type { Address } from './http/listeners.ts'
+import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
 import { createManagement } from './management/management.ts'
-import { createClientIp, createPeerOf } from './pipeline/client-ip.ts'
+import { createClientIp } from './pipeline/client-ip.ts'
 import { viaName } from './pipeline/forward.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
 import type { Store } from './storage/store.ts'
@@ -38,6 +41,8 @@ export interface GatewayOptions {
   readonly env?: Environment
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup
+  /** Descriptors of listening sockets that this process was given; they stand in for System:Server:Http. */
+  readonly passedSockets?: readonly number[]
 }
 
 export interface Gateway {
@@ -47,7 +52,7 @@ export interface Gateway {
   listen(): Promise<readonly Address[]>
   /** Proxied requests under way. */
   inFlight(): number
-  /** Reads policies and credentials of upstreams anew. False: there was a mistake; what it is in stays as it was. */
+  /** Reads policies, credentials of upstreams and the certificate anew. False: there was a mistake; what it is in stays as it was. */
   reload(): Promise<boolean>
   /**
    * Stops accepting, lets requests in flight finish for System:Server:DrainSeconds, and closes everything.
@@ -59,7 +64,10 @@ export interface Gateway {
 /** The parts that hold something open, in the order they are opened. */
 interface Foundation {
   readonly config: Config
+  readonly baseDirectory: string
   readonly dataDirectory: string
+  readonly passedSockets: readonly number[]
+  readonly certificate: Certificate | undefined
   readonly clock: Clock
   readonly log: Log
   readonly store: Store
@@ -93,7 +101,8 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
 }
 
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Foundation> {
-  const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup } = options
+  const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
+  const certificate = await readCertificate(config, baseDirectory)
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const store = await openSqliteStore({ directory: dataDirectory, clock })
   closers.push(() => store.close())
@@ -105,7 +114,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry: identity.registry })
   closers.push(() => rules.policies.close())
   const limits = openSharedLimits(config, createSharedMemory(config, 1), 0)
-  return { config, dataDirectory, clock, log, store, upstreams, identity, rules, limits }
+  const opened = { store, upstreams, identity, rules, limits }
+  return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, ...opened }
 }
 
 function assemble(foundation: Foundation, closers: Closers): Gateway {
@@ -115,7 +125,7 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
   const dataPlane = createDataPlane({ ...foundation, clientIpOf, report })
   const hitl = createHitl({ ...foundation, dataPlane, report })
   const roads = { dataPlane, hitl, clientIpOf, report }
-  const listener = listenerOf(foundation, roads)
+  const listening = createListening({ ...foundation, egress: upstreams.egress }, acceptorOf(foundation, roads))
   const sweeper = setInterval(() => {
     dataPlane.sweep()
     limits.breaker.sweep(clock.steady())
@@ -124,22 +134,18 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),
-    async listen() {
-      const { Host, Port } = config.System.Server.Http
-      const addresses = [await listener.listen({ host: Host, port: Port })]
-      upstreams.egress.setListeners(addresses.map(({ port }) => port))
-      return addresses
-    },
+    listen: () => listening.listen(),
     inFlight: () => limits.inFlightInAll(),
     async reload() {
       const policiesRead = await rules.policies.reload()
-      return (await reloadCredentials(upstreams, report)) && policiesRead
+      const credentialsRead = await reloadCredentials(upstreams, report)
+      return (await listening.reload()) && credentialsRead && policiesRead
     },
     async close() {
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
       hitl.stop()
-      const cutOff = await drain(listener, limits, limitMs)
+      const cutOff = await drain(listening, limits, limitMs)
       await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
       await closeAll(closers)
       return cutOff
@@ -164,7 +170,7 @@ interface Roads {
   readonly report: Report
 }
 
-function listenerOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, report }: Roads): Listener {
+function acceptorOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, report }: Roads): Acceptor {
   const { config, clock, store, identity, rules } = foundation
   const { Server } = config.System
   const management = createManagement({
@@ -180,36 +186,22 @@ function listenerOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
     allowedHosts: Server.AllowedHosts,
     clientAddress: clientIpOf,
   })
-  const acceptor = createAcceptor({
+  return createAcceptor({
     bodyTimeoutMs: Server.IdleTimeoutSeconds * 1_000,
     viaName: config.Proxy.Via ? viaName : undefined,
     onProxy: incoming => dataPlane.enforce(incoming, hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
   })
-  const limits = {
-    maxConnections: Server.MaxConnections,
-    maxConnectionsPerPeer: Server.MaxConnectionsPerAddress,
-    peerOf: createPeerOf(Server.TrustedProxies),
-    headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
-    keepAliveMs: Server.KeepAliveSeconds * 1_000,
-    quietMs: longestQuiet(config) * 1_000,
-  }
-  return createListener(limits, acceptor)
-}
-
-/** Seconds that a sound exchange may take without a byte on the client's connection, and some more. */
-function longestQuiet({ System, Proxy: { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds } }: Config) {
-  const beforeAnswer = HeadersTimeoutSeconds + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
-  return 10 + Math.max(longestWait, beforeAnswer, IdleTimeoutSeconds, System.Server.IdleTimeoutSeconds)
 }
 
 /** What a person should know at start. */
-function summarise({ config, dataDirectory, identity, rules }: Foundation): Gateway['summary'] {
+function summarise({ config, dataDirectory, certificate, identity, rules }: Foundation): Gateway['summary'] {
   const names = rules.policies.book.list().map(({ document }) => document.name)
   const { DenyPrivateNetworks } = config.Egress
   return [
     ['Bootstrap', `${bootstrapFile(dataDirectory)} (credential of the first admin)`],
+    ...(certificate === undefined ? [] : [['Certificate', describeCertificate(certificate)] as const]),
     ['Policies', names.length === 0 ? 'none: every request is denied' : names.join(', ')],
     ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
     ...(config.Policy.Mode === 'observe' ? [['Mode', 'OBSERVE: nothing is refused or held by policy'] as const] : []),
@@ -218,13 +210,13 @@ function summarise({ config, dataDirectory, identity, rules }: Foundation): Gate
 }
 
 /** Resolves with the number of requests that had to be cut off. */
-async function drain(listener: Listener, limits: SharedLimits, limitMs: number): Promise<number> {
+async function drain(listening: Listening, limits: SharedLimits, limitMs: number): Promise<number> {
   let cutOff = 0
   const timer = setTimeout(() => {
     cutOff = limits.inFlightInAll()
-    listener.destroy()
+    listening.destroy()
   }, limitMs)
-  await listener.drain().finally(() => clearTimeout(timer))
+  await listening.drain().finally(() => clearTimeout(timer))
   return cutOff
 }
 

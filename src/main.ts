@@ -15,6 +15,7 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
   process.exitCode = await runCommand({
     args: process.argv.slice(2),
     env: process.env,
+    pid: process.pid,
     print: text => process.stdout.write(`${text}\n`),
     complain: text => process.stderr.write(`${text}\n`),
     onSignal: (name, handler) => process.on(name, handler),

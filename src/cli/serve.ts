@@ -4,6 +4,7 @@ import type { Address } from '../http/listeners.ts'
 import type { Log } from '../log.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { passedSockets } from './passed-sockets.ts'
 import type { Shell } from './shell.ts'
 import { readArgs } from './shell.ts'
 
@@ -11,7 +12,8 @@ export const help = `usage: agent-gateway serve [--config FILE]
 
 Starts the gateway. Log lines (JSON) go to standard output, what a person wants to know at start to standard error.
 SIGTERM and SIGINT finish what is in flight (System:Server:DrainSeconds) and end; a second one ends at once.
-SIGHUP reads the policies and the credentials of upstreams anew.
+SIGHUP reads the policies, the credentials of upstreams and the certificate anew.
+Sockets that systemd passes (LISTEN_FDS) are listened on instead of System:Server:Http.
 
 ${configHelp}`
 
@@ -20,7 +22,12 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const log = createLog(configuration.config.Logging.Level)
   const { config, file, baseDirectory } = configuration
-  const gateway = await createGateway(config, { log, baseDirectory, env: shell.env })
+  const gateway = await createGateway(config, {
+    log,
+    baseDirectory,
+    env: shell.env,
+    passedSockets: passedSockets(shell.env, shell.pid),
+  })
   const addresses = await gateway.listen().catch(async error => {
     await gateway.close()
     throw error
@@ -50,10 +57,16 @@ function untilClosed(shell: Shell, gateway: Gateway, log: Log & { flush(): void 
   return promise
 }
 
+/** How to reach the page of the API. */
+function docsOf(addresses: readonly Address[]): string {
+  const tcp = addresses.find(({ port }) => port !== undefined)
+  return tcp === undefined ? 'http://localhost/open-api, over the unix socket' : `${tcp.url}/open-api`
+}
+
 function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
   const rows = [
     ...addresses.map(({ url }) => ['Address', url] as const),
-    ...addresses.slice(0, 1).map(({ url }) => ['Docs', `${url}/open-api`] as const),
+    ['Docs', docsOf(addresses)],
     ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],
     ...gateway.summary,
   ]

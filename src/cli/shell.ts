@@ -7,6 +7,8 @@ export interface Shell {
   /** The arguments behind the name of the command. */
   readonly args: readonly string[]
   readonly env: Environment
+  /** Id of the process. */
+  readonly pid: number
   /** A line of the result, to standard output. */
   readonly print: (text: string) => void
   /** A line for the person who runs it, to standard error. */

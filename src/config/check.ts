@@ -13,6 +13,7 @@ interface CrossCheck {
 
 const { ExternalIdentity } = schema.Security.AgentAuth
 const { Bootstrap } = schema.Security
+const { Tls } = schema.System.Server
 
 const checks: readonly CrossCheck[] = [
   {
@@ -46,6 +47,15 @@ const checks: readonly CrossCheck[] = [
       Security.Bootstrap.ClientSecret !== undefined && Security.Bootstrap.AgentId === undefined
         ? 'is needed beside ClientSecret'
         : undefined,
+  },
+  {
+    settings: [Tls.KeyFile, Tls.CertificateFile],
+    problem: ({ System }) => {
+      const { CertificateFile, KeyFile } = System.Server.Tls
+      return (CertificateFile === undefined) === (KeyFile === undefined)
+        ? undefined
+        : 'CertificateFile and KeyFile are needed both, or neither'
+    },
   },
   {
     settings: [schema.Upstreams, schema.Security.AgentAuth.CustomHeaderName],

@@ -59,6 +59,16 @@ export const cidr: Format = value => {
 
 const name = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/i
 
+/** `unix` stands for whoever comes over the unix socket. */
+export const peerRange: Format = value =>
+  value.toLowerCase() === 'unix' || cidr(value) === undefined
+    ? undefined
+    : 'must be an IP address, a range such as 10.0.0.0/8, or unix'
+
+/** Permission bits of a file, `0660`. */
+export const octalMode: Format = value =>
+  /^0?[0-7]{3}$/.test(value) ? undefined : 'must be three octal digits, such as 0660'
+
 /** A host name, an IPv4 address, or an IPv6 address in brackets: as a URL has it, without a port. */
 export const hostName: Format = value => {
   const valid = value.startsWith('[') ? value.endsWith(']') && isIP(value.slice(1, -1)) === 6 : name.test(value)

@@ -11,6 +11,8 @@ import {
   hours,
   httpUrl,
   listenHost,
+  octalMode,
+  peerRange,
   provider,
   timeZone,
   uuid,
@@ -45,14 +47,30 @@ export const schema = {
       Http: {
         Host: text('127.0.0.1', 'Address to listen on.', listenHost),
         Port: integer(7080, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
+        Enabled: boolean(true, 'false opens no TCP port: Unix:Path alone is listened on.'),
+      },
+      Unix: {
+        Path: optional(
+          'Unix socket to listen on as well, relative to gateway.yaml; what a dead gateway left is replaced.',
+        ),
+        Mode: text('0660', 'Permissions of the socket, octal: who may write to it may connect.', octalMode),
+      },
+      Tls: {
+        CertificateFile: optional(
+          'PEM file of the certificate and its chain, relative to gateway.yaml; TCP is TLS then. SIGHUP reads it anew.',
+        ),
+        KeyFile: optional('PEM file of the private key, relative to gateway.yaml; readable by its owner alone.'),
       },
       Threads: integer(1, 'Threads that serve requests; this version has one.', { min: 1, max: 1 }),
       AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
-      TrustedProxies: list('Addresses or CIDRs whose X-Forwarded-For is believed for input.clientIp.', cidr),
+      TrustedProxies: list(
+        'Addresses or CIDRs, or unix for the unix socket, whose X-Forwarded-For is believed for input.clientIp.',
+        peerRange,
+      ),
       MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),
       MaxConnectionsPerAddress: integer(
         1_000,
-        'Open connections of one client address, or IPv6 /64 network; 0 is no limit. TrustedProxies are not counted.',
+        'Open connections of one client address, IPv6 /64 network, or the unix socket; 0 is no limit. TrustedProxies are not counted.',
       ),
       HeadersTimeoutSeconds: integer(10, 'Time for a request head to arrive.', { min: 1, max: 3_600 }),
       IdleTimeoutSeconds: integer(

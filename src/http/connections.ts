@@ -9,17 +9,22 @@ export interface ConnectionLimits {
   readonly peerOf: (socket: Socket) => string | undefined
 }
 
-/**
- * Closes connections beyond the limits, so that one client cannot take all there are. The servers that the answer is
- * called with are counted together.
- */
-export function limitConnections(limits: ConnectionLimits): (server: Server) => void {
-  const { maxConnections, maxConnectionsPerPeer, peerOf } = limits
-  const byPeer = new Map<string, number>()
-  let all = 0
+/** The open connections of all servers, counted together. */
+export interface OpenConnections {
+  /** Counts those of this server too. */
+  watch(server: Server): void
+  /** Cuts off all of them, also those that have not got as far as a request. */
+  destroy(): void
+}
 
-  const leave = (peer: string | undefined): void => {
-    all -= 1
+/** Closes connections beyond the limits, so that one client cannot take all there are. */
+export function limitConnections(limits: ConnectionLimits): OpenConnections {
+  const { maxConnections, maxConnectionsPerPeer, peerOf } = limits
+  const open = new Set<Socket>()
+  const byPeer = new Map<string, number>()
+
+  const leave = (socket: Socket, peer: string | undefined): void => {
+    open.delete(socket)
     if (peer === undefined) return
     const left = (byPeer.get(peer) ?? 1) - 1
     if (left === 0) byPeer.delete(peer)
@@ -29,18 +34,23 @@ export function limitConnections(limits: ConnectionLimits): (server: Server) => 
   const admit = (socket: Socket): void => {
     const peer = maxConnectionsPerPeer === 0 ? undefined : peerOf(socket)
     const ofPeer = peer === undefined ? 0 : (byPeer.get(peer) ?? 0)
-    if (all >= maxConnections || (peer !== undefined && ofPeer >= maxConnectionsPerPeer)) {
+    if (open.size >= maxConnections || (peer !== undefined && ofPeer >= maxConnectionsPerPeer)) {
       socket.destroy()
       return
     }
-    all += 1
+    open.add(socket)
     if (peer !== undefined) byPeer.set(peer, ofPeer + 1)
-    socket.once('close', () => leave(peer))
+    socket.once('close', () => leave(socket, peer))
   }
 
-  return server => {
-    // Closes what is beyond the total before any work is done on it; not enough alone, as each server counts its own.
-    server.maxConnections = maxConnections
-    server.on('connection', admit)
+  return {
+    watch(server) {
+      // Closes what is beyond the total before any work is done on it; not enough alone: each server counts its own.
+      server.maxConnections = maxConnections
+      server.on('connection', admit)
+    },
+    destroy() {
+      for (const socket of open) socket.destroy()
+    },
   }
 }

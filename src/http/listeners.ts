@@ -1,25 +1,13 @@
+import { once } from 'node:events'
 import type { Server } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { StartupError } from '../errors.ts'
 import type { Acceptor } from './accept.ts'
-import { limitConnections } from './connections.ts'
-import { closeQuiet } from './quiet.ts'
+import type { Certificate, ServerSettings, Servers } from './servers.ts'
+import { createServers } from './servers.ts'
+import type { UnixPlace } from './unix-socket.ts'
+import { listenUnix } from './unix-socket.ts'
 
-export interface ListenerOptions {
-  /** Open connections of all listeners together. */
-  readonly maxConnections: number
-  /** Open connections of one peer; 0 is no limit. */
-  readonly maxConnectionsPerPeer: number
-  /** What connections are counted by; those without are not counted. */
-  readonly peerOf: (socket: Socket) => string | undefined
-  readonly headersTimeoutMs: number
-  readonly keepAliveMs: number
-  /** A connection on which nothing moves this long is closed. */
-  readonly quietMs: number
-}
-
-/** Where to listen. */
 export interface TcpPlace {
   readonly host: string
   readonly port: number
@@ -27,80 +15,79 @@ export interface TcpPlace {
   readonly reusePort?: boolean
 }
 
-export type Place = TcpPlace
+/** A socket that was bound by whoever started this process, TCP or unix. */
+export interface PassedPlace {
+  readonly fd: number
+}
+
+/** Where to listen. */
+export type Place = TcpPlace | UnixPlace | PassedPlace
 
 /** A place that is listened on. */
 export interface Address {
-  /** For people and for clients: `http://127.0.0.1:7080`. */
+  /** For people and for clients: `http://127.0.0.1:7080`, `unix:/run/agent-gateway.sock`. */
   readonly url: string
-  readonly port: number
+  /** Undefined for what is not TCP. */
+  readonly port: number | undefined
 }
 
 export interface Listener {
-  /** Opens one more place. */
+  /**
+   * Opens one more place.
+   *
+   * @throws StartupError when that cannot be
+   */
   listen(place: Place): Promise<Address>
+  /** New connections get this certificate. Only for a listener that began with one. */
+  setCertificate(certificate: Certificate): void
   /** Stops accepting and resolves when the last connection is closed. */
   drain(): Promise<void>
   /** Cuts off every connection. */
   destroy(): void
 }
 
-const maxHeaderSize = 16_384
-/** How often node looks for heads that are late. */
-const checkIntervalMs = 2_000
-
 /** Listens in any number of places; whatever comes in any of them goes to the one acceptor. */
-export function createListener(options: ListenerOptions, acceptor: Acceptor): Listener {
-  const limit = limitConnections(options)
-  const servers: Server[] = []
-
-  const create = (): Server => {
-    const server = createServer({
-      requireHostHeader: true,
-      headersTimeout: options.headersTimeoutMs,
-      // A proxied body that moves has no total limit; one that stands still is cut off by whoever reads it.
-      requestTimeout: 0,
-      keepAliveTimeout: options.keepAliveMs,
-      connectionsCheckingInterval: checkIntervalMs,
-      maxHeaderSize,
-      insecureHTTPParser: false,
-      noDelay: true,
-      // An upgrade is never taken: the request is answered as if it had not been asked for.
-      shouldUpgradeCallback: () => false,
-    })
-    // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
-    server.maxHeadersCount = 0
-    limit(server)
-    closeQuiet(server, options.quietMs)
-    acceptor.serve(server)
-    servers.push(server)
-    return server
-  }
+export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
+  const servers = createServers(settings, acceptor)
+  const scheme = settings.certificate === undefined ? 'http' : 'https'
+  /** Each takes away what a closed socket would leave behind. */
+  const removals: (() => void)[] = []
 
   return {
-    listen: place => listenTcp(create(), place),
+    async listen(place) {
+      if ('path' in place) {
+        removals.push(await listenUnix(servers.unix(), place))
+        return { url: `unix:${place.path}`, port: undefined }
+      }
+      const server = 'fd' in place ? await listenPassed(servers, place) : await listenTcp(servers.tcp(), place)
+      const address = server.address() as AddressInfo | null
+      if (address === null) return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
+      const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
+      return { url: `${scheme}://${host}:${address.port}`, port: address.port }
+    },
+    setCertificate: certificate => servers.setCertificate(certificate),
     async drain() {
       acceptor.drain()
-      const closed = servers.map(server => new Promise<void>(resolve => server.close(() => resolve())))
+      const closed = servers.all.map(server => new Promise<void>(resolve => server.close(() => resolve())))
+      for (const remove of removals.splice(0)) remove()
       // A connection becomes idle only after its last answer: look again until none is left.
       const sweeper = setInterval(() => {
-        for (const server of servers) server.closeIdleConnections()
+        for (const server of servers.all) server.closeIdleConnections()
       }, 100)
       await Promise.all(closed).finally(() => clearInterval(sweeper))
     },
-    destroy() {
-      for (const server of servers) server.closeAllConnections()
-    },
+    destroy: () => servers.destroyConnections(),
   }
 }
 
-async function listenTcp(server: Server, place: TcpPlace): Promise<Address> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(tcpProblem(error, place)))
-    server.listen(place, resolve)
-  })
-  const { address, family, port } = server.address() as AddressInfo
-  return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`, port }
+async function listenTcp(server: Server, place: TcpPlace): Promise<Server> {
+  try {
+    server.listen(place)
+    await once(server, 'listening')
+    return server
+  } catch (error) {
+    throw tcpProblem(error as NodeJS.ErrnoException, place)
+  }
 }
 
 function tcpProblem(error: NodeJS.ErrnoException, { host, port }: TcpPlace): Error {
@@ -116,4 +103,23 @@ function tcpProblem(error: NodeJS.ErrnoException, { host, port }: TcpPlace): Err
     default:
       return error
   }
+}
+
+/** What kind of socket it is shows only once it is open, and decides whether it is for TLS. */
+async function listenPassed(servers: Servers, { fd }: PassedPlace): Promise<Server> {
+  const server = servers.blank()
+  try {
+    server.listen({ fd })
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new StartupError(`Descriptor ${fd}, passed with LISTEN_FDS, is no socket to listen on (${code}).`)
+  }
+  // Node knows the address of TCP sockets only.
+  const begun = servers.begin(server, server.address() === null ? 'unix' : 'tcp')
+  if (begun !== undefined) return begun
+  const secure = servers.tcp()
+  secure.listen(server)
+  await once(secure, 'listening')
+  return secure
 }

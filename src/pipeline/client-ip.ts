@@ -2,25 +2,27 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { isIP } from 'node:net'
 import { fieldValues } from '../http/headers.ts'
+import { isUnixPeer, unixPeer } from '../http/unix-socket.ts'
 import { inRange, rangeSet, unmapped } from '../upstream/address.ts'
 
 /**
  * Address of the client: the peer, or what a trusted proxy says of it. `X-Forwarded-For` is read from the right, and
- * only as far as each hop is trusted: what lies left of that may be made up.
+ * only as far as each hop is trusted: what lies left of that may be made up. Clients over a unix socket have no
+ * address: all of them are `unix`, and trusted as a proxy only when that name is among the trusted ones.
  */
 export function createClientIp(trustedProxies: readonly string[]): (req: IncomingMessage) => string {
   if (trustedProxies.length === 0) return peerOf
-  const trusted = rangeSet(trustedProxies)
+  const trusts = trustIn(trustedProxies)
   return req => {
     const peer = peerOf(req)
-    if (isIP(peer) === 0 || !inRange(trusted, peer)) return peer
+    if (!trusts(peer)) return peer
     const hops = fieldValues(req.rawHeaders, 'x-forwarded-for').join(',').split(',')
     let client = peer
     for (const hop of hops.reverse()) {
       const address = unmapped(hop.trim())
       if (isIP(address) === 0) break
       client = address
-      if (!inRange(trusted, address)) break
+      if (!trusts(address)) break
     }
     return client
   }
@@ -31,13 +33,21 @@ export function createClientIp(trustedProxies: readonly string[]): (req: Incomin
  * addresses as it likes. Undefined for trusted proxies, which carry many clients.
  */
 export function createPeerOf(trustedProxies: readonly string[]): (socket: Socket) => string | undefined {
-  const trusted = rangeSet(trustedProxies)
-  return ({ remoteAddress }) => {
-    const address = unmapped(remoteAddress ?? '')
-    if (isIP(address) === 0 || inRange(trusted, address)) return undefined
-    return isIP(address) === 4 ? address : networkOf(address)
+  const trusts = trustIn(trustedProxies)
+  return socket => {
+    const address = addressOf(socket)
+    if (address === '' || trusts(address)) return undefined
+    return isIP(address) === 6 ? networkOf(address) : address
   }
 }
+
+function trustIn(trustedProxies: readonly string[]): (peer: string) => boolean {
+  const trustsUnix = trustedProxies.some(isUnix)
+  const ranges = rangeSet(trustedProxies.filter(one => !isUnix(one)))
+  return peer => (isIP(peer) === 0 ? trustsUnix && peer === unixPeer : inRange(ranges, peer))
+}
+
+const isUnix = (name: string) => name.toLowerCase() === unixPeer
 
 /** The first 64 bits of an IPv6 address. */
 function networkOf(address: string): string {
@@ -46,7 +56,13 @@ function networkOf(address: string): string {
   return [...head, ...zeros, ...tail].slice(0, 4).join(':')
 }
 
+function peerOf({ socket }: IncomingMessage): string {
+  return socket === undefined || socket === null ? '' : addressOf(socket)
+}
+
 /** Empty once the connection is gone. */
-function peerOf(req: IncomingMessage): string {
-  return unmapped(req.socket?.remoteAddress ?? '')
+function addressOf(socket: Socket): string {
+  const { remoteAddress } = socket
+  if (remoteAddress !== undefined) return unmapped(remoteAddress)
+  return isUnixPeer(socket) ? unixPeer : ''
 }

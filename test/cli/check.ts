@@ -1,3 +1,4 @@
+import { chmodSync, writeFileSync } from 'node:fs'
 import { chdir, cwd } from 'node:process'
 import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
@@ -50,4 +51,23 @@ t.test('a file that was asked for must be there; without one, defaults and envir
   const none = fakeShell(['check'])
   t.equal(await runCommand(none), 0)
   t.strictSame(none.printed, ['defaults and environment: no mistakes; policies: none'])
+})
+
+t.test('names what is wrong with the certificate', async t => {
+  const Tls = '{ CertificateFile: cert.pem, KeyFile: key.pem }'
+  const folder = t.testdir({ 'gateway.yaml': `System: { Server: { Tls: ${Tls} } }`, 'cert.pem': 'x', 'key.pem': 'y' })
+  chmodSync(`${folder}/key.pem`, 0o600)
+  const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
+  t.equal(await runCommand(shell), 1)
+  t.strictSame(shell.complained, [
+    `System:Server:Tls:CertificateFile: ${folder}/cert.pem holds no certificate in PEM form.`,
+  ])
+
+  writeFileSync(`${folder}/gateway.yaml`, 'System: { Server: { Tls: { CertificateFile: cert.pem } } }')
+  const half = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
+  t.equal(await runCommand(half), 1)
+  t.match(
+    half.complained[0],
+    /gateway\.yaml:1:\d+: System:Server:Tls:KeyFile: CertificateFile and KeyFile are needed both, or/,
+  )
 })

@@ -1,7 +1,13 @@
+import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import t from 'tap'
+import { markUnixPeers } from '../../src/http/unix-socket.ts'
 import { createClientIp, createPeerOf } from '../../src/pipeline/client-ip.ts'
+import { shortDirectory } from '../fixtures/directory.ts'
 
 const request = (remoteAddress: string | undefined, ...forwarded: readonly string[]) =>
   ({
@@ -36,4 +42,23 @@ t.test('T32 connections are counted by address, in IPv6 by network, and not for 
   t.equal(peer('fe80::1%eth0'), 'fe80:0:0:0')
   t.equal(peer('10.1.2.3'), undefined)
   t.equal(peer(undefined), undefined, 'gone already')
+})
+
+t.test('clients over a unix socket are one peer, and trusted as a proxy only when unix is', async t => {
+  const server = createServer().listen(join(shortDirectory(t), 's'))
+  markUnixPeers(server)
+  const path = server.address() as string
+  const client = connect(path)
+  const [socket] = (await once(server, 'connection')) as [Socket]
+  t.teardown(() => {
+    client.destroy()
+    socket.destroy()
+    server.close()
+  })
+  const req = { socket, rawHeaders: ['X-Forwarded-For', '192.0.2.7'] } as unknown as IncomingMessage
+  t.equal(createPeerOf(['127.0.0.1'])(socket), 'unix')
+  t.equal(createPeerOf(['10.0.0.0/8', 'Unix'])(socket), undefined)
+  t.equal(createClientIp([])(req), 'unix')
+  t.equal(createClientIp(['0.0.0.0/0', '::/0'])(req), 'unix')
+  t.equal(createClientIp(['unix'])(req), '192.0.2.7')
 })

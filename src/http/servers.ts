@@ -1,0 +1,117 @@
+import type { Server, ServerOptions } from 'node:http'
+import { createServer } from 'node:http'
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
+import type { Acceptor } from './accept.ts'
+import type { ConnectionLimits } from './connections.ts'
+import { limitConnections } from './connections.ts'
+import { closeQuiet } from './quiet.ts'
+import { markUnixPeers } from './unix-socket.ts'
+
+export interface ServerSettings extends ConnectionLimits {
+  readonly headersTimeoutMs: number
+  readonly keepAliveMs: number
+  /** A connection on which nothing moves this long is closed. */
+  readonly quietMs: number
+  /** With one, TCP connections are TLS. */
+  readonly certificate?: Certificate | undefined
+}
+
+/** PEM text: the chain, our own certificate first, and its private key. */
+export interface Certificate {
+  readonly cert: string
+  readonly key: string
+}
+
+/** Servers that do not listen yet, with one set of limits over the connections of all of them. */
+export interface Servers {
+  readonly all: readonly Server[]
+  /** For TCP; TLS when there is a certificate. */
+  tcp(): Server
+  unix(): Server
+  /** For a socket of which nobody knows yet what it is. Takes no requests before `begin`. */
+  blank(): Server
+  /** Takes the requests of what was blank. Undefined when it must be a TLS server, which `tcp` gives. */
+  begin(server: Server, kind: 'tcp' | 'unix'): Server | undefined
+  /** New connections get this certificate. Only for servers that began with one. */
+  setCertificate(certificate: Certificate): void
+  /** Cuts off every connection. */
+  destroyConnections(): void
+}
+
+const maxHeaderSize = 16_384
+/** How often node looks for heads that are late. */
+const checkIntervalMs = 2_000
+const minVersion = 'TLSv1.2'
+
+export function createServers(settings: ServerSettings, acceptor: Acceptor): Servers {
+  const connections = limitConnections(settings)
+  const all: Server[] = []
+  const secured: SecureServer[] = []
+  const options = httpOptions(settings)
+  let { certificate } = settings
+
+  const take = <S extends Server>(server: S): S => {
+    // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
+    server.maxHeadersCount = 0
+    connections.watch(server)
+    closeQuiet(server, settings.quietMs)
+    acceptor.serve(server)
+    all.push(server)
+    return server
+  }
+
+  const takeUnix = (server: Server): Server => {
+    // First, before anything asks who the peer is.
+    markUnixPeers(server)
+    return take(server)
+  }
+
+  const blank = () => createServer(options)
+
+  const secure = (pair: Certificate): Server => {
+    const handshakeTimeout = settings.headersTimeoutMs
+    const server = createSecureServer({
+      ...options,
+      ...pair,
+      minVersion,
+      handshakeTimeout,
+      ALPNProtocols: ['http/1.1'],
+    })
+    // There is no way to answer: an answer would have to be encrypted.
+    server.prependListener('tlsClientError', (_, socket) => socket.destroy())
+    secured.push(server)
+    return take(server)
+  }
+
+  return {
+    all,
+    tcp: () => (certificate === undefined ? take(blank()) : secure(certificate)),
+    unix: () => takeUnix(blank()),
+    blank,
+    begin(server, kind) {
+      if (kind === 'unix') return takeUnix(server)
+      return certificate === undefined ? take(server) : undefined
+    },
+    setCertificate(renewed) {
+      for (const server of secured) server.setSecureContext({ ...renewed, minVersion })
+      certificate = renewed
+    },
+    destroyConnections: () => connections.destroy(),
+  }
+}
+
+function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings): ServerOptions {
+  return {
+    requireHostHeader: true,
+    headersTimeout: headersTimeoutMs,
+    // A proxied body that moves has no total limit; one that stands still is cut off by whoever reads it.
+    requestTimeout: 0,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: checkIntervalMs,
+    maxHeaderSize,
+    insecureHTTPParser: false,
+    noDelay: true,
+    // An upgrade is never taken: the request is answered as if it had not been asked for.
+    shouldUpgradeCallback: () => false,
+  }
+}

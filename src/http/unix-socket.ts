@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { chmodSync, lstatSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { lstat } from 'node:fs/promises'
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
+import { StartupError } from '../errors.ts'
+
+export interface UnixPlace {
+  readonly path: string
+  /** Permission bits of the socket file: who may write to it may connect. */
+  readonly mode: number
+}
+
+/** What clients over a unix socket are called where others have an address: all of them together are one peer. */
+export const unixPeer = 'unix'
+
+const unixSockets = new WeakSet<Socket>()
+
+/** Marks the connections of a server as local ones, which have no address. */
+export function markUnixPeers(server: Server): void {
+  server.on('connection', (socket: Socket) => unixSockets.add(socket))
+}
+
+export const isUnixPeer = (socket: Socket): boolean => unixSockets.has(socket)
+
+/** A name longer than the system's address has room for would be cut short without a word, bytes. */
+const maxPathBytes = 107
+
+/**
+ * Listens at a path. The socket file of a gateway that died is replaced; nothing else is.
+ *
+ * @returns what removes the socket file, as far as it is still the one made here
+ * @throws StartupError
+ */
+export async function listenUnix(server: Server, place: UnixPlace): Promise<() => void> {
+  try {
+    await checkPath(place.path)
+    await bind(server, place)
+    const { ino } = lstatSync(place.path)
+    return () => removeOwn(place.path, ino)
+  } catch (error) {
+    throw unixProblem(error as NodeJS.ErrnoException, place.path)
+  }
+}
+
+/**
+ * The socket is made in a folder that nobody else may enter and moved into place when its mode is set: at no moment
+ * can more connect than should, and no client finds the path without a socket.
+ */
+async function bind(server: Server, { path, mode }: UnixPlace): Promise<void> {
+  const folder = mkdtempSync(`${dirname(path)}/.`)
+  try {
+    const made = join(folder, 's')
+    server.listen(made)
+    await once(server, 'listening')
+    chmodSync(made, mode)
+    renameSync(made, path)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function checkPath(path: string): Promise<void> {
+  // The folder that it is made in has a name of seven bytes.
+  const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(dirname(path)) + '/.abcdef/s'.length)
+  if (longest > maxPathBytes) {
+    throw new StartupError(`${path} is too long for a socket. Set System:Server:Unix:Path to something shorter.`)
+  }
+  const there = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (there === undefined) return
+  if (!there.isSocket()) {
+    throw new StartupError(`${path} is there and is no socket. Remove it, or set System:Server:Unix:Path.`)
+  }
+  if (await answers(path)) {
+    throw new StartupError(`${path} is taken. Stop what listens there, or set System:Server:Unix:Path.`)
+  }
+}
+
+/** Whether a process listens behind a socket file. One that is too busy to take the connection does. */
+async function answers(path: string): Promise<boolean> {
+  const socket = connect(path)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ECONNREFUSED' || code === 'ENOENT') return false
+    if (code === 'EAGAIN') return true
+    throw error
+  } finally {
+    socket.destroy()
+  }
+}
+
+function removeOwn(path: string, ino: number): void {
+  try {
+    if (lstatSync(path).ino === ino) rmSync(path)
+  } catch {
+    // It is gone already, or not ours to remove any more.
+  }
+}
+
+function unixProblem(error: NodeJS.ErrnoException, path: string): Error {
+  switch (error.code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new StartupError(`${dirname(path)} is no folder. Make it, or set System:Server:Unix:Path.`)
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return new StartupError(`${path} needs rights this user does not have. Set System:Server:Unix:Path.`)
+    default:
+      return error
+  }
+}

@@ -1,0 +1,60 @@
+import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { describeCertificate, readCertificate } from '../../src/compose/certificate.ts'
+import { loadConfig } from '../../src/config/load.ts'
+
+const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
+
+const directory = t.testdir({})
+for (const name of ['cert.pem', 'key.pem', 'renewed-cert.pem', 'renewed-key.pem']) {
+  copyFileSync(fixture(name), join(directory, name))
+  chmodSync(join(directory, name), name.endsWith('key.pem') ? 0o600 : 0o644)
+}
+writeFileSync(join(directory, 'nonsense.pem'), 'nonsense', { mode: 0o600 })
+copyFileSync(fixture('key.pem'), join(directory, 'open.pem'))
+chmodSync(join(directory, 'open.pem'), 0o644)
+
+function read(CertificateFile: string, KeyFile: string) {
+  const file = {
+    path: 'gateway.yaml',
+    text: JSON.stringify({ System: { Server: { Tls: { CertificateFile, KeyFile } } } }),
+  }
+  const loaded = loadConfig({ file, env: {} })
+  if ('problems' in loaded) throw new Error(JSON.stringify(loaded.problems))
+  return readCertificate(loaded.config, directory)
+}
+
+t.test('a certificate and its key', async t => {
+  const certificate = await read('cert.pem', 'key.pem')
+  t.match(certificate, { cert: /BEGIN CERTIFICATE/, key: /BEGIN PRIVATE KEY/ })
+  t.match(certificate && describeCertificate(certificate), /^DNS:idp\.test, valid until 2126-/)
+  const loaded = loadConfig({ env: {} })
+  t.equal('config' in loaded && (await readCertificate(loaded.config, directory)), undefined, 'none is configured')
+})
+
+const cases: [string, string, RegExp][] = [
+  ['none.pem', 'key.pem', /^System:Server:Tls:CertificateFile: \S+\/none\.pem cannot be read \(ENOENT\)\.$/],
+  ['cert.pem', 'none.pem', /^System:Server:Tls:KeyFile: there is no \S+\/none\.pem\.$/],
+  ['cert.pem', 'open.pem', /^\S+\/open\.pem: others can read this secret\. Run: chmod 600 \S+\/open\.pem$/],
+  ['nonsense.pem', 'key.pem', /CertificateFile: \S+\/nonsense\.pem holds no certificate in PEM form\.$/],
+  ['cert.pem', 'nonsense.pem', /KeyFile: \S+\/nonsense\.pem holds no private key in PEM form without a passphrase\.$/],
+  [
+    'cert.pem',
+    'renewed-key.pem',
+    /the key of \S+\/renewed-key\.pem is not that of the certificate of \S+\/cert\.pem\.$/,
+  ],
+]
+
+for (const [certificate, key, message] of cases) {
+  t.test(`${certificate} with ${key} is refused in one line`, async t => {
+    await t.rejects(read(certificate, key), { name: 'StartupError', message })
+  })
+}
+
+t.test('a chain that is damaged behind the first certificate is refused', async t => {
+  const chain = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+  writeFileSync(join(directory, 'damaged.pem'), readFileSync(fixture('cert.pem'), 'utf8') + chain)
+  await t.rejects(read('damaged.pem', 'key.pem'), { name: 'StartupError', message: /the chain is damaged or too weak/ })
+})
