@@ -1,8 +1,12 @@
-import { chmodSync } from 'node:fs'
+import { chmodSync, copyFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
 import t from 'tap'
-import { startGateway } from '../fixtures/gateway.ts'
+import { shortDirectory } from '../fixtures/directory.ts'
+import { startBare, startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
 
 const secret = 'a-secret-of-the-tests'
@@ -54,6 +58,46 @@ t.test('says what to do when there is no token to be had', async t => {
   status = 401
   t.match(await asked(cwd, port), /does not accept the credential/)
   server.close()
-  t.match(await asked(cwd, port), /No gateway answers at http:\/\/127\.0\.0\.1:\d+\. Start it/)
+  t.match(await asked(cwd, port), /No gateway answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)\. Start it/)
   t.match(await asked(`${cwd}/empty`, port), /bootstrap\.json holds no credential\. Start the gateway once/)
+})
+
+const printsToken = async (t: Test, cwd: string, env: Record<string, string>, ...args: string[]) => {
+  const { code, out, err } = await runToEnd(t, ['token', ...args], { cwd, env })
+  t.strictSame([code, err], [0, ''])
+  t.match(out, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+}
+
+t.test('asks over the unix socket when there is no port, or when it is told to', async t => {
+  const directory = shortDirectory(t)
+  await startBare(t, {
+    config: { System: { Server: { Http: { Enabled: false }, Unix: { Path: 'g.sock' } } } },
+    directory,
+  })
+  await printsToken(t, directory, {
+    SYSTEM__SERVER__HTTP__ENABLED: 'false',
+    SYSTEM__SERVER__UNIX__PATH: 'g.sock',
+  })
+  await printsToken(t, directory, {}, '--at', `unix:${directory}/g.sock`)
+  const { err } = await runToEnd(t, ['token', '--at', 'here'], { cwd: directory })
+  t.match(err, /^agent-gateway: here is no address\. Give one such as /)
+})
+
+t.test('over TLS it trusts the certificate of the configuration and no other', async t => {
+  const directory = t.testdir({ policies: {} })
+  for (const name of ['cert.pem', 'key.pem', 'renewed-cert.pem', 'renewed-key.pem']) {
+    copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(directory, name))
+    chmodSync(join(directory, name), 0o600)
+  }
+  const Tls = { CertificateFile: 'cert.pem', KeyFile: 'key.pem' }
+  const { addresses } = await startBare(t, { config: { System: { Server: { Tls } } }, directory })
+  const env = (certificate: string, key: string) => ({
+    ...portOf(addresses[0]?.port ?? 0),
+    SYSTEM__SERVER__TLS__CERTIFICATEFILE: certificate,
+    SYSTEM__SERVER__TLS__KEYFILE: key,
+  })
+  await printsToken(t, directory, env('cert.pem', 'key.pem'))
+  const other = await runToEnd(t, ['token'], { cwd: directory, env: env('renewed-cert.pem', 'renewed-key.pem') })
+  t.equal(other.code, 1)
+  t.match(other.err, /^agent-gateway: No gateway answers at https:\/\/127\.0\.0\.1:\d+ \([A-Z_]+\)/)
 })

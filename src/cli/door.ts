@@ -1,0 +1,75 @@
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage, RequestOptions } from 'node:http'
+import { request } from 'node:http'
+import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https'
+import { resolve } from 'node:path'
+import { readCertificate } from '../compose/certificate.ts'
+import { StartupError } from '../errors.ts'
+import type { Certificate } from '../http/servers.ts'
+import type { Configuration } from './configuration.ts'
+
+/** Where the running gateway is reached from the same machine. */
+export interface Door {
+  /** For people. */
+  readonly name: string
+  readonly secure: boolean
+  readonly options: RequestOptions & SecureOptions
+}
+
+/**
+ * The place that was named, or the one of the configuration.
+ *
+ * @param at as the gateway tells its addresses; undefined for that of the configuration
+ * @throws StartupError when it is no address
+ */
+export async function findDoor(configuration: Configuration, at: string | undefined): Promise<Door> {
+  const name = at ?? configured(configuration)
+  if (name.startsWith('unix:')) return { name, secure: false, options: { socketPath: name.slice('unix:'.length) } }
+  const url = URL.parse(name)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new StartupError(`${name} is no address. Give one such as http://127.0.0.1:7080 or unix:/run/gateway.sock.`)
+  }
+  const secure = url.protocol === 'https:'
+  const options = { host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port || (secure ? 443 : 80) }
+  const certificate = secure ? await readCertificate(configuration.config, configuration.baseDirectory) : undefined
+  return { name, secure, options: certificate === undefined ? options : { ...options, ...trustIn(certificate) } }
+}
+
+function configured({ config, baseDirectory }: Configuration): string {
+  const { Http, Unix, Tls } = config.System.Server
+  if (!Http.Enabled && Unix.Path !== undefined) return `unix:${resolve(baseDirectory, Unix.Path)}`
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[Http.Host] ?? Http.Host
+  const scheme = Tls.CertificateFile === undefined ? 'http' : 'https'
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${Http.Port}`
+}
+
+/** The very certificate of the configuration, whoever signed it and whatever name it is for. */
+function trustIn({ cert }: Certificate): SecureOptions {
+  const { fingerprint256 } = new X509Certificate(cert)
+  return {
+    ca: cert,
+    allowPartialTrustChain: true,
+    checkServerIdentity: (_, peer) =>
+      peer.fingerprint256 === fingerprint256 ? undefined : new StartupError('it shows another certificate'),
+  }
+}
+
+/** @throws StartupError when nobody answers */
+export async function postJson(
+  door: Door,
+  path: string,
+  body: unknown,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const headers = { 'Content-Type': 'application/json' }
+  const sent = (door.secure ? secureRequest : request)({ ...door.options, path, method: 'POST', headers, agent: false })
+  sent.end(JSON.stringify(body))
+  const [answer] = (await once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
+    throw new StartupError(
+      `No gateway answers at ${door.name} (${error.code ?? error.message}). Start it with: npm start`,
+    )
+  })) as [IncomingMessage]
+  let text = ''
+  for await (const chunk of answer.setEncoding('utf8')) text += chunk
+  return { status: answer.statusCode ?? 0, text }
+}
