@@ -1,17 +1,42 @@
 import type { ExpressionBuilder } from 'kysely'
 import { canonicalJson, link } from '../chain.ts'
 import type { AuditRow, Db, Operations, Schema } from '../schema.ts'
+import { columns, statement } from '../statement.ts'
 import type { AuditEntry, AuditFilter, AuditRecord, AuditTable } from '../store.ts'
+
+const selectLast = statement(db => db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1))
+
+const auditColumns = [
+  'seq',
+  'at',
+  'actor',
+  'action',
+  'subject',
+  'request_id',
+  'details',
+  'previous',
+  'hash',
+] as const satisfies (keyof AuditRow)[]
+
+const insert = statement((db, row: AuditRow) => db.insertInto('audit').values(columns(row, auditColumns)))
 
 /** Adds `entry` to the trail, in the transaction that `db` is in. */
 export async function append(db: Db, entry: AuditEntry): Promise<AuditRecord> {
-  const last = await db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1).executeTakeFirst()
+  const { rows } = await selectLast(db, {})
+  return add(db, entry, rows[0])
+}
+
+/** Adds `entries` in their order, in the transaction that `db` is in. */
+export async function appendAll(db: Db, entries: readonly AuditEntry[]): Promise<void> {
+  const { rows } = await selectLast(db, {})
+  let last: Pick<AuditRecord, 'seq' | 'hash'> | undefined = rows[0]
+  for (const entry of entries) last = await add(db, entry, last)
+}
+
+async function add(db: Db, entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> | undefined) {
   const record = link(entry, last)
-  const { requestId, details, ...columns } = record
-  await db
-    .insertInto('audit')
-    .values({ ...columns, request_id: requestId, details: canonicalJson(details) })
-    .execute()
+  const { requestId, details, ...same } = record
+  await insert(db, { ...same, request_id: requestId, details: canonicalJson(details) })
   return record
 }
 

@@ -1,7 +1,28 @@
 import { sql } from 'kysely'
-import type { GrantRow, Operations } from '../schema.ts'
+import type { Db, GrantRow, Operations } from '../schema.ts'
+import { changed, statement } from '../statement.ts'
 import type { GrantRecord, GrantTable } from '../store.ts'
 import { append, withFacts } from './audit.ts'
+
+const unexpired = (db: Db, now: number) =>
+  db.selectFrom('grants').selectAll().where('expires_at', '>', now).whereRef('uses', '<', 'max_uses')
+
+const selectAll = statement((db, { now }: { now: number }) => unexpired(db, now).orderBy('created_at').orderBy('id'))
+
+const selectOfAgent = statement((db, { now, agentId }: { now: number; agentId: string }) =>
+  unexpired(db, now).where('agent_id', '=', agentId).orderBy('created_at').orderBy('id'),
+)
+
+const useGrant = statement((db, { id, now }: { id: string; now: number }) =>
+  db
+    .updateTable('grants')
+    .set({ uses: sql`uses + 1` })
+    .where('id', '=', id)
+    .where('expires_at', '>', now)
+    .whereRef('uses', '<', 'max_uses'),
+)
+
+const selectGrant = statement((db, { id }: { id: string }) => db.selectFrom('grants').selectAll().where('id', '=', id))
 
 export const grants: Operations<GrantTable> = {
   async insert(db, grant, entry) {
@@ -10,22 +31,14 @@ export const grants: Operations<GrantTable> = {
   },
 
   async active(db, now, agentId) {
-    let query = db.selectFrom('grants').selectAll().where('expires_at', '>', now).whereRef('uses', '<', 'max_uses')
-    if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
-    const rows = await query.orderBy('created_at').orderBy('id').execute()
+    const { rows } = agentId === undefined ? await selectAll(db, { now }) : await selectOfAgent(db, { now, agentId })
     return rows.map(toRecord)
   },
 
   async use(db, id, now, entry) {
-    const { numUpdatedRows } = await db
-      .updateTable('grants')
-      .set({ uses: sql`uses + 1` })
-      .where('id', '=', id)
-      .where('expires_at', '>', now)
-      .whereRef('uses', '<', 'max_uses')
-      .executeTakeFirst()
-    if (numUpdatedRows === 0n) return undefined
-    const row = await db.selectFrom('grants').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+    if (changed(await useGrant(db, { id, now })) === 0) return undefined
+    const [row] = (await selectGrant(db, { id })).rows
+    if (row === undefined) throw new Error('cannot happen: a grant vanished inside its transaction')
     await append(db, withFacts(entry, { uses: row.uses, maxUses: row.max_uses }))
     return toRecord(row)
   },

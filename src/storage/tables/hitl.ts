@@ -1,9 +1,40 @@
 import { sql } from 'kysely'
-import type { Db, Operations } from '../schema.ts'
-import type { HitlItem, HitlLimits, HitlRecord, HitlTable } from '../store.ts'
-import { append } from './audit.ts'
-import { briefColumns, findLive, isLive, items, toBrief, toItem, toRow } from './items.ts'
+import type { Db, HitlRow, Operations } from '../schema.ts'
+import { columns, statement } from '../statement.ts'
+import type { AuditEntry, HitlItem, HitlLimits, HitlRecord, HitlTable } from '../store.ts'
+import { append, appendAll } from './audit.ts'
+import { briefColumns, findLive, isLive, items, rowColumns, toBrief, toItem, toRow } from './items.ts'
 import { claim, deny, lapse, release, settle } from './verdicts.ts'
+
+const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
+
+const insertSealed = statement((db, { id, request }: { id: string; request: Uint8Array }) =>
+  db.insertInto('hitl_sealed').values({ id, request, response: null }),
+)
+
+const selectSealed = statement((db, { id }: { id: string }) =>
+  db.selectFrom('hitl_sealed').select('request').where('id', '=', id),
+)
+
+const selectResponse = statement((db, { id }: { id: string }) =>
+  db.selectFrom('hitl_sealed').select('response').where('id', '=', id),
+)
+
+const selectHolder = statement((db, { agentId, key }: { agentId: string; key: string }) =>
+  items(db).where('agent_id', '=', agentId).where('idempotency_key', '=', key),
+)
+
+const selectExpired = statement((db, { now, limit }: { now: number; limit: number }) =>
+  db
+    .selectFrom('hitl')
+    .select(['id', 'agent_id', 'digest'])
+    .where('status', '=', 'Pending')
+    .where('expires_at', '<=', now)
+    .orderBy('expires_at')
+    .limit(limit),
+)
+
+const deleteItem = statement((db, { id }: { id: string }) => db.deleteFrom('hitl').where('id', '=', id))
 
 export const hitl: Operations<HitlTable> = {
   async insert(db, record, sealed, limits, entry) {
@@ -11,8 +42,8 @@ export const hitl: Operations<HitlTable> = {
     if (existing !== undefined) return { existing }
     const full = await fullQueue(db, record, limits)
     if (full !== undefined) return full
-    await db.insertInto('hitl').values(toRow(record)).execute()
-    await db.insertInto('hitl_sealed').values({ id: record.id, request: sealed, response: null }).execute()
+    await insertItem(db, toRow(record))
+    await insertSealed(db, { id: record.id, request: sealed })
     await append(db, entry)
     return 'stored'
   },
@@ -38,13 +69,13 @@ export const hitl: Operations<HitlTable> = {
   },
 
   async sealed(db, id) {
-    const row = await db.selectFrom('hitl_sealed').select('request').where('id', '=', id).executeTakeFirst()
-    return row?.request ?? undefined
+    const { rows } = await selectSealed(db, { id })
+    return rows[0]?.request ?? undefined
   },
 
   async sealedResponse(db, id) {
-    const row = await db.selectFrom('hitl_sealed').select('response').where('id', '=', id).executeTakeFirst()
-    return row?.response ?? undefined
+    const { rows } = await selectResponse(db, { id })
+    return rows[0]?.response ?? undefined
   },
 
   claim,
@@ -53,15 +84,8 @@ export const hitl: Operations<HitlTable> = {
   deny,
 
   async expire(db, now, limit) {
-    const rows = await db
-      .selectFrom('hitl')
-      .select(['id', 'agent_id', 'digest'])
-      .where('status', '=', 'Pending')
-      .where('expires_at', '<=', now)
-      .orderBy('expires_at')
-      .limit(limit)
-      .execute()
-    for (const row of rows) await expireOne(db, row, now)
+    const { rows } = await selectExpired(db, { now, limit })
+    await remove(db, rows, now)
     return rows.map(row => row.id)
   },
 
@@ -83,40 +107,50 @@ export const hitl: Operations<HitlTable> = {
 /** The item that holds the idempotency key of `record`. An expired one that does is removed. */
 async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlItem | undefined> {
   if (record.idempotencyKey === null) return undefined
-  const row = await items(db)
-    .where('agent_id', '=', record.agentId)
-    .where('idempotency_key', '=', record.idempotencyKey)
-    .executeTakeFirst()
+  const { rows } = await selectHolder(db, { agentId: record.agentId, key: record.idempotencyKey })
+  const [row] = rows
   if (row === undefined) return undefined
   const item = toItem(row)
   if (isLive(item, record.createdAt)) return item
-  await expireOne(db, row, record.createdAt)
+  await remove(db, [row], record.createdAt)
   return undefined
 }
 
-async function fullQueue(db: Db, { agentId, createdAt }: HitlRecord, limits: HitlLimits) {
-  const count = await db
+const countPending = statement((db, { agentId, now }: { agentId: string; now: number }) =>
+  db
     .selectFrom('hitl')
     .select(eb => [
       eb.fn.countAll<number>().as('all'),
       sql<number>`coalesce(sum(case when agent_id = ${agentId} then 1 else 0 end), 0)`.as('ofAgent'),
     ])
     .where('status', '=', 'Pending')
-    .where('expires_at', '>', createdAt)
-    .executeTakeFirstOrThrow()
-  if (Number(count.all) >= limits.maxPending) return 'queueFull'
-  if (Number(count.ofAgent) >= limits.maxPendingOfAgent) return 'agentQueueFull'
+    .where('expires_at', '>', now),
+)
+
+async function fullQueue(db: Db, { agentId, createdAt }: HitlRecord, limits: HitlLimits) {
+  const [count] = (await countPending(db, { agentId, now: createdAt })).rows
+  if (Number(count?.all) >= limits.maxPending) return 'queueFull'
+  if (Number(count?.ofAgent) >= limits.maxPendingOfAgent) return 'agentQueueFull'
   return undefined
 }
 
-async function expireOne(db: Db, row: { id: string; agent_id: string; digest: string }, now: number): Promise<void> {
-  await db.deleteFrom('hitl').where('id', '=', row.id).execute()
-  await append(db, {
+type ExpiredRow = Pick<HitlRow, 'id' | 'agent_id' | 'digest'>
+
+async function remove(db: Db, rows: readonly ExpiredRow[], now: number): Promise<void> {
+  for (const { id } of rows) await deleteItem(db, { id })
+  await appendAll(
+    db,
+    rows.map(row => expiryEntry(row, now)),
+  )
+}
+
+function expiryEntry({ id, agent_id, digest }: ExpiredRow, now: number): AuditEntry {
+  return {
     at: now,
     actor: 'gateway',
     action: 'hitl.expire',
-    subject: row.id,
+    subject: id,
     requestId: null,
-    details: { agentId: row.agent_id, digest: row.digest },
-  })
+    details: { agentId: agent_id, digest },
+  }
 }

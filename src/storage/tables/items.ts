@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, HitlRow } from '../schema.ts'
+import { statement } from '../statement.ts'
 import type { HitlBrief, HitlItem, HitlRecord } from '../store.ts'
 
 /** The columns of a list. `headers`, `body` and its encoding are left out. */
@@ -32,6 +33,9 @@ export const briefColumns = [
 ] as const satisfies (keyof HitlRow)[]
 
 export const itemColumns = [...briefColumns, 'headers', 'body', 'body_encoding'] as const satisfies (keyof HitlRow)[]
+
+/** All columns. */
+export const rowColumns = [...itemColumns, 'host', 'replay_before'] as const satisfies (keyof HitlRow)[]
 
 type Stored<C extends keyof HitlRow> = Pick<HitlRow, C> & { readonly response_stored: number }
 export type BriefRow = Stored<(typeof briefColumns)[number]>
@@ -115,9 +119,11 @@ export const undecided = {
 
 const responseStored = sql<number>`case when hitl_sealed.response is null then 0 else 1 end`.as('response_stored')
 
+const selectItem = statement((db, { id }: { id: string }) => items(db).where('hitl.id', '=', id))
+
 /** The item, also when it is past its expiry but not swept yet. */
 export async function find(db: Db, id: string): Promise<HitlItem | undefined> {
-  const row = await items(db).where('hitl.id', '=', id).executeTakeFirst()
+  const [row] = (await selectItem(db, { id })).rows
   return row && toItem(row)
 }
 

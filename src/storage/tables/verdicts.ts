@@ -2,7 +2,8 @@
  * What happens to an item after it was suspended. Each is one conditional update: of any number of callers one wins.
  */
 import type { Db, Operations } from '../schema.ts'
-import type { AuditEntry, HitlItem, HitlTable } from '../store.ts'
+import { changed, statement } from '../statement.ts'
+import type { AuditEntry, HitlItem, HitlTable, ReplayState } from '../store.ts'
 import { append, withFacts } from './audit.ts'
 import { find, findLive, undecided } from './items.ts'
 
@@ -15,115 +16,185 @@ export const claim: Table['claim'] = async (db, id, claim, entry) => {
   return claim.resend ? claimAgain(db, item, claim, entry) : approve(db, item, claim, entry)
 }
 
-async function approve(db: Db, item: HitlItem, claim: Claim, entry: AuditEntry) {
-  const { reviewer, comment, now, leaseUntil } = claim
-  if (item.status !== 'Pending') return { lost: item }
-  if (item.approvedBy.includes(reviewer)) return { waiting: item }
-  const approvedBy = [...item.approvedBy, reviewer]
-  const enough = approvedBy.length >= item.approvalsNeeded
-  const verdict = {
-    status: 'Approved',
-    replay: 'inFlight',
-    attempt: item.attempt + 1,
-    lease_until: leaseUntil,
-    decided_by: reviewer,
-    decided_at: now,
-    comment,
-  } as const
-  const { numUpdatedRows } = await db
+interface Approval {
+  readonly id: string
+  readonly now: number
+  /** JSON arrays: who has approved, and who had. */
+  readonly approvedBy: string
+  readonly approvedBefore: string
+}
+
+/** Whoever decided or approved in between makes it fail. */
+const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
+  db
     .updateTable('hitl')
-    .set({ approved_by: JSON.stringify(approvedBy), ...(enough && verdict) })
-    .where('id', '=', item.id)
+    .where('id', '=', id)
     .where('status', '=', 'Pending')
     .where('expires_at', '>', now)
-    .where('approved_by', '=', JSON.stringify(item.approvedBy))
-    .executeTakeFirst()
-  const after = await findAgain(db, item.id)
-  if (numUpdatedRows === 0n) return { lost: after }
-  const { attempt, approvalsNeeded } = after
-  await append(db, withFacts(entry, { digest: item.digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
+    .where('approved_by', '=', approvedBefore)
+
+const countApproval = statement((db, values: Approval) => asItWas(db, values).set({ approved_by: values.approvedBy }))
+
+interface LastApproval extends Approval {
+  readonly attempt: number
+  readonly leaseUntil: number
+  readonly reviewer: string
+  readonly comment: string | null
+}
+
+const claimItem = statement((db, values: LastApproval) =>
+  asItWas(db, values).set({
+    approved_by: values.approvedBy,
+    status: 'Approved',
+    replay: 'inFlight',
+    attempt: values.attempt,
+    lease_until: values.leaseUntil,
+    decided_by: values.reviewer,
+    decided_at: values.now,
+    comment: values.comment,
+  }),
+)
+
+async function approve(db: Db, item: HitlItem, claim: Claim, entry: AuditEntry) {
+  const { id, approvalsNeeded, digest } = item
+  if (item.status !== 'Pending') return { lost: item }
+  if (item.approvedBy.includes(claim.reviewer)) return { waiting: item }
+  const approvedBy = [...item.approvedBy, claim.reviewer]
+  const approval = {
+    id,
+    now: claim.now,
+    approvedBy: JSON.stringify(approvedBy),
+    approvedBefore: JSON.stringify(item.approvedBy),
+  }
+  const enough = approvedBy.length >= approvalsNeeded
+  const attempt = enough ? item.attempt + 1 : item.attempt
+  const result = enough ? await claimItem(db, { ...approval, ...claim, attempt }) : await countApproval(db, approval)
+  const after = await findAgain(db, id)
+  if (changed(result) === 0) return { lost: after }
+  await append(db, withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
   return enough ? { claimed: after } : { waiting: after }
 }
 
-/** The verdict stays that of the first claim; who sends again is in the audit trail. */
-async function claimAgain(db: Db, item: HitlItem, claim: Claim, entry: AuditEntry) {
-  const { numUpdatedRows } = await db
+interface Resend {
+  readonly id: string
+  readonly attempt: number
+  readonly next: number
+  readonly leaseUntil: number
+}
+
+const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend) =>
+  db
     .updateTable('hitl')
     .set(eb => ({
       replay_before: eb.ref('replay'),
       replay: 'inFlight',
-      attempt: item.attempt + 1,
-      lease_until: claim.leaseUntil,
+      attempt: next,
+      lease_until: leaseUntil,
       response_status: null,
     }))
-    .where('id', '=', item.id)
-    .where('attempt', '=', item.attempt)
+    .where('id', '=', id)
+    .where('attempt', '=', attempt)
     .where('status', '=', 'Approved')
-    .where('replay', 'in', ['failed', 'unknown'])
-    .executeTakeFirst()
-  const after = await findAgain(db, item.id)
-  if (numUpdatedRows === 0n) return { lost: after }
-  await append(db, withFacts(entry, { digest: item.digest, resend: true, attempt: after.attempt }))
+    .where('replay', 'in', ['failed', 'unknown']),
+)
+
+/** The verdict stays that of the first claim; who sends again is in the audit trail. */
+async function claimAgain(db: Db, { id, attempt, digest }: HitlItem, { leaseUntil }: Claim, entry: AuditEntry) {
+  const result = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
+  const after = await findAgain(db, id)
+  if (changed(result) === 0) return { lost: after }
+  await append(db, withFacts(entry, { digest, resend: true, attempt: after.attempt }))
   return { claimed: after }
 }
 
-export const deny: Table['deny'] = async (db, id, verdict, entry) => {
-  const { numUpdatedRows } = await db
+interface Denial {
+  readonly id: string
+  readonly reviewer: string
+  readonly now: number
+  readonly comment: string | null
+}
+
+const denyItem = statement((db, { id, reviewer, now, comment }: Denial) =>
+  db
     .updateTable('hitl')
-    .set({
-      status: 'Denied',
-      decided_by: verdict.reviewer,
-      decided_at: verdict.now,
-      comment: verdict.comment,
-    })
+    .set({ status: 'Denied', decided_by: reviewer, decided_at: now, comment })
     .where('id', '=', id)
     .where('status', '=', 'Pending')
-    .where('expires_at', '>', verdict.now)
-    .executeTakeFirst()
+    .where('expires_at', '>', now),
+)
+
+const dropSealed = statement((db, { id }: { id: string }) =>
+  db.updateTable('hitl_sealed').set({ request: null }).where('id', '=', id),
+)
+
+export const deny: Table['deny'] = async (db, id, verdict, entry) => {
+  const result = await denyItem(db, { ...verdict, id })
   const item = await findLive(db, id, verdict.now)
   if (item === undefined) return 'notFound'
-  if (numUpdatedRows === 0n) return { lost: item }
-  await db.updateTable('hitl_sealed').set({ request: null }).where('id', '=', id).execute()
+  if (changed(result) === 0) return { lost: item }
+  await dropSealed(db, { id })
   await append(db, withFacts(entry, { digest: item.digest }))
   return { denied: item }
 }
 
+interface Attempt {
+  readonly id: string
+  readonly attempt: number
+}
+
+const releaseFirst = statement((db, { id, attempt }: Attempt) =>
+  held(db, id, attempt).set(undecided).where('replay_before', 'is', null),
+)
+
+const releaseAgain = statement((db, { id, attempt }: Attempt) =>
+  held(db, id, attempt)
+    .set(eb => ({ replay: eb.ref('replay_before'), replay_before: null, lease_until: null }))
+    .where('replay_before', 'is not', null),
+)
+
 /** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
 export const release: Table['release'] = async (db, id, attempt, entry) => {
-  const first = await held(db, id, attempt).set(undecided).where('replay_before', 'is', null).executeTakeFirst()
-  const again = await held(db, id, attempt)
-    .set(eb => ({ replay: eb.ref('replay_before'), replay_before: null, lease_until: null }))
-    .where('replay_before', 'is not', null)
-    .executeTakeFirst()
-  if (first.numUpdatedRows + again.numUpdatedRows === 0n) return false
+  const first = changed(await releaseFirst(db, { id, attempt }))
+  const again = changed(await releaseAgain(db, { id, attempt }))
+  if (first + again === 0) return false
   await append(db, withFacts(entry, { attempt }))
   return true
 }
 
+interface Outcome extends Attempt {
+  readonly replay: ReplayState
+  readonly responseStatus: number | null
+}
+
+const settleItem = statement((db, { id, attempt, replay, responseStatus }: Outcome) =>
+  held(db, id, attempt).set({ replay, replay_before: null, lease_until: null, response_status: responseStatus }),
+)
+
+const keepAnswer = statement((db, { id, response }: { id: string; response: Uint8Array | null }) =>
+  db.updateTable('hitl_sealed').set({ response }).where('id', '=', id),
+)
+
 /** A claim holds until its outcome is written, also when its lease lapsed: a late answer is truer than `unknown`. */
 export const settle: Table['settle'] = async (db, id, attempt, outcome, entry) => {
   const { replay, responseStatus, sealedResponse } = outcome
-  const { numUpdatedRows } = await held(db, id, attempt)
-    .set({ replay, replay_before: null, lease_until: null, response_status: responseStatus })
-    .executeTakeFirst()
-  if (numUpdatedRows === 0n) return false
-  await db
-    .updateTable('hitl_sealed')
-    .set({ response: sealedResponse, ...(replay === 'completed' && { request: null }) })
-    .where('id', '=', id)
-    .execute()
+  if (changed(await settleItem(db, { id, attempt, replay, responseStatus })) === 0) return false
+  if (replay === 'completed') await dropSealed(db, { id })
+  await keepAnswer(db, { id, response: sealedResponse })
   await append(db, withFacts(entry, { attempt, replay, responseStatus }))
   return true
 }
 
-export const lapse: Table['lapse'] = async (db, now) => {
-  const rows = await db
+const selectLapsed = statement((db, { now }: { now: number }) =>
+  db
     .selectFrom('hitl')
     .select(['id', 'attempt', 'digest'])
     .where('replay', '=', 'inFlight')
     .where('lease_until', '<=', now)
-    .orderBy('lease_until')
-    .execute()
+    .orderBy('lease_until'),
+)
+
+export const lapse: Table['lapse'] = async (db, now) => {
+  const { rows } = await selectLapsed(db, { now })
   for (const { id, attempt, digest } of rows) {
     await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
     await append(db, {

@@ -1,0 +1,46 @@
+/**
+ * Statements that are built once: putting a query together and turning it into SQL takes longer than running it.
+ */
+import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
+import type { Db } from './schema.ts'
+
+/** Stands for a value while the statement is built. */
+class Placeholder {
+  readonly name: string
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+const placeholders = new Proxy({}, { get: (_, name) => new Placeholder(String(name)) })
+
+/**
+ * A function that runs what `build` makes, with new values each time. `build` is called once for each engine; the
+ * properties of its second argument stand for the values, and may be passed to Kysely but not looked at.
+ */
+export function statement<V extends object, R>(
+  build: (db: Db, values: V) => Compilable<R>,
+): (db: Db, values: V) => Promise<QueryResult<R>> {
+  const built = new WeakMap<object, CompiledQuery<R>>()
+  return (db, values) => {
+    // A transaction is another Kysely, over the same adapter.
+    const engine = db.getExecutor().adapter
+    const query = built.get(engine) ?? build(db, placeholders as V).compile()
+    built.set(engine, query)
+    const parameters = query.parameters.map(parameter =>
+      parameter instanceof Placeholder ? values[parameter.name as keyof V] : parameter,
+    )
+    return db.executeQuery({ ...query, parameters })
+  }
+}
+
+/** The placeholders of a whole row, for an insert. */
+export function columns<R extends object, K extends keyof R>(values: R, names: readonly K[]): Pick<R, K> {
+  return Object.fromEntries(names.map(name => [name, values[name]])) as Pick<R, K>
+}
+
+/** How many rows a statement wrote or removed. */
+export function changed(result: QueryResult<unknown>): number {
+  return Number(result.numAffectedRows ?? 0)
+}
