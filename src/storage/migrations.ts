@@ -17,6 +17,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0001-start': { up: db => start(db, types) },
     '0002-grants': { up: db => run(db, grants) },
     '0003-hitl-order': { up: db => run(db, [sql`create index hitl_order on hitl (status, created_at, id)`]) },
+    '0004-hitl-waiting': { up: db => run(db, waiting) },
   }
 }
 
@@ -146,4 +147,13 @@ const grants = [
     expires_at bigint not null
   )`,
   sql`create index grants_agent on grants (agent_id, expires_at)`,
+]
+
+const waiting = [
+  sql`create table hitl_waiting (
+    agent_id text primary key,
+    waiting integer not null
+  )`,
+  sql`insert into hitl_waiting select agent_id, count(*) from hitl where status = 'Pending' group by agent_id`,
+  sql`insert into hitl_waiting select '', count(*) from hitl where status = 'Pending'`,
 ]

@@ -76,6 +76,14 @@ export interface HitlSealedRow {
   response: Uint8Array | null
 }
 
+/** Changes with `hitl.status`, in the same transaction. */
+export interface HitlWaitingRow {
+  /** Empty: of all agents. */
+  agent_id: string
+  /** Pending items, expired ones that are not swept yet among them. */
+  waiting: number
+}
+
 export interface GrantRow {
   id: string
   agent_id: string
@@ -115,6 +123,7 @@ export interface Schema {
   policies: PolicyRow
   hitl: HitlRow
   hitl_sealed: HitlSealedRow
+  hitl_waiting: HitlWaitingRow
   grants: GrantRow
   audit: AuditRow
   probe: ProbeRow

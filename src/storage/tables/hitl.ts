@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 import type { Db, HitlRow, Operations } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, HitlItem, HitlLimits, HitlRecord, HitlTable } from '../store.ts'
+import type { AuditEntry, HitlItem, HitlRecord, HitlTable } from '../store.ts'
 import { append, appendAll } from './audit.ts'
 import { briefColumns, findLive, isLive, items, rowColumns, toBrief, toItem, toRow } from './items.ts'
 import { claim, deny, lapse, release, settle } from './verdicts.ts'
+import { countWaiting, fullQueue } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
 
@@ -44,6 +45,7 @@ export const hitl: Operations<HitlTable> = {
     if (full !== undefined) return full
     await insertItem(db, toRow(record))
     await insertSealed(db, { id: record.id, request: sealed })
+    await countWaiting(db, record.agentId, 1)
     await append(db, entry)
     return 'stored'
   },
@@ -116,28 +118,13 @@ async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlItem | undef
   return undefined
 }
 
-const countPending = statement((db, { agentId, now }: { agentId: string; now: number }) =>
-  db
-    .selectFrom('hitl')
-    .select(eb => [
-      eb.fn.countAll<number>().as('all'),
-      sql<number>`coalesce(sum(case when agent_id = ${agentId} then 1 else 0 end), 0)`.as('ofAgent'),
-    ])
-    .where('status', '=', 'Pending')
-    .where('expires_at', '>', now),
-)
-
-async function fullQueue(db: Db, { agentId, createdAt }: HitlRecord, limits: HitlLimits) {
-  const [count] = (await countPending(db, { agentId, now: createdAt })).rows
-  if (Number(count?.all) >= limits.maxPending) return 'queueFull'
-  if (Number(count?.ofAgent) >= limits.maxPendingOfAgent) return 'agentQueueFull'
-  return undefined
-}
-
 type ExpiredRow = Pick<HitlRow, 'id' | 'agent_id' | 'digest'>
 
 async function remove(db: Db, rows: readonly ExpiredRow[], now: number): Promise<void> {
-  for (const { id } of rows) await deleteItem(db, { id })
+  for (const { id, agent_id } of rows) {
+    await deleteItem(db, { id })
+    await countWaiting(db, agent_id, -1)
+  }
   await appendAll(
     db,
     rows.map(row => expiryEntry(row, now)),

@@ -6,6 +6,7 @@ import { changed, statement } from '../statement.ts'
 import type { AuditEntry, HitlItem, HitlTable, ReplayState } from '../store.ts'
 import { append, withFacts } from './audit.ts'
 import { find, findLive, undecided } from './items.ts'
+import { countWaiting } from './waiting.ts'
 
 type Table = Operations<HitlTable>
 type Claim = Parameters<HitlTable['claim']>[1]
@@ -72,7 +73,9 @@ async function approve(db: Db, item: HitlItem, claim: Claim, entry: AuditEntry) 
   const after = await findAgain(db, id)
   if (changed(result) === 0) return { lost: after }
   await append(db, withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
-  return enough ? { claimed: after } : { waiting: after }
+  if (!enough) return { waiting: after }
+  await countWaiting(db, item.agentId, -1)
+  return { claimed: after }
 }
 
 interface Resend {
@@ -133,6 +136,7 @@ export const deny: Table['deny'] = async (db, id, verdict, entry) => {
   if (item === undefined) return 'notFound'
   if (changed(result) === 0) return { lost: item }
   await dropSealed(db, { id })
+  await countWaiting(db, item.agentId, -1)
   await append(db, withFacts(entry, { digest: item.digest }))
   return { denied: item }
 }
@@ -157,6 +161,7 @@ export const release: Table['release'] = async (db, id, attempt, entry) => {
   const first = changed(await releaseFirst(db, { id, attempt }))
   const again = changed(await releaseAgain(db, { id, attempt }))
   if (first + again === 0) return false
+  if (first > 0) await countWaiting(db, (await findAgain(db, id)).agentId, 1)
   await append(db, withFacts(entry, { attempt }))
   return true
 }

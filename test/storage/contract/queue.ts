@@ -86,6 +86,30 @@ export function queue(t: Test, engine: Engine): void {
     t.equal(await insert('h4', 1_012), 'stored')
   })
 
+  t.test('an item takes room while it is pending, and again when its claim is released', async t => {
+    const store = await engine(t)
+    const limits = { maxPending: 2, maxPendingOfAgent: 1 }
+    const insert = (id: string, agentId: string) =>
+      store.hitl.insert(pending(id, { agentId, approvalsNeeded: 2 }), sealed, limits, entry('hitl.suspend'))
+    t.equal(await insert('h1', 'a1'), 'stored')
+    t.equal(await insert('h2', 'a2'), 'stored')
+    await approve(store, 'h1')
+    t.equal(await insert('h3', 'a3'), 'queueFull', 'one approval of two')
+    await approve(store, 'h1', { reviewer: 'r2' })
+    t.equal(await insert('h3', 'a3'), 'stored')
+    t.equal(await store.hitl.release('h1', 1, entry('hitl.release')), true)
+    await deny(store, 'h2')
+    t.equal(await insert('h4', 'a2'), 'queueFull')
+    await deny(store, 'h3')
+    t.equal(await insert('h4', 'a1'), 'agentQueueFull')
+    await approve(store, 'h1')
+    await approve(store, 'h1', { reviewer: 'r2' })
+    await settle(store, 'h1', 2, 'failed')
+    await approve(store, 'h1', { resend: true })
+    await store.hitl.release('h1', 3, entry('hitl.release'))
+    t.equal(await insert('h4', 'a1'), 'stored', 'a resend that is released is not pending')
+  })
+
   t.test('an idempotency key of one agent names one item until that is gone', async t => {
     const store = await engine(t)
     await suspend(store, 'h1', { idempotencyKey: 'k' })
