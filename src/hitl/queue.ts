@@ -3,25 +3,26 @@
  */
 import type { Refusal } from '../errors.ts'
 import type { HitlFilter, HitlItem } from '../storage/store.ts'
+import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { approve } from './replay.ts'
 import { parseAnswer, unseal } from './seal.ts'
 import { suspend } from './suspend.ts'
 import { sweep } from './sweep.ts'
 import { deny, orUnavailable } from './verdict.ts'
-import type { DetailView, RequestView } from './view.ts'
-import { detailView, readsAll, requestView } from './view.ts'
+import type { DetailView } from './view.ts'
+import { detailView, readsAll } from './view.ts'
 import { createWaiters } from './wait.ts'
-
-/** Items read at one go: whoever else is served waits about a millisecond for them. */
-const slice = 100
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
   /** Stores the request before it resolves. Refusals: hitl_queue_full, body_too_large, already_exists, ... */
   suspend(held: Suspension): Promise<Suspended | Refusal>
-  /** Pending requests, oldest first. What is decided while they are read may be among them. */
-  pending(viewer: Person, filter?: HitlFilter): AsyncGenerator<RequestView, void, void>
+  /**
+   * Pending requests, oldest first, some at a time, for those who read all: each a RequestView as JSON text. What is
+   * decided while they are read may be among them.
+   */
+  pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
   /** Undefined when there is none, or none that this viewer may see. */
   get(id: string, viewer: Person): Promise<DetailView | undefined>
   /** The upstream's answer, for the agent that asked; undefined when none is kept. */
@@ -72,22 +73,7 @@ export function createQueue(options: HitlOptions): Queue {
 
   return {
     suspend: held => orUnavailable(suspend(options, held)),
-    async *pending(viewer, filter) {
-      const now = clock.now()
-      const readOn = (after?: HitlFilter['after']) => {
-        const reading = store.hitl.pending(now, { ...filter, after, limit: slice })
-        // Whoever stops before the end does not come back for it.
-        reading.catch(() => {})
-        return reading
-      }
-      for (let reading = readOn(); ; ) {
-        const items = await reading
-        // The next ones are read while these are shown.
-        if (items.length === slice) reading = readOn(items.at(-1))
-        for (const item of items) yield requestView(item, { viewer, now, agentName })
-        if (items.length < slice) return
-      }
-    },
+    pending: filter => listPending(options, filter),
     get: async (id, viewer) => show(await read(id), viewer),
     async answer(id, viewer) {
       const item = await read(id)

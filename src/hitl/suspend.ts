@@ -4,19 +4,17 @@
 import { randomBytes } from 'node:crypto'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { HitlBrief, HitlItem, HitlLimits, HitlRecord } from '../storage/store.ts'
+import type { HitlItem, HitlLimits, HitlRecord } from '../storage/store.ts'
 import type { HitlOptions, Suspended, Suspension } from './model.ts'
 import { auditEntry } from './model.ts'
 import { bodyEncodingOf, redactHeaders, redactUrl } from './redact.ts'
 import type { Frame } from './seal.ts'
 import { frameRequest, seal } from './seal.ts'
-import { requestView } from './view.ts'
+import { movingView, summaryView } from './view.ts'
 
 const maxIdempotencyKey = 255
 /** When an agent may try again after a full queue, seconds. */
 const retryAfterSeconds = 30
-/** Reads events in the place of every reviewer. */
-const anyReviewer = { id: '', ownerId: '', roles: ['reviewer'] } as const
 
 export async function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
   const { settings, store } = options
@@ -27,17 +25,19 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
     return refuse('invalid_request', `Idempotency-Key has at most ${maxIdempotencyKey} characters.`)
   }
   const frame = frameRequest(held.request)
-  const record = makeRecord(options, held, frame)
+  const shown = makeRecord(options, held, frame)
+  const summary = summaryView(shown, held.decision)
+  const record = { ...shown, summary: JSON.stringify(summary) }
   const sealed = seal(options.sealingKey, `request:${record.id}`, frame.bytes)
   const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
   if (stored !== 'stored') return repeated(stored.existing, record)
-  const sight = { viewer: anyReviewer, now: record.createdAt, agentName: options.agentName }
-  options.events.publish('pending', record.id, { ...requestView(freshItem(record), sight) })
+  const moving = movingView({ ...record, approvedBy: [] }, { now: record.createdAt, agentName: options.agentName })
+  options.events.publish('pending', record.id, { ...summary, ...moving })
   return { id: record.id, expiresAt: record.expiresAt }
 }
 
-function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): HitlRecord {
+function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
   const now = options.clock.now()
   const { request, decision, agent } = held
   const id = randomBytes(16).toString('base64url')
@@ -98,20 +98,4 @@ function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {
 function repeated(existing: HitlItem, record: HitlRecord): Suspended | Refusal {
   if (existing.digest === record.digest) return { id: existing.id, expiresAt: existing.expiresAt }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
-}
-
-function freshItem(record: HitlRecord): HitlBrief {
-  return {
-    ...record,
-    status: 'Pending',
-    replay: null,
-    attempt: 0,
-    leaseUntil: null,
-    approvedBy: [],
-    decidedBy: null,
-    decidedAt: null,
-    comment: null,
-    responseStatus: null,
-    responseStored: false,
-  }
 }

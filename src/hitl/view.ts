@@ -2,7 +2,7 @@
  * Held requests as the API shows them (spec 2.3). A reviewer sees why it was held and by which rule; the agent sees
  * its own request, the public reason and the outcome, never the values a rule compared.
  */
-import type { HitlBrief, HitlItem } from '../storage/store.ts'
+import type { HitlItem, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, Person } from './model.ts'
 import { escapeDeceptive } from './redact.ts'
 
@@ -15,6 +15,9 @@ export interface Sight {
   readonly now: number
   readonly agentName: (agentId: string) => string | undefined
 }
+
+type Shown = Omit<HitlRecord, 'summary'>
+type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'approvedBy'>
 
 /** In the place of a body that was sealed under another key. */
 const sealedBody = '[SEALED]'
@@ -69,21 +72,68 @@ export function readsAll(viewer: Person): boolean {
   return viewer.roles.some(role => readers.has(role))
 }
 
-export function requestView(item: HitlBrief, sight: Sight): RequestView {
+/** The part of a reviewer's line that stays as it is until the verdict; made once, when the request is suspended. */
+export function summaryView(record: Shown, decision: HeldDecision) {
+  return {
+    ...requestPart(record, record.reason),
+    status: 'Pending',
+    ...reasonPart(record, decision),
+    decidedBy: null,
+  }
+}
+
+/** The part that changes. */
+export function movingView({ agentId, createdAt, approvedBy }: Moving, { now, agentName }: Omit<Sight, 'viewer'>) {
+  const name = agentName(agentId)
+  return {
+    agentName: name === undefined ? null : escapeDeceptive(name),
+    waitedSeconds: Math.max(0, Math.floor((now - createdAt) / 1000)),
+    approvedBy,
+  }
+}
+
+/** A line of a reviewer's list, a RequestView as JSON text. */
+export function lineText(summary: string, line: Moving, sight: Omit<Sight, 'viewer'>): string {
+  return `${summary.slice(0, -1)},${JSON.stringify(movingView(line, sight)).slice(1)}`
+}
+
+/** The summary of what a version stored that made none. */
+export function lateSummary(item: HitlItem): string {
+  return JSON.stringify(summaryView(item, parseDecision(item)))
+}
+
+function requestView(item: HitlItem, { viewer, now, agentName }: Sight): RequestView {
   const decision = parseDecision(item)
-  const all = readsAll(sight.viewer)
+  const { status, decidedBy } = item
+  if (!readsAll(viewer)) return { ...requestPart(item, decision.publicReason), status }
+  const moving = movingView(item, { now: item.decidedAt ?? now, agentName })
+  return { ...requestPart(item, item.reason), status, ...reasonPart(item, decision), ...moving, decidedBy }
+}
+
+function requestPart(item: Shown, reason: string) {
   return {
     id: item.id,
     method: escapeDeceptive(item.method),
     url: escapeDeceptive(item.url),
-    reason: escapeDeceptive(all ? item.reason : decision.publicReason),
+    reason: escapeDeceptive(reason),
     agentId: item.agentId,
     timestamp: new Date(item.createdAt).toISOString(),
     expiresAt: new Date(item.expiresAt).toISOString(),
-    status: item.status,
     bodyBytes: item.bodyBytes,
     digest: item.digest,
-    ...(all ? reviewView(item, decision, sight) : {}),
+  }
+}
+
+function reasonPart(item: Shown, { matched, risk }: HeldDecision) {
+  return {
+    ownerId: escapeDeceptive(item.ownerId),
+    host: URL.parse(item.url)?.host ?? '',
+    policyName: item.policyName,
+    policyVersion: item.policyVersion,
+    rule: item.rule,
+    matched,
+    risk,
+    approvalsNeeded: item.approvalsNeeded,
   }
 }
 
@@ -108,24 +158,6 @@ export function detailView(item: HitlItem, body: Buffer | undefined, sight: Sigh
   }
 }
 
-function reviewView(item: HitlBrief, decision: HeldDecision, { now, agentName }: Sight): ReviewView {
-  const name = agentName(item.agentId)
-  return {
-    agentName: name === undefined ? null : escapeDeceptive(name),
-    ownerId: escapeDeceptive(item.ownerId),
-    host: URL.parse(item.url)?.host ?? '',
-    policyName: item.policyName,
-    policyVersion: item.policyVersion,
-    rule: item.rule,
-    matched: decision.matched,
-    risk: decision.risk,
-    waitedSeconds: Math.max(0, Math.floor(((item.decidedAt ?? now) - item.createdAt) / 1000)),
-    approvalsNeeded: item.approvalsNeeded,
-    approvedBy: item.approvedBy,
-    decidedBy: item.decidedBy,
-  }
-}
-
-function parseDecision(item: HitlBrief): HeldDecision {
+function parseDecision(item: HitlItem): HeldDecision {
   return JSON.parse(item.decision) as HeldDecision
 }

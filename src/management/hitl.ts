@@ -35,7 +35,7 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
     return jsonReply(200, { id: read.id, status: read.status, [member]: read }, preferenceApplied(seconds))
   }
   return {
-    listPendingRequests: call => listReply(queue.pending(call.caller.agent, filterOf(call))),
+    listPendingRequests: call => listReply(queue.pending(filterOf(call))),
     getHitlStatus: readAs('request'),
     getHitlRequest: readAs('pending'),
     async getHitlResponse(call) {

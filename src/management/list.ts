@@ -5,10 +5,12 @@ import type { Reply } from '../http/respond.ts'
 const slice = 65_536
 
 /**
- * A JSON array of whatever length, made as it is read: thousands of items at once would hold up whoever else is
+ * A JSON array of whatever length, made as its items are read: thousands at once would hold up whoever else is
  * served. Rejects when the first items cannot be had; later, the connection breaks off.
+ *
+ * @param items JSON texts, some at a time
  */
-export async function listReply(items: AsyncIterable<object>): Promise<Reply> {
+export async function listReply(items: AsyncIterable<readonly string[]>): Promise<Reply> {
   const headers = ['Content-Type', 'application/json; charset=utf-8']
   const texts = jsonArray(items)
   const first = (await texts.next()).value ?? ''
@@ -17,12 +19,14 @@ export async function listReply(items: AsyncIterable<object>): Promise<Reply> {
   return { status: 200, headers, body: Readable.from(joined([first, second.value], texts)) }
 }
 
-async function* jsonArray(items: AsyncIterable<object>): AsyncGenerator<string, undefined, void> {
+async function* jsonArray(items: AsyncIterable<readonly string[]>): AsyncGenerator<string, undefined, void> {
   let text = '['
   let separator = ''
-  for await (const item of items) {
-    text += separator + JSON.stringify(item)
-    separator = ','
+  for await (const some of items) {
+    if (some.length > 0) {
+      text += separator + some.join(',')
+      separator = ','
+    }
     if (text.length < slice) continue
     yield text
     text = ''

@@ -18,6 +18,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0002-grants': { up: db => run(db, grants) },
     '0003-hitl-order': { up: db => run(db, [sql`create index hitl_order on hitl (status, created_at, id)`]) },
     '0004-hitl-waiting': { up: db => run(db, waiting) },
+    '0005-hitl-shown': { up: db => run(db, shown) },
   }
 }
 
@@ -156,4 +157,16 @@ const waiting = [
   )`,
   sql`insert into hitl_waiting select agent_id, count(*) from hitl where status = 'Pending' group by agent_id`,
   sql`insert into hitl_waiting select '', count(*) from hitl where status = 'Pending'`,
+]
+
+const shown = [
+  sql`create table hitl_shown (
+    id text primary key references hitl (id) on delete cascade,
+    headers text not null,
+    body text not null
+  )`,
+  sql`insert into hitl_shown select id, headers, body from hitl`,
+  sql`alter table hitl drop column headers`,
+  sql`alter table hitl drop column body`,
+  sql`alter table hitl add column summary text`,
 ]

@@ -37,9 +37,6 @@ export interface HitlRow {
   url: string
   /** Host name of `url` in lower case, without port; empty when `url` is no URL. Kept for filtering. */
   host: string
-  /** JSON object. */
-  headers: string
-  body: string
   body_encoding: 'utf8' | 'base64'
   body_bytes: number
   reason: string
@@ -66,9 +63,19 @@ export interface HitlRow {
   decided_at: number | null
   comment: string | null
   response_status: number | null
+  /** Null in what was stored before there were summaries. */
+  summary: string | null
 }
 
-/** Apart from `hitl`, so that listing never reads it. */
+/** What is shown of a request in full. Apart from `hitl`, so that no list and no verdict reads or writes it. */
+export interface HitlShownRow {
+  id: string
+  /** JSON object. */
+  headers: string
+  body: string
+}
+
+/** Apart from `hitl` for the same reason. */
 export interface HitlSealedRow {
   id: string
   /** Null once it is not needed any more. */
@@ -122,6 +129,7 @@ export interface Schema {
   agents: AgentRow
   policies: PolicyRow
   hitl: HitlRow
+  hitl_shown: HitlShownRow
   hitl_sealed: HitlSealedRow
   hitl_waiting: HitlWaitingRow
   grants: GrantRow

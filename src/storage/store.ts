@@ -103,6 +103,8 @@ export interface HitlRecord {
   readonly idempotencyKey: string | null
   readonly createdAt: number
   readonly expiresAt: number
+  /** What a list shows of it, ready made: lists of thousands then read nothing else. Opaque to the store. */
+  readonly summary: string
 }
 
 export interface HitlState {
@@ -121,10 +123,13 @@ export interface HitlState {
   readonly responseStored: boolean
 }
 
-export type HitlItem = HitlRecord & HitlState
+export type HitlItem = Omit<HitlRecord, 'summary'> & HitlState
 
-/** An item without its bulk: a list of thousands stays cheap. */
-export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'bodyEncoding'>
+/** An item in a list. */
+export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'approvedBy'> {
+  /** Null when a version stored it that made no summaries. */
+  readonly summary: string | null
+}
 
 export interface HitlLimits {
   readonly maxPending: number
@@ -163,7 +168,7 @@ export interface HitlTable {
   /** Undefined when unknown, or pending and past its expiry at `now`. */
   get(id: string, now: number): Promise<HitlItem | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
-  pending(now: number, filter?: HitlFilter): Promise<readonly HitlBrief[]>
+  pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
   sealed(id: string): Promise<Uint8Array | undefined>
   sealedResponse(id: string): Promise<Uint8Array | undefined>
   /**

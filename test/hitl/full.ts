@@ -1,7 +1,7 @@
 /** Threat T45 of SECURITY.md. */
 import t from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import { code, held, openDesk, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import { code, held, listed, openDesk, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 
 t.test('on a full disk suspensions and verdicts are refused, and nothing is done', async t => {
   const directory = t.testdir()
@@ -13,7 +13,7 @@ t.test('on a full disk suspensions and verdicts are refused, and nothing is done
     while (code(await desk.queue.suspend(held({ body: 'x'.repeat(size) }))) === undefined);
   }
   t.match(await desk.queue.suspend(held()), { refusal: 'store_unavailable', status: 503 })
-  const waiting = (await Array.fromAsync(desk.queue.pending(reviewer))).length
+  const waiting = (await listed(desk)).length
   const events = desk.events.length
   // Long enough to need a page of its own in the trail.
   const long = { ...verdict(), comment: 'é'.repeat(2_000) }
@@ -21,6 +21,6 @@ t.test('on a full disk suspensions and verdicts are refused, and nothing is done
   t.equal(code(await desk.queue.deny(id, long)), 'store_unavailable')
   t.equal(desk.sent.length, 0)
   t.equal(desk.events.length, events)
-  t.equal((await Array.fromAsync(desk.queue.pending(reviewer))).length, waiting)
+  t.equal((await listed(desk)).length, waiting)
   t.match(await desk.queue.get(id, reviewer), { status: 'Pending', approvedBy: [] })
 })

@@ -2,14 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'
-import { code, held, openDesk, otherAgent, reviewer, suspended } from '../fixtures/hitl.ts'
+import { code, held, listed, openDesk, otherAgent, reviewer, suspended } from '../fixtures/hitl.ts'
 
 t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
   const desk = await openDesk({ directory: t.testdir() })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   t.match(id, /^[\w-]{22}$/)
-  const [item] = await Array.fromAsync(desk.queue.pending(reviewer))
+  const [item] = await listed(desk)
   t.match(item, {
     id,
     method: 'POST',
@@ -61,7 +61,7 @@ t.test('a full queue refuses, says when to come back, and stores nothing', async
   const refused = results.filter(isRefusal)
   t.equal(refused.length, 7)
   t.match(refused[0], { refusal: 'hitl_queue_full', status: 429, headers: ['Retry-After', /^\d+$/] })
-  t.equal((await Array.fromAsync(desk.queue.pending(reviewer))).length, 3)
+  t.equal((await listed(desk)).length, 3)
 })
 
 t.test('one agent holds no more than its share', async t => {
@@ -89,7 +89,7 @@ t.test('the same key and request is one suspension; another request under the ke
   t.equal(code(await desk.queue.suspend(held({ idempotencyKey: 'k', body: 'other' }))), 'already_exists')
   t.not(await suspended(desk, { idempotencyKey: 'k', agent: otherAgent }), id)
   t.equal(code(await desk.queue.suspend(held({ idempotencyKey: 'k'.repeat(256) }))), 'invalid_request')
-  t.equal((await Array.fromAsync(desk.queue.pending(reviewer))).length, 2)
+  t.equal((await listed(desk)).length, 2)
   t.equal(desk.events.length, 2)
 })
 
@@ -106,10 +106,10 @@ t.test('a request that nobody answered is gone, and its room is free again', asy
   const ids = await Promise.all(Array.from({ length: 250 }, () => suspended(desk)))
   desk.clock.advance(3_599_999)
   await desk.queue.sweep()
-  t.equal((await Array.fromAsync(desk.queue.pending(reviewer))).length, 250)
+  t.equal((await listed(desk)).length, 250)
   desk.clock.advance(1)
   t.equal(await desk.queue.get(ids[0]!, reviewer), undefined)
-  t.same(await Array.fromAsync(desk.queue.pending(reviewer)), [])
+  t.same(await listed(desk), [])
   await desk.queue.sweep()
   t.equal(desk.events.filter(event => event.type === 'expired').length, 250)
   t.equal(code(await desk.queue.suspend(held())), undefined)

@@ -16,6 +16,9 @@ const migrations = createMigrations({ bytes: 'blob' })
 /** Milliseconds that a statement waits for another process, such as a backup, that holds the file. */
 const busyTimeout = 2_000
 
+/** Pages kept in memory, KiB: a list of ten thousand requests finds them there, and a small database takes less. */
+const cacheKiB = 16_384
+
 /** One connection, and the tables behind it. */
 export interface Connected {
   readonly connection: DatabaseSync
@@ -136,7 +139,7 @@ function damageIn(connection: DatabaseSync): string | undefined {
 /** Opens `file` so that what is committed is on the disk. */
 export function connect(file: string): Connected {
   const connection = new DatabaseSync(file, { timeout: busyTimeout })
-  connection.exec('pragma synchronous = full; pragma foreign_keys = on')
+  connection.exec(`pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -${cacheKiB}`)
   return { connection, db: kyselyOver(connection) }
 }
 

@@ -1,13 +1,16 @@
-import { sql } from 'kysely'
-import type { Db, HitlRow, Operations } from '../schema.ts'
+import type { Db, HitlRow, HitlShownRow, Operations } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { AuditEntry, HitlItem, HitlRecord, HitlTable } from '../store.ts'
 import { append, appendAll } from './audit.ts'
-import { briefColumns, findLive, isLive, items, rowColumns, toBrief, toItem, toRow } from './items.ts'
+import { findLive, isLive, items, rowColumns, toItem, toRow } from './items.ts'
 import { claim, deny, lapse, release, settle } from './verdicts.ts'
 import { countWaiting, fullQueue } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
+
+const insertShown = statement((db, { id, headers, body }: HitlShownRow) =>
+  db.insertInto('hitl_shown').values({ id, headers, body }),
+)
 
 const insertSealed = statement((db, { id, request }: { id: string; request: Uint8Array }) =>
   db.insertInto('hitl_sealed').values({ id, request, response: null }),
@@ -44,6 +47,7 @@ export const hitl: Operations<HitlTable> = {
     const full = await fullQueue(db, record, limits)
     if (full !== undefined) return full
     await insertItem(db, toRow(record))
+    await insertShown(db, { id: record.id, headers: JSON.stringify(record.headers), body: record.body })
     await insertSealed(db, { id: record.id, request: sealed })
     await countWaiting(db, record.agentId, 1)
     await append(db, entry)
@@ -55,7 +59,7 @@ export const hitl: Operations<HitlTable> = {
   async pending(db, now, filter = {}) {
     let query = db
       .selectFrom('hitl')
-      .select([...briefColumns, sql<number>`0`.as('response_stored')])
+      .select(['id', 'agent_id', 'created_at', 'approved_by', 'summary'])
       .where('status', '=', 'Pending')
       .where('expires_at', '>', now)
     if (filter.agentId !== undefined) query = query.where('agent_id', '=', filter.agentId)
@@ -67,7 +71,12 @@ export const hitl: Operations<HitlTable> = {
     }
     if (filter.limit !== undefined) query = query.limit(filter.limit)
     const rows = await query.orderBy('created_at').orderBy('id').execute()
-    return rows.map(toBrief)
+    return rows.map(({ agent_id, created_at, approved_by, ...same }) => ({
+      ...same,
+      agentId: agent_id,
+      createdAt: created_at,
+      approvedBy: JSON.parse(approved_by),
+    }))
   },
 
   async sealed(db, id) {

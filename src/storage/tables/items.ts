@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
-import type { Db, HitlRow } from '../schema.ts'
+import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { statement } from '../statement.ts'
-import type { HitlBrief, HitlItem, HitlRecord } from '../store.ts'
+import type { HitlItem, HitlRecord } from '../store.ts'
 
-/** The columns of a list. `headers`, `body` and its encoding are left out. */
-export const briefColumns = [
+const itemColumns = [
   'id',
   'agent_id',
   'owner_id',
   'method',
   'url',
+  'body_encoding',
   'body_bytes',
   'reason',
   'decision',
@@ -32,22 +32,22 @@ export const briefColumns = [
   'response_status',
 ] as const satisfies (keyof HitlRow)[]
 
-export const itemColumns = [...briefColumns, 'headers', 'body', 'body_encoding'] as const satisfies (keyof HitlRow)[]
-
 /** All columns. */
-export const rowColumns = [...itemColumns, 'host', 'replay_before'] as const satisfies (keyof HitlRow)[]
+export const rowColumns = [...itemColumns, 'host', 'replay_before', 'summary'] as const satisfies (keyof HitlRow)[]
 
-type Stored<C extends keyof HitlRow> = Pick<HitlRow, C> & { readonly response_stored: number }
-export type BriefRow = Stored<(typeof briefColumns)[number]>
-export type ItemRow = Stored<(typeof itemColumns)[number]>
+type ItemRow = Pick<HitlRow, (typeof itemColumns)[number]> &
+  Pick<HitlShownRow, 'headers' | 'body'> & { readonly response_stored: number }
 
-export function toBrief(row: BriefRow): HitlBrief {
+export function toItem(row: ItemRow): HitlItem {
   return {
     id: row.id,
     agentId: row.agent_id,
     ownerId: row.owner_id,
     method: row.method,
     url: row.url,
+    headers: JSON.parse(row.headers),
+    body: row.body,
+    bodyEncoding: row.body_encoding,
     bodyBytes: row.body_bytes,
     reason: row.reason,
     decision: row.decision,
@@ -72,10 +72,6 @@ export function toBrief(row: BriefRow): HitlBrief {
   }
 }
 
-export function toItem(row: ItemRow): HitlItem {
-  return { ...toBrief(row), headers: JSON.parse(row.headers), body: row.body, bodyEncoding: row.body_encoding }
-}
-
 /** A new pending item. */
 export function toRow(record: HitlRecord): HitlRow {
   return {
@@ -85,8 +81,6 @@ export function toRow(record: HitlRecord): HitlRow {
     method: record.method,
     url: record.url,
     host: URL.parse(record.url)?.hostname ?? '',
-    headers: JSON.stringify(record.headers),
-    body: record.body,
     body_encoding: record.bodyEncoding,
     body_bytes: record.bodyBytes,
     reason: record.reason,
@@ -99,6 +93,7 @@ export function toRow(record: HitlRecord): HitlRow {
     idempotency_key: record.idempotencyKey,
     created_at: record.createdAt,
     expires_at: record.expiresAt,
+    summary: record.summary,
     ...undecided,
     attempt: 0,
   }
@@ -140,7 +135,9 @@ export function isLive(item: HitlItem, now: number): boolean {
 export function items(db: Db) {
   return db
     .selectFrom('hitl')
+    .innerJoin('hitl_shown', 'hitl_shown.id', 'hitl.id')
     .innerJoin('hitl_sealed', 'hitl_sealed.id', 'hitl.id')
     .select(itemColumns.map(column => `hitl.${column}` as const))
+    .select(['hitl_shown.headers', 'hitl_shown.body'])
     .select(responseStored)
 }

@@ -47,6 +47,7 @@ export function pending(id: string, over: Partial<HitlRecord> = {}): HitlRecord 
     idempotencyKey: null,
     createdAt: 1_000,
     expiresAt: 2_000,
+    summary: `{"id":"${id}"}`,
     ...over,
   }
 }

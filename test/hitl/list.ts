@@ -1,0 +1,52 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
+import { listed, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
+
+t.test('a line of the list says what the request itself says', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  desk.names.set('agent-1', 'bot\u202e "1"')
+  const id = await suspended(desk, { approvals: 2, risk: 0.9, url: 'https://api.example/\u202e?token=abc' })
+  await suspended(desk, { agent: otherAgent })
+  desk.clock.advance(61_000)
+  await desk.queue.approve(id, verdict())
+  const [line, other] = await listed(desk)
+  const detail: object | undefined = await desk.queue.get(id, secondReviewer)
+  t.match(line, { agentName: 'bot\\u{202e} "1"', waitedSeconds: 61, approvedBy: ['reviewer-1'], risk: { score: 0.9 } })
+  t.equal(line?.url, 'https://api.example/\\u{202e}?token=[REDACTED]')
+  const shared = Object.entries(detail ?? {}).filter(([name]) => name in (line ?? {}))
+  t.same(line, Object.fromEntries(shared))
+  t.match(other, { agentName: null, waitedSeconds: 61, approvedBy: [] })
+})
+
+t.test('more than are read at one go are listed once each, oldest first', async t => {
+  const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 1_000 } })
+  t.teardown(() => desk.store.close())
+  const ids: string[] = []
+  for (let n = 0; n < 250; n++) {
+    if (n % 3 === 0) desk.clock.advance(1)
+    ids.push(await suspended(desk))
+  }
+  const lines = await listed(desk)
+  t.same(lines.map(line => line.id).sort(), ids.sort())
+  t.same(
+    lines.map(line => line.timestamp),
+    lines.map(line => line.timestamp).sort(),
+  )
+})
+
+t.test('what an earlier version stored without a summary is listed all the same', async t => {
+  const directory = t.testdir()
+  const desk = await openDesk({ directory })
+  t.teardown(() => desk.store.close())
+  await suspended(desk)
+  const [before] = await listed(desk)
+  const file = new DatabaseSync(join(directory, 'gateway.db'))
+  file.exec('update hitl set summary = null')
+  file.close()
+  t.same(await listed(desk), [before])
+  const reading = desk.queue.pending()
+  await desk.queue.deny(before?.id ?? '', verdict(reviewer))
+  t.same((await Array.fromAsync(reading)).flat(), [])
+})
