@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { compareSync, hashSync } from 'bcryptjs'
+import { giveWay } from '../priority.ts'
 
 /** With a cost: make a hash. With a hash: compare. */
 export type SecretTask =
@@ -8,6 +9,7 @@ export type SecretTask =
 
 export type SecretAnswer = string | boolean
 
+giveWay()
 parentPort?.on('message', (task: SecretTask) => {
   const answer = 'cost' in task ? hashSync(task.secret, task.cost) : compareSync(task.secret, task.hash)
   parentPort?.postMessage(answer)

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
@@ -105,4 +106,17 @@ t.test('a store that nothing waits for does not keep the process running', t => 
   const { stdout, status } = spawnSync(process.execPath, [idle, t.testdir()], { env, timeout: 20_000 })
   t.same([stdout.toString(), status], ['0\n', 0])
   t.end()
+})
+
+t.test('the storage thread gives way to the thread that serves requests', async t => {
+  const store = await openSqliteStore({ directory: t.testdir() })
+  t.teardown(() => store.close())
+  const nicenessOf = (task: string) => {
+    const [, name, fields = ''] = /\((.*)\) (.*)/.exec(readFileSync(`/proc/self/task/${task}/stat`, 'utf8')) ?? []
+    return { name, niceness: Number(fields.split(' ')[16]) }
+  }
+  const threads = process.platform === 'linux' ? readdirSync('/proc/self/task').map(nicenessOf) : []
+  const own = threads.length === 0 ? 0 : nicenessOf(String(process.pid)).niceness
+  for (const { niceness } of threads.filter(({ name }) => name === 'storage')) t.ok(niceness > own)
+  t.equal((await store.agents.all()).length, 0, 'and answers all the same')
 })

@@ -1,6 +1,7 @@
 /** The storage thread: the only one that touches the database, so no wait for the disk ever holds up a request. */
 import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
+import { giveWay } from '../../priority.ts'
 import { createCommitter, isWrite, read } from './commit.ts'
 import { type Database, openDatabase } from './database.ts'
 import type { Message, Reply, Request, WorkerOptions } from './protocol.ts'
@@ -11,6 +12,7 @@ if (port === null) throw new Error('cannot happen: worker.ts runs as a worker on
 /** Calls in one commit: bounds how long the first of them waits for the last. */
 const maxBatch = 512
 
+giveWay()
 try {
   serve(await openDatabase(workerData as WorkerOptions))
   send('ready')
