@@ -13,6 +13,8 @@ import type { Target } from './target.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
+/** Up to this length node joins head and body as one string, which costs less than writing two pieces, bytes. */
+const oneStringBytes = 2_048
 /** Interim answers that an upstream may send before the real one. */
 const mostInterim = 16
 
@@ -109,7 +111,8 @@ class Forward implements UpstreamHandler {
     noteStreamed(chunk.length)
     if (this.#missing > 0 && chunk.length === this.#missing) {
       // The whole answer is here: head and body leave in one write.
-      res.end(chunk)
+      if (chunk.length <= oneStringBytes) res.end(chunk.toString('latin1'), 'latin1')
+      else res.end(chunk)
       return
     }
     this.#missing = 0
