@@ -5,7 +5,7 @@
 import { PassThrough } from 'node:stream'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
-import { isOwnField } from '../http/headers.ts'
+import { isOwnField } from '../http/names.ts'
 import type { HitlItem, ReplayOutcome } from '../storage/store.ts'
 import { grantProblem, makeGrant } from './grants.ts'
 import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'

@@ -1,36 +1,11 @@
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
+import { fieldName } from './names.ts'
 
 /** Most header fields of a request; node itself would drop the rest in silence. */
 const maxFields = 128
 
 const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?$/
-
-/** Request fields for one connection only, or set anew for the next one (spec 4.4, RFC 9110 section 7.6.1). */
-const hopByHopRequest = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-/** Response fields for one connection only (RFC 9110 section 7.6.1). */
-const hopByHopResponse = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
 
 /** End-to-end fields that a `Connection` field must not name: dropping them would change what was decided on. */
 const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
@@ -85,7 +60,7 @@ function tallyFields(raw: readonly string[]): Tally {
     via: '',
     upgrade: false,
   }
-  for (let i = 0; i < raw.length; i += 2) noteField(tally, (raw[i] as string).toLowerCase(), raw[i + 1] as string)
+  for (let i = 0; i < raw.length; i += 2) noteField(tally, fieldName(raw[i] as string).lower, raw[i + 1] as string)
   return tally
 }
 
@@ -129,7 +104,7 @@ function nominatedNames(connection: string): ReadonlySet<string> | undefined | R
   let names: Set<string> | undefined
   for (const part of connection.split(',')) {
     const name = part.trim().toLowerCase()
-    if (name === '' || name === 'close' || hopByHopRequest.has(name)) continue
+    if (name === '' || name === 'close' || fieldName(name).hopByHopRequest) continue
     if (notNominable.test(name)) return refuse('invalid_request', `Connection must not name ${name}.`)
     names ??= new Set()
     names.add(name)
@@ -161,29 +136,36 @@ export function fieldValues(raw: readonly string[], lowerName: string): string[]
 export function upstreamFields(raw: readonly string[], fields: RequestFields, tokenNames: readonly string[]): string[] {
   const out: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
-    const name = (raw[i] as string).toLowerCase()
-    if (hopByHopRequest.has(name) || fields.nominated?.has(name)) continue
-    if (tokenNames.some(token => isTokenField(name, token))) continue
+    const { lower, hopByHopRequest } = fieldName(raw[i] as string)
+    if (hopByHopRequest || fields.nominated?.has(lower) || isOneOf(lower, tokenNames)) continue
     out.push(raw[i] as string, raw[i + 1] as string)
   }
   return out
 }
 
-/** Fields by which the gateway's own answers are known: an upstream must not be able to write them. */
-export function isOwnField(lowerName: string): boolean {
-  return lowerName === 'gateway-error' || lowerName.startsWith('gateway-hitl-')
+function isOneOf(lowerName: string, tokenNames: readonly string[]): boolean {
+  for (const token of tokenNames) if (isTokenField(lowerName, token)) return true
+  return false
 }
 
-/** The fields of an upstream response to pass on, as text: bytes become the code points of the same number. */
-export function downstreamFields(raw: readonly Buffer[]): string[] {
+/** Header fields by their lower-case names, each value as text or, when repeated, all of them. */
+export type Decoded = Readonly<Record<string, string | string[] | undefined>>
+
+/**
+ * The fields of an upstream response to pass on, as text: bytes become the code points of the same number.
+ *
+ * @param decoded the same fields as undici has decoded them, so that they are decoded once
+ */
+export function downstreamFields(raw: readonly Buffer[], decoded: Decoded = {}): string[] {
   const out: string[] = []
   let nominated: string[] | undefined
   for (let i = 0; i < raw.length; i += 2) {
     const name = (raw[i] as Buffer).toString('latin1')
-    const lower = name.toLowerCase()
+    const { lower, hopByHopResponse, own } = fieldName(name)
     if (lower === 'connection') nominated = connectionNames((raw[i + 1] as Buffer).toString('latin1'), nominated)
-    else if (!hopByHopResponse.has(lower) && !isOwnField(lower))
-      out.push(name, (raw[i + 1] as Buffer).toString('latin1'))
+    if (hopByHopResponse || own) continue
+    const value = decoded[lower]
+    out.push(name, typeof value === 'string' ? value : (raw[i + 1] as Buffer).toString('latin1'))
   }
   return nominated === undefined ? out : withoutNames(out, nominated)
 }
@@ -199,7 +181,7 @@ function withoutNames(fields: readonly string[], names: readonly string[]): stri
   const out: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string
-    if (!names.includes(name.toLowerCase())) out.push(name, fields[i + 1] as string)
+    if (!names.includes(fieldName(name).lower)) out.push(name, fields[i + 1] as string)
   }
   return out
 }

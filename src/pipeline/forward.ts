@@ -1,5 +1,6 @@
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
+import type { Decoded } from '../http/headers.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { sendRefusal } from '../http/respond.ts'
 import type { Connection, Dispatcher, UpstreamHandler, UpstreamRequest } from '../upstream/connections.ts'
@@ -87,7 +88,7 @@ class Forward implements UpstreamHandler {
     if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reason = ''): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, decoded: Decoded, reason = ''): void {
     const raw = controller.rawHeaders as unknown as readonly Buffer[]
     if (status < 200) {
       this.#pass(status, raw)
@@ -96,12 +97,12 @@ class Forward implements UpstreamHandler {
     const { res, req } = this.#exchange
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
-    const fields = downstreamFields(raw)
+    const fields = downstreamFields(raw, decoded)
     // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
     res.writeHead(status, reason, fields)
-    this.#missing = shortLength(fields)
+    this.#missing = shortLength(decoded)
     if (this.#missing === 0) process.nextTick(flushHead, this.#exchange)
   }
 
@@ -200,13 +201,9 @@ function flushHead(exchange: Exchange): void {
 }
 
 /** Length of a body that is short enough to wait for it; 0 when there is none, or it is long or not announced. */
-function shortLength(fields: readonly string[]): number {
-  for (let i = 0; i < fields.length; i += 2) {
-    if ((fields[i] as string).toLowerCase() !== 'content-length') continue
-    const length = Number(fields[i + 1])
-    return length <= oneWriteBytes ? length : 0
-  }
-  return 0
+function shortLength({ 'content-length': text }: Decoded): number {
+  const length = typeof text === 'string' ? Number(text) : 0
+  return length <= oneWriteBytes ? length : 0
 }
 
 function pairs(fields: readonly string[]): [string, string][] {
