@@ -189,7 +189,7 @@ function acceptorOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
   return createAcceptor({
     bodyTimeoutMs: Server.IdleTimeoutSeconds * 1_000,
     viaName: config.Proxy.Via ? viaName : undefined,
-    onProxy: incoming => dataPlane.enforce(incoming, hitl),
+    onProxy: dataPlane.roadWith(hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
   })

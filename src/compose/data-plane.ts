@@ -36,7 +36,8 @@ export type Reviews = Pick<Parts, 'queue' | 'grants'>
 
 /** Everything on the road of a proxied request. */
 export interface DataPlane {
-  enforce(arrival: Arrival, reviews: Reviews): Promise<void>
+  /** The road, once its reviews are there. */
+  roadWith(reviews: Reviews): (arrival: Arrival) => Promise<void>
   /** What agents did lately; a reviewer's denial counts as well. */
   readonly activity: ActivityLog
   /** What rules in shadow would have decided. */
@@ -83,7 +84,10 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     report: dataPlane.report,
   }
   return {
-    enforce: (arrival, reviews) => enforce(arrival, { ...parts, ...reviews }),
+    roadWith({ queue, grants }) {
+      const all: Parts = { ...parts, queue, grants }
+      return arrival => enforce(arrival, all)
+    },
     activity,
     shadows,
     send: createSender(parts),

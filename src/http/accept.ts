@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { RefusalCode } from '../errors.ts'
+import type { Refusal, RefusalCode } from '../errors.ts'
 import { isRefusal, refusalKinds, refuse } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
@@ -51,10 +51,15 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
   const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
     const requestId = nextId()
     if (draining) res.shouldKeepAlive = false
-    dispatch({ req, res, requestId, expectsContinue }, options).catch((error: unknown) => {
+    const fail = (error: unknown): void => {
       options.report('a request failed', error)
       sendRefusal(res, refuse('internal'), requestId)
-    })
+    }
+    try {
+      dispatch({ req, res, requestId, expectsContinue }, options)?.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
   }
 
   return {
@@ -73,22 +78,24 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
 
 type Arrived = Omit<Incoming, 'fields'>
 
-async function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> {
-  const { req, res, requestId } = arrived
+/** Undefined when the request is answered here. */
+function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | undefined {
+  const { req, res, requestId, expectsContinue } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)
-  if (refusedMethods.has(req.method ?? '')) return sendRefusal(res, methodNotAllowed, requestId)
+  if (refusedMethods.has(req.method ?? '')) return answer(arrived, methodNotAllowed)
   if (options.viaName !== undefined && fields.via.includes(options.viaName) && isOwnVia(fields.via, options.viaName)) {
-    return sendRefusal(res, refuse('loop_detected'), requestId)
+    return answer(arrived, refuse('loop_detected'))
   }
   // Node reads nothing behind such a request: it must be the last one on its connection.
   if (fields.upgrade) res.shouldKeepAlive = false
   const route = readRequestTarget(req.url ?? '', fields.host)
-  if (isRefusal(route)) return sendRefusal(res, route, requestId)
-  const incoming = { ...arrived, fields }
-  if (route.kind === 'proxy') return options.onProxy({ ...incoming, rawTarget: route.rawTarget })
+  if (isRefusal(route)) return answer(arrived, route)
+  if (route.kind === 'proxy') {
+    return options.onProxy({ req, res, requestId, expectsContinue, fields, rawTarget: route.rawTarget })
+  }
   if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)
-  return options.onOwn({ ...incoming, path: route.path })
+  return options.onOwn({ req, res, requestId, expectsContinue, fields, path: route.path })
 }
 
 /** Whatever becomes of the call: a body that comes drop by drop must not hold its connection for good. */
@@ -106,9 +113,13 @@ function limitBody(arrived: Arrived, limitMs: number): void {
 }
 
 /** Answers a head that is not sound. Where its body ends is in doubt, so nothing behind it is read. */
-function closeWith(arrived: Arrived, refusal: ReturnType<typeof refuse>): void {
+function closeWith(arrived: Arrived, refusal: Refusal): undefined {
   arrived.res.shouldKeepAlive = false
-  sendRefusal(arrived.res, refusal, arrived.requestId)
+  answer(arrived, refusal)
+}
+
+function answer({ res, requestId }: Arrived, refusal: Refusal): undefined {
+  sendRefusal(res, refusal, requestId)
 }
 
 /** Whether one of the received-by parts is our pseudonym (RFC 9110 section 7.6.3). */

@@ -2,14 +2,14 @@ import { refuseStatus } from '../agents/agent.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
-import type { Claims, Exchange } from './exchange.ts'
+import type { Claims, Exchange, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
 /**
  * Finds the agent behind the token (spec 5.1, 5.2). Which agent it is comes from the token; what it may do now is
  * read from the registry.
  */
-export function authenticate(exchange: Exchange, parts: Parts): Refusal | undefined | Promise<Refusal | undefined> {
+export function authenticate(exchange: Exchange, parts: Parts): Step {
   const token = tokenOf(exchange, parts)
   if (token === undefined) return refuse('unauthenticated')
   const claims = parts.verifyToken(token)

@@ -1,15 +1,15 @@
 import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { refuse } from '../errors.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import { decideBody, decideHead } from '../policy/decide.ts'
-import type { Decision } from '../policy/decision.ts'
+import type { Decision, NeedBody } from '../policy/decision.ts'
 import type { Activity, AgentFacts, Destination, RequestHead } from '../policy/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { classifyAddress } from '../upstream/address.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { literalAddress } from '../upstream/resolve.ts'
 import { closeCircuit } from './circuit.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, Step } from './exchange.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
 import type { Target } from './target.ts'
@@ -19,7 +19,7 @@ import type { Target } from './target.ts'
  * otherwise is the body held (spec 1, 4.4). The name is looked up after the decision, unless a rule reads the
  * address: a refused request must not carry anything out in a DNS question.
  */
-export async function decide(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+export function decide(exchange: Exchange, parts: Parts): Step {
   const { agent, target } = exchange
   if (agent === undefined || target === undefined) throw new Error('cannot happen: decided before the checks')
   const { MaxRequestBytes } = parts.config.Proxy
@@ -27,25 +27,35 @@ export async function decide(exchange: Exchange, parts: Parts): Promise<Refusal 
   const blocked = parts.egress.checkHost(target.origin)
   if (blocked !== undefined) return blocked
   const rulebook = parts.rulebookOf(agent)
-  if (rulebook.readsDestination) {
-    const unreachable = await reach(exchange, target, parts)
-    if (unreachable !== undefined) return unreachable
-    pinDestination(exchange)
-  }
-  const decision = await evaluate(exchange, rulebook, parts)
-  if (isRefusal(decision)) return decision
-  exchange.decision = decision
-  exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
-  if (exchange.effect === 'Deny') {
-    return refuse(decision.source === 'error' ? 'policy_error' : 'policy_denied', decision.publicReason)
-  }
-  return exchange.resolution === undefined ? reach(exchange, target, parts) : undefined
+  return rulebook.readsDestination
+    ? evaluateAddress(exchange, rulebook, parts)
+    : evaluateHead(exchange, rulebook, parts)
 }
 
-async function evaluate(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Decision | Refusal> {
+async function evaluateAddress(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Refusal | undefined> {
+  const unreachable = await reach(exchange, parts)
+  if (unreachable !== undefined) return unreachable
+  pinDestination(exchange)
+  return evaluateHead(exchange, rulebook, parts)
+}
+
+function evaluateHead(exchange: Exchange, rulebook: Rulebook, parts: Parts): Step {
   const head = new RequestView(exchange, parts)
-  const first = timed(exchange, parts, () => decideHead(rulebook, head))
-  if (!('need' in first)) return first
+  const start = parts.clock.steady()
+  const first = decideHead(rulebook, head)
+  noteTime(exchange, start, parts)
+  if ('need' in first) return evaluateBody(exchange, { rulebook, head, first }, parts)
+  return settle(exchange, first, parts)
+}
+
+/** A decision for which the head was not enough. */
+interface Open {
+  readonly rulebook: Rulebook
+  readonly head: RequestHead
+  readonly first: NeedBody
+}
+
+async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open, parts: Parts) {
   const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
   exchange.continue()
   const held = await holdBody(exchange.req, MaxEvaluatedBodyBytes)
@@ -55,16 +65,25 @@ async function evaluate(exchange: Exchange, rulebook: Rulebook, parts: Parts): P
     if (OversizeBody === 'reject') return refuse('body_too_large')
     exchange.req.unshift(held.bytes)
   }
-  const decision = timed(exchange, parts, () => decideBody(rulebook, head, first, held))
-  return held.complete ? decision : withoutBody(decision)
+  const start = parts.clock.steady()
+  const decision = decideBody(rulebook, head, first, held)
+  noteTime(exchange, start, parts)
+  return settle(exchange, held.complete ? decision : withoutBody(decision), parts)
+}
+
+/** Keeps the decision and sees to it: a refusal, or the way to the destination. */
+function settle(exchange: Exchange, decision: Decision, parts: Parts): Step {
+  exchange.decision = decision
+  exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
+  if (exchange.effect === 'Deny') {
+    return refuse(decision.source === 'error' ? 'policy_error' : 'policy_denied', decision.publicReason)
+  }
+  return exchange.resolution === undefined ? reach(exchange, parts) : undefined
 }
 
 /** What the decision itself takes; not the wait for the body in between. */
-function timed<T>(exchange: Exchange, { clock }: Parts, work: () => T): T {
-  const start = clock.steady()
-  const result = work()
+function noteTime(exchange: Exchange, start: number, { clock }: Parts): void {
   exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
-  return result
 }
 
 /** A decision works out its record from the body when asked. What streams on must not stay in memory for that. */
@@ -73,11 +92,12 @@ function withoutBody(decision: Decision): Decision {
 }
 
 /** Resolves the host and checks every address it has; they are the only ones the connection may go to. */
-function reach(exchange: Exchange, target: Target, parts: Parts): Refusal | undefined | Promise<Refusal | undefined> {
-  const resolved = parts.resolver.resolve(target.origin.host)
-  if (!(resolved instanceof Promise)) return admit(exchange, target, resolved, parts)
+function reach(exchange: Exchange, parts: Parts): Step {
+  const { origin } = exchange.target as Target
+  const resolved = parts.resolver.resolve(origin.host)
+  if (!(resolved instanceof Promise)) return admit(exchange, resolved, parts)
   return resolved.then(answer => {
-    if (!('failed' in answer)) return admit(exchange, target, answer, parts)
+    if (!('failed' in answer)) return admit(exchange, answer, parts)
     closeCircuit(exchange, 'failure', parts)
     return answer.failed === 'notFound' ? refuse('upstream_failed') : refuse('upstream_timeout')
   })
@@ -89,8 +109,9 @@ function pinDestination(exchange: Exchange): void {
   if (resolution !== undefined) exchange.resolution = { ...resolution, addresses: resolution.addresses.slice(0, 1) }
 }
 
-function admit(exchange: Exchange, target: Target, resolution: Resolution, parts: Parts): Refusal | undefined {
-  const refusal = parts.egress.checkAddresses(target.origin, resolution.addresses)
+function admit(exchange: Exchange, resolution: Resolution, parts: Parts): Refusal | undefined {
+  const { origin } = exchange.target as Target
+  const refusal = parts.egress.checkAddresses(origin, resolution.addresses)
   if (refusal === undefined) exchange.resolution = resolution
   return refusal
 }

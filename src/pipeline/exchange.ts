@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { RefusalCode } from '../errors.ts'
+import type { Refusal, RefusalCode } from '../errors.ts'
 import type { RequestFields } from '../http/headers.ts'
 import type { Permit } from '../limits/breaker.ts'
 import type { Decision, Effect } from '../policy/decision.ts'
@@ -25,6 +25,9 @@ export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string 
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'
+
+/** What a step of the road comes to: a refusal, or nothing and the next step follows. */
+export type Step = Refusal | undefined | Promise<Refusal | undefined>
 
 /** The record of one request in flight, filled step by step. A step reads what earlier steps have set. */
 export class Exchange {
@@ -57,6 +60,8 @@ export class Exchange {
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 
+  /** What is sending the request upstream; told when the client's side is closed. */
+  sender: { clientClosed(): void } | undefined = undefined
   refusal: RefusalCode | undefined = undefined
   hitlId: string | undefined = undefined
   /** The grant by which it passed without asking. */

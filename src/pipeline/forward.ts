@@ -73,7 +73,7 @@ class Forward implements UpstreamHandler {
     this.#exchange = exchange
     this.#target = target
     this.#parts = parts
-    exchange.res.once('close', () => this.#clientClosed())
+    exchange.sender = this
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -186,7 +186,7 @@ class Forward implements UpstreamHandler {
     else sendRefusal(res, refusal, requestId)
   }
 
-  #clientClosed(): void {
+  clientClosed(): void {
     if (this.#done) return
     this.#done = true
     this.#exchange.ending = 'aborted'

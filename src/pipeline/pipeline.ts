@@ -5,7 +5,7 @@ import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import { attachCredentials } from './credentials.ts'
 import { decide } from './decide.ts'
-import type { Arrival } from './exchange.ts'
+import type { Arrival, Step } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
@@ -16,21 +16,21 @@ import { parseTarget } from './target.ts'
 
 /**
  * The road of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
- * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing.
+ * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing; a step
+ * that must wait returns a promise, and nothing else is waited for: a turn of the microtask queue costs something too.
  */
 export async function enforce(arrival: Arrival, parts: Parts): Promise<void> {
   const exchange = new Exchange(arrival, parts.clock.steady())
   parts.watch.add(exchange)
-  exchange.res.once('close', () => settle(exchange, parts))
+  exchange.res.on('close', () => settle(exchange, parts))
   try {
-    const refusal =
-      (await authenticate(exchange, parts)) ??
-      readTarget(exchange) ??
-      limit(exchange, parts) ??
-      passCircuit(exchange, parts) ??
-      (await decide(exchange, parts)) ??
-      attachCredentials(exchange, parts) ??
-      (await carryOut(exchange, parts))
+    let refusal: Step = authenticate(exchange, parts)
+    if (refusal instanceof Promise) refusal = await refusal
+    refusal ??=
+      readTarget(exchange) ?? limit(exchange, parts) ?? passCircuit(exchange, parts) ?? decide(exchange, parts)
+    if (refusal instanceof Promise) refusal = await refusal
+    refusal ??= attachCredentials(exchange, parts) ?? carryOut(exchange, parts)
+    if (refusal instanceof Promise) refusal = await refusal
     if (refusal !== undefined) answer(exchange, refusal)
   } catch (error) {
     parts.report('a request failed', error)
@@ -39,12 +39,17 @@ export async function enforce(arrival: Arrival, parts: Parts): Promise<void> {
 }
 
 /** What was not refused is forwarded, or held for a person unless one has let the like of it pass before. */
-async function carryOut(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
-  if (exchange.effect === 'Hitl') {
-    const granted = await useGrant(exchange, parts)
-    if (isRefusal(granted)) return granted
-    if (!granted) return suspend(exchange, parts)
-  }
+function carryOut(exchange: Exchange, parts: Parts): Step {
+  return exchange.effect === 'Hitl' ? review(exchange, parts) : pass(exchange, parts)
+}
+
+async function review(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+  const granted = await useGrant(exchange, parts)
+  if (isRefusal(granted)) return granted
+  return granted ? pass(exchange, parts) : suspend(exchange, parts)
+}
+
+function pass(exchange: Exchange, parts: Parts): undefined {
   return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts)
 }
 
@@ -63,6 +68,7 @@ function answer(exchange: Exchange, refusal: Refusal): void {
 
 /** The end of every exchange, however it went: the permit goes back, and whoever counts is told. */
 function settle(exchange: Exchange, parts: Parts): void {
+  exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)
