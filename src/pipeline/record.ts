@@ -46,16 +46,19 @@ function noteShadows({ decision, agent }: Exchange, { shadows }: RecorderParts):
   for (const { policy, rule, would } of decision.shadow) shadows.note(policy ?? agent?.policyName ?? '', rule, would)
 }
 
+const nothing: readonly TrustEvent[] = []
+const succeeded: readonly TrustEvent[] = ['success']
+
 function trustEvents(exchange: Exchange): readonly TrustEvent[] {
   if (exchange.refusal === 'rate_limited') return ['rateLimited']
-  const { decision, effect, upstreamStatus } = exchange
-  const events: TrustEvent[] = []
+  const { decision, effect, upstreamStatus = 0 } = exchange
+  const good = exchange.ending === 'forwarded' && upstreamStatus >= 200 && upstreamStatus < 300
   // Only who has read a body can have found a secret in it.
   const signals = decision?.phase === 'body' ? (decision.risk?.signals ?? []) : []
-  if (signals.some(({ signal }) => signal === 'secret-in-body')) events.push('secretDetected')
-  if (effect === 'Deny') events.push('policyDenial')
-  const succeeded = exchange.ending === 'forwarded' && upstreamStatus !== undefined
-  if (succeeded && upstreamStatus >= 200 && upstreamStatus < 300) events.push('success')
+  if (effect !== 'Deny' && signals.length === 0) return good ? succeeded : nothing
+  const events: TrustEvent[] = good ? ['success'] : []
+  if (effect === 'Deny') events.unshift('policyDenial')
+  if (signals.some(({ signal }) => signal === 'secret-in-body')) events.unshift('secretDetected')
   return events
 }
 

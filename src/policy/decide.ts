@@ -103,7 +103,7 @@ class Deciding {
     const decider = byGlobal ? global : own
     const evaluated = own.evaluated + (global?.evaluated ?? 0)
     const grounds = { rulebook, facts, phase, walk: decider, evaluated }
-    if (effect === 'Allow' && !own.riskExempt) {
+    if (effect === 'Allow' && !own.riskExempt && facts.risk.staysWithin?.(facts) !== true) {
       const { low, high } = facts.risk.interval(facts)
       if (low > rulebook.risk.threshold) return new Verdict('Hitl', 'risk', grounds)
       if (high > rulebook.risk.threshold) return undefined

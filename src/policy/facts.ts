@@ -106,6 +106,8 @@ export class Facts {
 export interface RiskSource {
   /** Least and greatest score that is still possible, each in [0, 1]. */
   interval(facts: Facts): { readonly low: number; readonly high: number }
+  /** True when the score is certainly no higher than the threshold: found at less cost than the score itself. */
+  staysWithin?(facts: Facts): boolean
   /** What the score is made of, largest first. */
   signals(facts: Facts): readonly RiskSignal[]
 }

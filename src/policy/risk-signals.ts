@@ -75,6 +75,10 @@ export interface Signal {
   readonly detail?: (facts: Facts) => string | undefined
   /** Whether it reads the body, so that it is not known at the head. */
   readonly ofBody?: true
+  /** How often its points can be given; once when absent. */
+  readonly times?: number
+  /** Counts over time, or knows the time of day somewhere: asked last. */
+  readonly costly?: true
 }
 
 function when(name: RiskSignalName, holds: (facts: Facts) => boolean, detail?: (facts: Facts) => string): Signal {
@@ -198,18 +202,19 @@ export const headSignals: readonly Signal[] = [
   when('punycode', facts => facts.request.host.includes('xn--') && !isLocal(facts)),
   when('plain-http', facts => facts.request.scheme === 'http' && !isLocal(facts)),
   when('unusual-port', facts => isUnusualPort(facts) && !isLocal(facts)),
-  { name: 'sensitive-path', points: sensitivePath },
+  { name: 'sensitive-path', points: sensitivePath, times: mostPatterns },
   { name: 'large-body', points: largeBody },
   when('body-far-above-usual', isFarAboveUsual),
-  when('egress-volume', isHighVolume),
+  { ...when('egress-volume', isHighVolume), costly: true },
   { name: 'low-trust', points: lowTrust },
   when('high-trust', facts => facts.agent.trustScore >= goodTrust),
-  { name: 'recent-denials', points: recentDenials },
-  when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0),
-  { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0) },
+  { name: 'recent-denials', points: recentDenials, times: mostDenials, costly: true },
+  { ...when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0), costly: true },
+  { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0), costly: true },
   {
     name: 'outside-hours',
     points: (facts, settings) => (isOutsideHours(facts, settings) ? settings.points['outside-hours'] : 0),
+    costly: true,
   },
 ]
 

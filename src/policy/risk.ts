@@ -31,6 +31,22 @@ export class RiskAssessment implements RiskSource {
     return this.#interval
   }
 
+  /**
+   * True when the score is certainly no higher than the threshold. Asks only as many signals as it takes to know that
+   * all others together could not lift it, the costly ones last: most requests are far below.
+   */
+  staysWithin(facts: Facts): boolean {
+    const { settings } = this
+    const isPlain = facts.body?.kind === 'none' && settings.score === undefined && this.#interval === undefined
+    if (!isPlain) return this.interval(facts).high <= settings.threshold
+    const most = mostPoints(settings)
+    let bound = most.total
+    for (let at = 0; at < byCost.length && bound / fullScore > settings.threshold; at++) {
+      bound -= most.each[at]! - Math.max(0, byCost[at]!.points(facts, settings))
+    }
+    return Math.min(fullScore, bound) / fullScore <= settings.threshold
+  }
+
   #measure(facts: Facts): RiskInterval {
     const { settings } = this
     if (settings.score !== undefined) return { low: settings.score, high: settings.score }
@@ -66,6 +82,27 @@ export class RiskAssessment implements RiskSource {
       return detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail }
     })
   }
+}
+
+/** Signals of the head, those that look at counts over time last. */
+const byCost = headSignals.toSorted((left, right) => Number(left.costly ?? false) - Number(right.costly ?? false))
+
+interface MostPoints {
+  /** What each signal of `byCost` can add. */
+  readonly each: readonly number[]
+  readonly total: number
+}
+
+const known = new WeakMap<RiskSettings, MostPoints>()
+
+function mostPoints(settings: RiskSettings): MostPoints {
+  let most = known.get(settings)
+  if (most === undefined) {
+    const each = byCost.map(({ name, times = 1 }) => Math.max(0, settings.points[name] * times))
+    most = { each, total: each.reduce((sum, points) => sum + points, 0) }
+    known.set(settings, most)
+  }
+  return most
 }
 
 interface RiskInterval {

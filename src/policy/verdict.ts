@@ -9,6 +9,8 @@ import type { Rulebook } from './rulebook.ts'
 import { True } from './truth.ts'
 import { type Walk, walk } from './walk.ts'
 
+const noShadow: Decision['shadow'] = []
+
 /** What a decision was made of. */
 export interface Grounds {
   readonly rulebook: Rulebook
@@ -113,6 +115,7 @@ export class Verdict implements Decision {
 
   get shadow(): Decision['shadow'] {
     const { facts, rulebook } = this.#grounds
+    if (rulebook.shadows.length === 0 && (rulebook.policy?.shadowRules.length ?? 0) === 0) return noShadow
     return [...this.#shadowRules(), ...rulebook.shadows.flatMap(policy => shadowPolicy(policy, facts, this.decision))]
   }
 

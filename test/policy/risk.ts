@@ -4,6 +4,7 @@ import { Facts } from '../../src/policy/facts.ts'
 import { RiskAssessment } from '../../src/policy/risk.ts'
 import { defaultRiskPoints, defaultRiskSettings, type RiskSettings } from '../../src/policy/risk-signals.ts'
 import { Zone } from '../../src/policy/zone.ts'
+import { createRandom, pick } from '../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../fixtures/rulebook.ts'
 
 interface Request extends Partial<RequestDescription['request']> {}
@@ -166,4 +167,26 @@ t.test('risk.score is an interval until the body is known', async t => {
   t.match(decision(rulebookOf(rule('gt', '0.05'), settings), given({ method: 'POST', body: 'x' })), {
     decision: 'Allow',
   })
+})
+
+t.test('what is said to stay within the threshold does, whatever signals a request gives', async t => {
+  const random = createRandom(20_260_105)
+  const urls = ['https://api.example.com/x', 'http://[2001:db8::1]:81/admin/export', 'https://xn--mller-kva.example/']
+  const counts = { deniedLast10m: 9, humanDeniedLast24h: 1, requestsLastMinute: 999, bytesToday: 9_999 }
+  let within = 0
+  for (let round = 0; round < 500; round++) {
+    const agent = {
+      ...(random() < 0.5 ? counts : {}),
+      hostSeen: random() < 0.5,
+      trustScore: pick(random, [0, 0.4, 0.9]),
+    }
+    const { head } = described(given({ method: pick(random, ['GET', 'DELETE']), url: pick(random, urls) }, agent))
+    const settings = { ...defaultRiskSettings, threshold: pick(random, [0, 0.2, 0.45, 0.8, 1]) }
+    const risk = new RiskAssessment(settings)
+    const stays = new RiskAssessment(settings).staysWithin(new Facts(head, risk))
+    if (!stays) continue
+    within++
+    t.ok(risk.interval(new Facts(head, risk)).high <= settings.threshold, JSON.stringify({ head, settings }))
+  }
+  t.ok(within > 100 && within < 400)
 })
