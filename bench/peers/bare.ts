@@ -1,7 +1,7 @@
 /**
  * The floor: what node:http and undici cost together, built as the gateway's own forwarding is and checking nothing.
  * One undici Client a connection, idle ones on a stack, raw header arrays both ways, requests sent in the check
- * phase, one write for a small answer. `node bare.ts UPSTREAM_PORT`.
+ * phase, one write of one string for a small answer. `node bare.ts UPSTREAM_PORT`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -47,7 +47,8 @@ class Forward implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (chunk.length === answerLength(controller)) this.#res.end(chunk)
+    // One string, as node joins it with the head: a write of one piece costs less than one of two.
+    if (chunk.length === answerLength(controller)) this.#res.end(chunk.toString('latin1'), 'latin1')
     else if (!this.#res.write(chunk)) {
       controller.pause()
       this.#res.once('drain', () => controller.resume())
