@@ -10,7 +10,7 @@ import { openRaw, startRawServer } from '../fixtures/raw.ts'
 
 const gateway = await startGateway(t, {
   config: {
-    System: { CircuitBreaker: { Failures: 1_000 } },
+    System: { CircuitBreaker: { Failures: 100 } },
     Proxy: { HeadersTimeoutSeconds: 1, IdleTimeoutSeconds: 1, ConnectTimeoutSeconds: 1 },
   },
   lookup: async name => {
