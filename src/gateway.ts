@@ -15,6 +15,8 @@ import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
 import type { SharedLimits } from './compose/shared.ts'
 import { createSharedMemory, openSharedLimits } from './compose/shared.ts'
+import type { Telemetry } from './compose/telemetry.ts'
+import { createTelemetry } from './compose/telemetry.ts'
 import type { Upstreams } from './compose/upstreams.ts'
 import { openUpstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
@@ -122,12 +124,15 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
   const { config, clock, log, upstreams, rules, limits } = foundation
   const report: Report = (what, error) => log.error({ error }, what)
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
-  const dataPlane = createDataPlane({ ...foundation, clientIpOf, report })
+  const telemetry = createTelemetry(foundation)
+  closers.push(() => telemetry?.close())
+  const dataPlane = createDataPlane({ ...foundation, metrics: telemetry?.metrics, clientIpOf, report })
   const hitl = createHitl({ ...foundation, dataPlane, report })
-  const roads = { dataPlane, hitl, clientIpOf, report }
+  const roads = { dataPlane, hitl, telemetry, clientIpOf, report }
   const listening = createListening({ ...foundation, egress: upstreams.egress }, acceptorOf(foundation, roads))
   const sweeper = setInterval(() => {
     dataPlane.sweep()
+    telemetry?.sample()
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)
@@ -166,11 +171,12 @@ async function reloadCredentials({ credentials }: Upstreams, report: Report): Pr
 interface Roads {
   readonly dataPlane: DataPlane
   readonly hitl: Hitl
+  readonly telemetry: Telemetry | undefined
   readonly clientIpOf: ReturnType<typeof createClientIp>
   readonly report: Report
 }
 
-function acceptorOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, report }: Roads): Acceptor {
+function acceptorOf(foundation: Foundation, { dataPlane, hitl, telemetry, clientIpOf, report }: Roads): Acceptor {
   const { config, clock, store, identity, rules } = foundation
   const { Server } = config.System
   const management = createManagement({
@@ -182,6 +188,7 @@ function acceptorOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,
     store,
+    metrics: { page: telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
     clock,
     allowedHosts: Server.AllowedHosts,
     clientAddress: clientIpOf,
@@ -192,6 +199,7 @@ function acceptorOf(foundation: Foundation, { dataPlane, hitl, clientIpOf, repor
     onProxy: dataPlane.roadWith(hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
+    counts: telemetry?.acceptCounts,
   })
 }
 

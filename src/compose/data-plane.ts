@@ -7,13 +7,14 @@ import { createActivityLog } from '../limits/activity.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import { createShadowTally } from '../limits/shadow-tally.ts'
 import type { Log } from '../log.ts'
-
 import type { Arrival } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
 import { createWatch } from '../pipeline/watch.ts'
+import { upstreamConnections } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
@@ -27,6 +28,8 @@ export interface DataPlaneParts {
   readonly identity: Identity
   readonly rules: Rules
   readonly limits: SharedLimits
+  /** Undefined when nothing is counted. */
+  readonly metrics: Metrics | undefined
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly report: (what: string, error: unknown) => void
 }
@@ -53,7 +56,7 @@ const maxActivities = 20_000
 const maxHostsOfAgent = 256
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
-  const { config, clock, log, upstreams, identity, rules, limits } = dataPlane
+  const { config, clock, log, upstreams, identity, rules, limits, metrics } = dataPlane
   const activity = createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent })
   const shadows = createShadowTally()
   const { rateLimiter, breaker, inFlight } = limits
@@ -65,6 +68,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     access: config.Logging.Access,
     activity,
     shadows,
+    metrics,
     onTrust: (id, event, requestId) => registry.recordTrust(id, event, requestId),
   })
   const parts: Omit<Parts, keyof Reviews> = {
@@ -74,6 +78,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     rateLimiter,
     breaker,
     watch,
+    metrics,
     verifyToken: identity.tokens.verify,
     agentOf: id => registry.get(id),
     trustOf: agent => registry.trustOf(agent),
@@ -94,6 +99,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     sweep() {
       watch.sweep()
       activity.sweep(clock.now())
+      metrics?.set(upstreamConnections, upstreams.connections.size)
     },
   }
 }

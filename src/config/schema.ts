@@ -288,6 +288,12 @@ export const schema = {
     Level: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least severe level that is written.'),
     Access: boolean(true, 'Write one line for each proxied request.'),
   },
+  Telemetry: {
+    Metrics: {
+      Enabled: boolean(true, 'Count what happens and show it at GET /metrics, in the text format of Prometheus.'),
+      Public: boolean(false, 'GET /metrics needs no token: for scrapers that have none, where only they get through.'),
+    },
+  },
 } as const
 
 /** All settings with their values: `config.System.Server.Http.Port`. Frozen. */

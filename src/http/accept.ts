@@ -28,6 +28,15 @@ export interface AcceptOptions {
   /** Everything else: `path` is path and query as received. */
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
   readonly report: (what: string, error: unknown) => void
+  /** Told of what never gets as far as a handler; undefined when nothing is counted. */
+  readonly counts?: AcceptCounts | undefined
+}
+
+export interface AcceptCounts {
+  /** A connection was opened (1) or closed (-1). */
+  connection(change: 1 | -1): void
+  /** A request was refused for its head alone. */
+  refused(code: RefusalCode): void
 }
 
 /** What becomes of a request, over whichever server it came. */
@@ -56,7 +65,9 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       sendRefusal(res, refuse('internal'), requestId)
     }
     try {
-      dispatch({ req, res, requestId, expectsContinue }, options)?.catch(fail)
+      const taken = dispatch({ req, res, requestId, expectsContinue }, options)
+      if (taken instanceof Promise) taken.catch(fail)
+      else options.counts?.refused(taken)
     } catch (error) {
       fail(error)
     }
@@ -68,7 +79,10 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('checkContinue', (req, res) => take(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
       server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
-      server.on('clientError', refuseUnreadable)
+      server.on('clientError', (error, socket) => {
+        if (refuseUnreadable(error, socket)) options.counts?.refused(unreadableCode(error))
+      })
+      if (options.counts !== undefined) countConnections(server, options.counts)
     },
     drain() {
       draining = true
@@ -78,8 +92,15 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
 
 type Arrived = Omit<Incoming, 'fields'>
 
-/** Undefined when the request is answered here. */
-function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | undefined {
+function countConnections(server: Server, counts: AcceptCounts): void {
+  server.on('connection', (socket: Socket) => {
+    counts.connection(1)
+    socket.once('close', () => counts.connection(-1))
+  })
+}
+
+/** What the request is handed to, or the code of the refusal that has answered it. */
+function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | RefusalCode {
   const { req, res, requestId, expectsContinue } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)
@@ -113,13 +134,14 @@ function limitBody(arrived: Arrived, limitMs: number): void {
 }
 
 /** Answers a head that is not sound. Where its body ends is in doubt, so nothing behind it is read. */
-function closeWith(arrived: Arrived, refusal: Refusal): undefined {
+function closeWith(arrived: Arrived, refusal: Refusal): RefusalCode {
   arrived.res.shouldKeepAlive = false
-  answer(arrived, refusal)
+  return answer(arrived, refusal)
 }
 
-function answer({ res, requestId }: Arrived, refusal: Refusal): undefined {
+function answer({ res, requestId }: Arrived, refusal: Refusal): RefusalCode {
   sendRefusal(res, refusal, requestId)
+  return refusal.refusal
 }
 
 /** Whether one of the received-by parts is our pseudonym (RFC 9110 section 7.6.3). */
@@ -139,8 +161,12 @@ interface Answering {
   readonly _httpMessage?: ServerResponse | null
 }
 
-/** Answers bytes that node could not read as a request. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answering): void {
+/** Answers bytes that node could not read as a request. False when there was nobody to answer. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answering): boolean {
+  if (!socket.writable) {
+    socket.destroy()
+    return false
+  }
   const answer = socket._httpMessage
   if (answer?.req.complete === true) {
     // The request before is sound: it gets its own answer, and the connection ends behind it.
@@ -149,10 +175,11 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answeri
   } else if (answer?.headersSent === true) {
     // A second head behind the first bytes of an answer would be a lie; what is written still leaves.
     ;(socket as Socket).destroySoon()
-  } else endRaw(socket, unreadableCode(error.code))
+  } else endRaw(socket, unreadableCode(error))
+  return true
 }
 
-function unreadableCode(code: string | undefined): RefusalCode {
+function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return 'headers_too_large'

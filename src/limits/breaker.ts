@@ -29,6 +29,8 @@ export interface Breaker {
   sweep(now: number): void
   /** Keys that failed lately. */
   readonly size: number
+  /** How many circuits are open. */
+  openAt(now: number): number
 }
 
 /** Times are steady milliseconds. The first is when a request may pass again: -Infinity while the circuit is closed. */
@@ -62,6 +64,15 @@ class SharedBreaker implements Breaker {
 
   get size(): number {
     return this.#table.used
+  }
+
+  openAt(now: number): number {
+    if (this.#table.used === 0) return 0
+    let open = 0
+    for (let slot = 0; slot < breakerShape(0).slots; slot++) {
+      if (!this.#table.isFree(slot) && this.#table.get(slot, opensField) > now) open += 1
+    }
+    return open
   }
 
   acquire(key: string, now: number): Permit | number {

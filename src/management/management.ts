@@ -16,6 +16,8 @@ import { createGuard } from './guard.ts'
 import { healthHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
+import type { MetricsPage } from './metrics.ts'
+import { metricsHandlers, withPublicMetrics } from './metrics.ts'
 import { openApi } from './openapi.ts'
 import type { Explain, PolicyParts } from './policies.ts'
 import { policyHandlers } from './policies.ts'
@@ -44,6 +46,7 @@ export interface ManagementParts<C> {
   readonly grant: Grant
   readonly verify: GuardParts['verify']
   readonly store: Pick<Store, 'audit' | 'ping'>
+  readonly metrics: { readonly page: MetricsPage; readonly isPublic: boolean }
   readonly clock: Clock
   /** System:Server:AllowedHosts. */
   readonly allowedHosts: readonly string[]
@@ -62,12 +65,15 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
     allowedHosts: parts.allowedHosts,
   })
   const checks = [() => store.ping()]
+  const metrics = metricsHandlers(parts.metrics.page)
   const open = {
+    ...(parts.metrics.isPublic ? metrics : {}),
     ...tokenHandlers(parts.grant, parts.clientAddress),
     ...healthHandlers({ checks, timeLimit: HEALTH_TIME_LIMIT, clock }),
     ...docsHandlers(),
   }
   const guarded = {
+    ...(parts.metrics.isPublic ? {} : metrics),
     ...agentHandlers({ registry, hasPolicy: name => book.entry(name) !== undefined, clock }),
     ...policyHandlers(parts),
     ...hitlHandlers(hitl.queue),
@@ -75,5 +81,5 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
     ...eventHandlers({ ...hitl, clock, agent: id => registry.get(id) }),
     ...auditHandlers(store.audit),
   }
-  return createRouter(openApi, { open, guarded }, guard)
+  return createRouter(parts.metrics.isPublic ? withPublicMetrics(openApi) : openApi, { open, guarded }, guard)
 }

@@ -2,6 +2,7 @@ import { refuseStatus } from '../agents/agent.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
+import { tokens } from '../telemetry/layout.ts'
 import type { Claims, Exchange, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
@@ -13,7 +14,10 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   const token = tokenOf(exchange, parts)
   if (token === undefined) return refuse('unauthenticated')
   const claims = parts.verifyToken(token)
-  if (claims instanceof Promise) return claims.then(verified => admit(exchange, verified, parts))
+  // What was verified before is known at once.
+  const isKnown = !(claims instanceof Promise)
+  parts.metrics?.count(tokens, isKnown && claims !== undefined ? 'hit' : 'miss')
+  if (!isKnown) return claims.then(verified => admit(exchange, verified, parts))
   return admit(exchange, claims, parts)
 }
 

@@ -50,6 +50,8 @@ export class Exchange {
   permit: Permit | undefined = undefined
   resolution: Resolution | undefined = undefined
   decision: Decision | undefined = undefined
+  /** When it was handed to its upstream, steady milliseconds. */
+  sentAt: number | undefined = undefined
   /** Time that the decision took, nanoseconds. */
   decisionNs = 0
   /** What is carried out: the decision, or Allow when the gateway only observes. */

@@ -3,10 +3,11 @@ import { refuse } from '../errors.ts'
 import type { Decoded } from '../http/headers.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { sendRefusal } from '../http/respond.ts'
+import { failures } from '../telemetry/layout.ts'
 import type { Connection, Dispatcher, UpstreamHandler, UpstreamRequest } from '../upstream/connections.ts'
-import { UpstreamBusyError } from '../upstream/connections.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
+import { failureKind, refusalOf } from './failure.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
 import { noteStreamed } from './read-buffers.ts'
@@ -27,6 +28,7 @@ export function forward(exchange: Exchange, parts: Parts): undefined {
   if (exchange.res.destroyed) return undefined
   exchange.continue()
   const request = upstreamRequest(exchange, target, parts)
+  exchange.sentAt = parts.clock.steady()
   parts.connections.send(target.origin, resolution, request, new Forward(exchange, target, parts))
 }
 
@@ -141,6 +143,7 @@ class Forward implements UpstreamHandler {
     if (this.#done) return
     this.#done = true
     const refusal = refusalOf(error)
+    this.#parts.metrics?.count(failures, failureKind(error))
     const clientFault = this.#exchange.req.destroyed && !this.#exchange.req.complete
     closeCircuit(
       this.#exchange,
@@ -220,17 +223,4 @@ function hintsOf(fields: readonly (readonly [string, string])[]): Record<string,
     hints[lower] = [...before, value]
   }
   return hints
-}
-
-const timeouts: ReadonlySet<unknown> = new Set([
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-  'UND_ERR_CONNECT_TIMEOUT',
-])
-
-/** What the agent may know of a failure: which side, and whether it was time. The cause is for the log alone. */
-export function refusalOf(error: Error): Refusal {
-  if (error instanceof UpstreamBusyError) return refuse('upstream_busy', undefined, { headers: ['Retry-After', '1'] })
-  const code = 'code' in error ? error.code : undefined
-  return timeouts.has(code) ? refuse('upstream_timeout') : refuse('upstream_failed')
 }

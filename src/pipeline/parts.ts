@@ -8,6 +8,7 @@ import type { RateLimiter } from '../limits/token-bucket.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import type { Activity } from '../policy/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
@@ -35,6 +36,8 @@ export interface Parts {
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly watch: Watch
+  /** Undefined when nothing is counted. */
+  readonly metrics: Metrics | undefined
   readonly grants: Pick<Grants, 'use'>
   readonly queue: Pick<Queue, 'suspend' | 'waitForVerdict' | 'answer'>
   /** Told of every exchange when it is over. */

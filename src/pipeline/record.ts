@@ -3,6 +3,8 @@ import type { ActivityLog } from '../limits/activity.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { Log } from '../log.ts'
 import type { Decision } from '../policy/decision.ts'
+import { answers, decisions, duration, overhead, requestBytes, requests, responseBytes } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Exchange } from './exchange.ts'
 
 /** What moves the standing of an agent (policy language, trust). */
@@ -15,6 +17,8 @@ export interface RecorderParts {
   readonly access: boolean
   readonly activity: ActivityLog
   readonly shadows: ShadowTally
+  /** Undefined when nothing is counted. */
+  readonly metrics: Metrics | undefined
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }
 
@@ -27,6 +31,7 @@ export function createRecorder(parts: RecorderParts): (exchange: Exchange) => vo
       noteShadows(exchange, parts)
       for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
     }
+    if (parts.metrics !== undefined) countExchange(exchange, parts.metrics, parts.clock)
     if (parts.access) writeLine(exchange, parts)
   }
 }
@@ -40,6 +45,25 @@ function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: 
   const bytes = exchange.body?.length ?? exchange.bytesUp
   activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
 }
+
+function countExchange(exchange: Exchange, metrics: Metrics, clock: Clock): void {
+  const { decision, upstreamStatus, startedAt, sentAt } = exchange
+  metrics.count(requests, outcomeOf(exchange))
+  metrics.observe(duration, (clock.steady() - startedAt) / 1e3)
+  if (decision !== undefined) metrics.count(decisions, decision.decision)
+  if (sentAt === undefined) return
+  metrics.observe(overhead, (sentAt - startedAt) / 1e3)
+  metrics.add(requestBytes, exchange.body?.length ?? exchange.bytesUp)
+  metrics.add(responseBytes, exchange.bytesDown)
+  if (upstreamStatus !== undefined) metrics.count(answers, statusClasses[Math.floor(upstreamStatus / 100)] ?? '')
+}
+
+/** A refusal by its code; what the gateway answered for itself without refusing anything is `answered`. */
+function outcomeOf({ ending, refusal }: Exchange): string {
+  return ending === 'refused' ? (refusal ?? 'answered') : (ending ?? 'aborted')
+}
+
+const statusClasses: readonly string[] = ['', '', '2xx', '3xx', '4xx', '5xx']
 
 function noteShadows({ decision, agent }: Exchange, { shadows }: RecorderParts): void {
   if (decision === undefined) return

@@ -23,6 +23,7 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
     insert: 'write',
     get: 'read',
     pending: 'read',
+    countPending: 'read',
     sealed: 'read',
     sealedResponse: 'read',
     claim: 'write',

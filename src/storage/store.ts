@@ -169,6 +169,8 @@ export interface HitlTable {
   get(id: string, now: number): Promise<HitlItem | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
+  /** How many are pending and unexpired. */
+  countPending(now: number): Promise<number>
   sealed(id: string): Promise<Uint8Array | undefined>
   sealedResponse(id: string): Promise<Uint8Array | undefined>
   /**

@@ -79,6 +79,17 @@ export const hitl: Operations<HitlTable> = {
     }))
   },
 
+  async countPending(db, now) {
+    const { count } = await db
+      .selectFrom('hitl')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('status', '=', 'Pending')
+      .where('expires_at', '>', now)
+      .executeTakeFirstOrThrow()
+    // PostgreSQL counts in 64 bits, which its driver passes on as text.
+    return Number(count)
+  },
+
   async sealed(db, id) {
     const { rows } = await selectSealed(db, { id })
     return rows[0]?.request ?? undefined

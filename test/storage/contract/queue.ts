@@ -32,6 +32,8 @@ export function queue(t: Test, engine: Engine): void {
     t.equal(await store.hitl.get('h1', 2_000), undefined)
     t.equal(await store.hitl.get('h2', 1_500), undefined)
     t.equal(await store.hitl.sealed('h2'), undefined)
+    t.equal(await store.hitl.countPending(1_999), 1)
+    t.equal(await store.hitl.countPending(2_000), 0)
     t.same(await store.hitl.pending(2_000), [])
     t.equal(await approve(store, 'h1', { now: 2_000 }), 'notFound')
     t.equal(await deny(store, 'h1', 'r1', 2_000), 'notFound')

@@ -1,0 +1,66 @@
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import type { AcceptCounts } from '../http/accept.ts'
+import type { Store } from '../storage/store.ts'
+import { watchEventLoop } from '../telemetry/event-loop.ts'
+import type { Reading } from '../telemetry/exposition.ts'
+import { exposition } from '../telemetry/exposition.ts'
+import { clientConnections, requests } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createMetrics, createMetricsMemory, readTotals } from '../telemetry/metrics.ts'
+import { createProcessReadings } from '../telemetry/process.ts'
+import type { SharedLimits } from './shared.ts'
+
+export interface TelemetryParts {
+  readonly config: Config
+  readonly clock: Clock
+  readonly store: Pick<Store, 'hitl'>
+  readonly limits: SharedLimits
+}
+
+/** What is counted, in this thread and in all of them. */
+export interface Telemetry {
+  /** Counters of this thread. */
+  readonly metrics: Metrics
+  readonly acceptCounts: AcceptCounts
+  /** Everything, as text for a scraper. */
+  page(): Promise<string>
+  /** Brings up to date what is looked at rather than counted. Call every second or so. */
+  sample(): void
+  close(): void
+}
+
+/** Undefined when metrics are switched off. */
+export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
+  if (!parts.config.Telemetry.Metrics.Enabled) return undefined
+  const memory = createMetricsMemory(1)
+  const metrics = createMetrics(memory, 0)
+  const loop = watchEventLoop(metrics)
+  const processReadings = createProcessReadings(parts.clock)
+  return {
+    metrics,
+    acceptCounts: {
+      connection: change => metrics.add(clientConnections, change),
+      refused: code => metrics.count(requests, code),
+    },
+    async page() {
+      const own = await gatewayReadings(parts)
+      return exposition(readTotals(memory), [...own, ...processReadings()])
+    },
+    sample: () => loop.sample(),
+    close: () => loop.close(),
+  }
+}
+
+async function gatewayReadings({ limits, store, clock }: TelemetryParts): Promise<readonly Reading[]> {
+  const gauge = (name: string, help: string, value: number): Reading[] => [
+    { name: `agent_gateway_${name}`, help, type: 'gauge', value },
+  ]
+  // A store that does not answer must not hide everything else, least of all then.
+  const pending = await store.hitl.countPending(clock.now()).catch(() => undefined)
+  return [
+    ...gauge('requests_in_flight', 'Proxied requests under way.', limits.inFlightInAll()),
+    ...gauge('circuits_open', 'Upstreams that get no requests.', limits.breaker.openAt(clock.steady())),
+    ...(pending === undefined ? [] : gauge('hitl_pending', 'Requests that wait for a reviewer.', pending)),
+  ]
+}

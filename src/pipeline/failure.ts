@@ -1,0 +1,43 @@
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { FailureKind } from '../telemetry/layout.ts'
+import { UpstreamBusyError } from '../upstream/connections.ts'
+
+/** Errors by their code, as far as it tells more than that something failed. */
+const kinds: Readonly<Record<string, FailureKind>> = {
+  ECONNREFUSED: 'refused',
+  ECONNRESET: 'reset',
+  EPIPE: 'reset',
+  UND_ERR_SOCKET: 'reset',
+  EHOSTUNREACH: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
+  ETIMEDOUT: 'connect_timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'headers_timeout',
+  UND_ERR_BODY_TIMEOUT: 'body_timeout',
+}
+
+/** OpenSSL names its reasons without a common beginning; these are the ones of a certificate that does not do. */
+const certificateCode = /^(?:CERT_|ERR_TLS_|ERR_SSL_|EPROTO$|DEPTH_|SELF_SIGNED_|UNABLE_TO_)/
+
+/** Why an upstream request failed, as one of few kinds: for counters. */
+export function failureKind(error: Error): FailureKind {
+  if (error instanceof UpstreamBusyError) return 'busy'
+  const code = codeOf(error)
+  const known = kinds[code]
+  if (known !== undefined) return known
+  if (code.startsWith('HPE_') || code.startsWith('UND_ERR_RES')) return 'malformed'
+  return certificateCode.test(code) ? 'tls' : 'other'
+}
+
+const timeouts: ReadonlySet<FailureKind> = new Set(['headers_timeout', 'body_timeout', 'connect_timeout'])
+
+/** What the agent may know of a failure: which side, and whether it was time. The cause is for the log alone. */
+export function refusalOf(error: Error): Refusal {
+  if (error instanceof UpstreamBusyError) return refuse('upstream_busy', undefined, { headers: ['Retry-After', '1'] })
+  return timeouts.has(failureKind(error)) ? refuse('upstream_timeout') : refuse('upstream_failed')
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : ''
+}

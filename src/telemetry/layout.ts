@@ -1,0 +1,119 @@
+import { refusalKinds } from '../errors.ts'
+
+/**
+ * What is counted, and where. Every label takes its values from a closed set: no agent, host or anything else that a
+ * caller chooses becomes a label, so that nobody can make the page grow. The numbers of one thread are a block of a
+ * table: a thread writes its own block alone, and the one that shows them adds the blocks up.
+ */
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge'
+  /** Undefined when it is one number alone. */
+  readonly label: string | undefined
+  /** Cell of each value of the label. */
+  readonly cells: ReadonlyMap<string, number>
+  /** What the numbers of several threads come to. */
+  readonly merge: 'sum' | 'max'
+}
+
+export interface Histogram {
+  readonly name: string
+  readonly help: string
+  /** Upper bounds of the buckets, seconds, ascending; one more bucket takes what is above. */
+  readonly bounds: readonly number[]
+  /** Cell of the first bucket; behind the last one is the sum. */
+  readonly first: number
+}
+
+/** How a proxied request ended, beside the codes of refusals. */
+const endings = ['forwarded', 'answered', 'suspended', 'aborted', 'broken'] as const
+export const failureKinds = [
+  'refused',
+  'reset',
+  'unreachable',
+  'tls',
+  'malformed',
+  'connect_timeout',
+  'headers_timeout',
+  'body_timeout',
+  'busy',
+  'name_not_found',
+  'other',
+] as const
+const effects = ['Allow', 'Deny', 'Hitl'] as const
+const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const
+const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const overheads = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1]
+
+export type FailureKind = (typeof failureKinds)[number]
+
+let next = 0
+const alone = ''
+
+function family(name: string, help: string, label: string, values: readonly string[]): Family {
+  const cells = new Map(values.map(value => [value, next++]))
+  return { name: `agent_gateway_${name}`, help, type: 'counter', label: label || undefined, cells, merge: 'sum' }
+}
+
+const counter = (name: string, help: string): Family => family(name, help, alone, [alone])
+const gauge = (name: string, help: string, merge: Family['merge'] = 'sum'): Family => ({
+  ...counter(name, help),
+  type: 'gauge',
+  merge,
+})
+
+function histogram(name: string, help: string, bounds: readonly number[]): Histogram {
+  const first = next
+  next += bounds.length + 2
+  return { name: `agent_gateway_${name}`, help, bounds, first }
+}
+
+export const requests = family(
+  'requests_total',
+  'Proxied requests that are over, by outcome: how they ended, or the code of the refusal.',
+  'outcome',
+  [...endings, ...Object.keys(refusalKinds)],
+)
+export const decisions = family('decisions_total', 'Decisions, by their effect.', 'effect', effects)
+export const answers = family('upstream_responses_total', 'Answers of upstreams.', 'class', statusClasses)
+export const failures = family('upstream_failures_total', 'Upstream requests that failed.', 'kind', failureKinds)
+export const tokens = family('token_checks_total', 'Tokens of agents, known from before or not.', 'cache', [
+  'hit',
+  'miss',
+])
+export const requestBytes = counter('request_body_bytes_total', 'Body bytes sent to upstreams.')
+export const responseBytes = counter('response_body_bytes_total', 'Body bytes of answers of upstreams.')
+export const clientConnections = gauge('client_connections', 'Open connections of clients.')
+export const upstreamConnections = gauge('upstream_connections', 'Open connections to upstreams.')
+export const loopDelay = gauge('event_loop_delay_p99_seconds', 'Delay of the event loop, the worst thread.', 'max')
+export const loopDelayMax = gauge('event_loop_delay_max_seconds', 'The same, the longest delay.', 'max')
+export const duration = histogram(
+  'request_duration_seconds',
+  'From the head of a proxied request to the last byte of its answer.',
+  durations,
+)
+export const overhead = histogram(
+  'overhead_seconds',
+  'From the head of a proxied request until it was handed to its upstream.',
+  overheads,
+)
+
+/** In the order in which they are shown. */
+export const families: readonly Family[] = [
+  requests,
+  decisions,
+  answers,
+  failures,
+  tokens,
+  requestBytes,
+  responseBytes,
+  clientConnections,
+  upstreamConnections,
+  loopDelay,
+  loopDelayMax,
+]
+export const histograms: readonly Histogram[] = [duration, overhead]
+
+/** Numbers of one thread. */
+export const blockLength = next

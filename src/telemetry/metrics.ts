@@ -1,0 +1,74 @@
+import type { Family, Histogram } from './layout.ts'
+import { blockLength } from './layout.ts'
+
+/** Memory for the numbers of so many threads. */
+export function createMetricsMemory(threads: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(threads * blockLength * Float64Array.BYTES_PER_ELEMENT)
+}
+
+/**
+ * The counters of one thread: plain numbers, since it alone writes them. Nothing is ever taken back, also when the
+ * thread that counted has died and another goes on in its place.
+ *
+ * @param memory shared by the threads; the numbers of this one alone when absent
+ * @param thread number of this thread, from 0
+ */
+export function createMetrics(memory: SharedArrayBuffer = createMetricsMemory(1), thread = 0): Metrics {
+  return new Metrics(blockOf(memory, thread))
+}
+
+export class Metrics {
+  readonly #cells: Float64Array
+
+  constructor(cells: Float64Array) {
+    this.#cells = cells
+  }
+
+  /** Counts one of a label's values. */
+  count({ cells }: Family, value: string): void {
+    const cell = cells.get(value)
+    if (cell !== undefined) this.#cells[cell]! += 1
+  }
+
+  /** Adds to a number that stands alone. */
+  add({ cells }: Family, by: number): void {
+    this.#cells[cells.get('')!]! += by
+  }
+
+  set({ cells }: Family, value: number): void {
+    this.#cells[cells.get('')!] = value
+  }
+
+  observe({ bounds, first }: Histogram, seconds: number): void {
+    let bucket = 0
+    while (bucket < bounds.length && seconds > bounds[bucket]!) bucket++
+    this.#cells[first + bucket]! += 1
+    this.#cells[first + bounds.length + 1]! += seconds
+  }
+}
+
+function blockOf(memory: SharedArrayBuffer, thread: number): Float64Array {
+  return new Float64Array(memory, thread * blockLength * Float64Array.BYTES_PER_ELEMENT, blockLength)
+}
+
+/** What all threads have counted together. */
+export interface Totals {
+  /** One number for each value of the label. */
+  of(family: Family): readonly (readonly [value: string, total: number])[]
+  /** Counts of the buckets, not added up, and the sum of all values. */
+  ofHistogram(histogram: Histogram): { readonly counts: readonly number[]; readonly sum: number }
+}
+
+export function readTotals(memory: SharedArrayBuffer): Totals {
+  const threads = memory.byteLength / (blockLength * Float64Array.BYTES_PER_ELEMENT)
+  const blocks = Array.from({ length: threads }, (_, thread) => blockOf(memory, thread))
+  const sum = (cell: number) => blocks.reduce((total, block) => total + block[cell]!, 0)
+  const most = (cell: number) => Math.max(...blocks.map(block => block[cell]!))
+  return {
+    of: ({ cells, merge }) => [...cells].map(([value, cell]) => [value, merge === 'sum' ? sum(cell) : most(cell)]),
+    ofHistogram: ({ bounds, first }) => ({
+      counts: Array.from({ length: bounds.length + 1 }, (_, bucket) => sum(first + bucket)),
+      sum: sum(first + bounds.length + 1),
+    }),
+  }
+}
