@@ -198,9 +198,11 @@ class Forward implements UpstreamHandler {
   }
 }
 
-/** Lets a head leave whose body did not come with it. */
-function flushHead(exchange: Exchange): void {
-  if (!exchange.res.writableEnded) exchange.res.flushHeaders()
+const noBytes = Buffer.alloc(0)
+
+/** Lets a head leave whose body did not come with it. flushHeaders would write it as UTF-8 and change its bytes. */
+function flushHead({ res }: Exchange): void {
+  if (!res.writableEnded && !res.destroyed) res.write(noBytes)
 }
 
 /** Length of a body that is short enough to wait for it; 0 when there is none, or it is long or not announced. */
