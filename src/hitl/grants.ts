@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FieldError, Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { GrantRecord, HitlItem } from '../storage/store.ts'
+import type { GrantRecord, HitlBrief } from '../storage/store.ts'
 import type { Approval, GrantTerms, HitlOptions, Person, Suspension } from './model.ts'
 import { auditEntry } from './model.ts'
 import { orUnavailable, verdictEntry } from './verdict.ts'
@@ -84,7 +84,7 @@ function isGrantable(decision: { source: string; policy: unknown; approvals: num
 }
 
 /** What is wrong with the terms for this item; undefined when they can be granted. */
-export function grantProblem(item: HitlItem, terms: GrantTerms): Refusal | undefined {
+export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | undefined {
   if (!isGrantable(JSON.parse(item.decision))) {
     return refuse(
       'wrong_state',
@@ -101,7 +101,7 @@ export function grantProblem(item: HitlItem, terms: GrantTerms): Refusal | undef
 }
 
 /** The grant that an approval carries, with the entry that tells of it. */
-export function makeGrant(now: number, item: HitlItem, approval: Approval, terms: GrantTerms) {
+export function makeGrant(now: number, item: HitlBrief, approval: Approval, terms: GrantTerms) {
   const { origin, path } = place(item.url)
   const grant: GrantRecord = {
     id: randomUUID(),
@@ -126,7 +126,7 @@ function isCount(value: number, max: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= max
 }
 
-function coversOwn(item: HitlItem, pattern: string): boolean {
+function coversOwn(item: HitlBrief, pattern: string): boolean {
   const last = pattern.indexOf('**')
   const wellFormed = pattern.startsWith('/') && pattern.length <= maxPath && (last < 0 || last === pattern.length - 2)
   return wellFormed && matchesPath(pattern, place(item.url).path)

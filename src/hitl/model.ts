@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
-import type { AgentRecord, AuditEntry, HitlItem, Store } from '../storage/store.ts'
+import type { AgentRecord, AuditEntry, HitlBrief, Store } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
 /** A request as it will be sent: the gateway's token and the hop-by-hop fields are gone already. */
@@ -108,7 +108,7 @@ export type Approved =
       readonly body: Readable
     }
   /** Counted; further reviewers must approve. */
-  | { readonly kind: 'waiting'; readonly item: HitlItem }
+  | { readonly kind: 'waiting'; readonly item: HitlBrief }
 
 /** The upstream's answer as kept for the agent. */
 export interface StoredAnswer {

@@ -2,7 +2,7 @@
  * Human in the loop, whole: what the proxy pipeline and the management API call (spec 3.2, 4.5).
  */
 import type { Refusal } from '../errors.ts'
-import type { HitlFilter, HitlItem } from '../storage/store.ts'
+import type { HitlBrief, HitlFilter, HitlItem } from '../storage/store.ts'
 import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { approve } from './replay.ts'
@@ -38,7 +38,7 @@ export interface Queue {
   ): Promise<DetailView | undefined>
   /** Sends the request if this approval is the one that counts. */
   approve(id: string, approval: Approval): Promise<Approved | Refusal>
-  deny(id: string, verdict: Verdict): Promise<HitlItem | Refusal>
+  deny(id: string, verdict: Verdict): Promise<HitlBrief | Refusal>
   /** Expiry, lapsed leases, retention. Call every second or so. */
   sweep(): Promise<void>
   /** Resolves when no replay is under way. */

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { isOwnField } from '../http/names.ts'
-import type { HitlItem, ReplayOutcome } from '../storage/store.ts'
+import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
 import { grantProblem, makeGrant } from './grants.ts'
 import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
 import { auditEntry } from './model.ts'
@@ -16,7 +16,7 @@ import { decided, verdictEntry, verdictOn } from './verdict.ts'
 
 /** One claimed attempt. */
 interface Attempt {
-  readonly item: HitlItem
+  readonly item: HitlBrief
   readonly approval: Approval
   /** Told of the work that goes on when the reviewer has the answer's head; it never rejects. */
   readonly track: (work: Promise<void>) => unknown
@@ -66,22 +66,22 @@ export async function approve(
   return await replay(options, attempt, request)
 }
 
-function isClaimable(item: HitlItem, resend: boolean): boolean {
+function isClaimable(item: HitlBrief, resend: boolean): boolean {
   if (!resend) return item.status === 'Pending'
   return item.status === 'Approved' && (item.replay === 'failed' || item.replay === 'unknown')
 }
 
-function notClaimable(item: HitlItem): Refusal {
+function notClaimable(item: HitlBrief): Refusal {
   if (item.status !== 'Pending') return decided(item)
   return refuse('wrong_state', 'Only a request that was sent without a known outcome can be sent again.')
 }
 
 /** The sealed request, if it is the one that was shown; otherwise the refusal, audited. */
-async function openRequest(options: HitlOptions, item: HitlItem, approval: Approval): Promise<HeldRequest | Refusal> {
+async function openRequest(options: HitlOptions, item: HitlBrief, approval: Approval): Promise<HeldRequest | Refusal> {
   const sealed = await options.store.hitl.sealed(item.id)
   if (sealed === undefined) {
     // Decided since it was read.
-    const newer = await options.store.hitl.get(item.id, options.clock.now())
+    const newer = await options.store.hitl.brief(item.id, options.clock.now())
     return newer === undefined ? refuse('not_found') : decided(newer)
   }
   const plain = unseal(options.sealingKey, `request:${item.id}`, sealed)
@@ -92,7 +92,7 @@ async function openRequest(options: HitlOptions, item: HitlItem, approval: Appro
   return refuse('digest_mismatch', plain === undefined ? cannotOpen : undefined)
 }
 
-function counted(options: HitlOptions, item: HitlItem, approval: Approval): Approved {
+function counted(options: HitlOptions, item: HitlBrief, approval: Approval): Approved {
   const { approvedBy, approvalsNeeded } = item
   const data = { agentId: item.agentId, by: approval.reviewer.id, approvedBy, approvalsNeeded }
   options.events.publish('approval', item.id, data)

@@ -2,7 +2,7 @@
  * The sealed copy of a held request, and of the upstream's answer to it: AES-256-GCM over a binary frame. The id is
  * bound in, so that no copy can stand in for another.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto'
 import type { HeldRequest, StoredAnswer } from './model.ts'
 
 /** First byte of a sealed copy; a new layout gets a new number. */
@@ -51,11 +51,24 @@ export function digestOf(bytes: Uint8Array): string {
  * @param label what is sealed, for whom: `request:<id>`, `body:<id>` or `response:<id>`
  */
 export function seal(key: Uint8Array, label: string, plain: Uint8Array): Buffer {
-  const nonce = randomBytes(nonceBytes)
+  const nonce = takeNonce()
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
   cipher.setAAD(Buffer.from(label))
   const sealed = [cipher.update(plain), cipher.final()]
   return Buffer.concat([Buffer.of(version), nonce, ...sealed, cipher.getAuthTag()])
+}
+
+/** Random bytes for many nonces at once: to ask the system for each takes as long as to seal. */
+const pool = Buffer.alloc(512 * nonceBytes)
+let taken = pool.length
+
+function takeNonce(): Buffer {
+  if (taken === pool.length) {
+    randomFillSync(pool)
+    taken = 0
+  }
+  taken += nonceBytes
+  return Buffer.from(pool.subarray(taken - nonceBytes, taken))
 }
 
 /** Undefined when the copy was changed, sealed under another key, or for something else. */

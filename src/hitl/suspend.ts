@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { HitlItem, HitlLimits, HitlRecord } from '../storage/store.ts'
+import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import type { HitlOptions, Suspended, Suspension } from './model.ts'
 import { auditEntry } from './model.ts'
 import { bodyEncodingOf, redactHeaders, redactUrl } from './redact.ts'
@@ -95,7 +95,7 @@ function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {
 }
 
 /** The same key and request is the same suspension; the same key for another request is a mistake. */
-function repeated(existing: HitlItem, record: HitlRecord): Suspended | Refusal {
+function repeated(existing: HitlBrief, record: HitlRecord): Suspended | Refusal {
   if (existing.digest === record.digest) return { id: existing.id, expiresAt: existing.expiresAt }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
 }

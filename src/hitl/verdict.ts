@@ -3,7 +3,7 @@
  */
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { HitlItem } from '../storage/store.ts'
+import type { HitlBrief } from '../storage/store.ts'
 import { StoreError } from '../storage/store.ts'
 import type { HitlOptions, Verdict } from './model.ts'
 import { auditEntry } from './model.ts'
@@ -12,9 +12,11 @@ import { auditEntry } from './model.ts'
 const maxComment = 2_000
 
 /** Deny: the request is discarded for good (spec 3.2). */
-export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlItem | Refusal> {
+export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   const item = await verdictOn(options, id, verdict)
   if ('refusal' in item) return item
+  // Who comes too late writes nothing; who comes at the same moment is told by the store.
+  if (item.status !== 'Pending') return decided(item)
   const now = options.clock.now()
   const entry = verdictEntry(now, verdict, { action: 'hitl.deny', item })
   const outcome = await options.store.hitl.deny(
@@ -29,10 +31,10 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
 }
 
 /** The item if this reviewer may decide it; the refusal, audited, when not. */
-export async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlItem | Refusal> {
+export async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   if ([...(verdict.comment ?? '')].length > maxComment) return commentTooLong
   const now = options.clock.now()
-  const item = await options.store.hitl.get(id, now)
+  const item = await options.store.hitl.brief(id, now)
   if (item === undefined) return refuse('not_found')
   const barred = fourEyes(options, item, verdict)
   if (barred === undefined) return item
@@ -41,7 +43,7 @@ export async function verdictOn(options: HitlOptions, id: string, verdict: Verdi
 }
 
 /** Nobody decides a request of their own; with `owner`, of their own owner either. */
-function fourEyes(options: HitlOptions, item: HitlItem, verdict: Verdict): Refusal | undefined {
+function fourEyes(options: HitlOptions, item: HitlBrief, verdict: Verdict): Refusal | undefined {
   if (item.agentId === verdict.reviewer.id) return refuse('own_request')
   if (options.settings.FourEyes === 'owner' && item.ownerId === verdict.reviewer.ownerId) {
     return refuse('own_request', 'Nobody decides a request of the same owner. Ask another reviewer.')
@@ -54,7 +56,7 @@ const commentTooLong = refuse('invalid_body', `A comment has at most ${maxCommen
 })
 
 /** What a verdict on a verdict is told: the outcome on record. */
-export function decided(item: HitlItem): Refusal {
+export function decided(item: HitlBrief): Refusal {
   return refuse('already_decided', undefined, {
     members: {
       hitlId: item.id,
@@ -73,7 +75,7 @@ export function decided(item: HitlItem): Refusal {
 export function verdictEntry(
   now: number,
   verdict: Verdict,
-  done: { readonly action: string; readonly item: HitlItem } & Readonly<Record<string, unknown>>,
+  done: { readonly action: string; readonly item: HitlBrief } & Readonly<Record<string, unknown>>,
 ) {
   const { action, item, ...more } = done
   return auditEntry(

@@ -22,6 +22,7 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
   hitl: {
     insert: 'write',
     get: 'read',
+    brief: 'read',
     pending: 'read',
     countPending: 'read',
     sealed: 'read',

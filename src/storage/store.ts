@@ -125,6 +125,9 @@ export interface HitlState {
 
 export type HitlItem = Omit<HitlRecord, 'summary'> & HitlState
 
+/** An item without what is shown in full, which may be megabytes: what a verdict needs to know. */
+export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
+
 /** An item in a list. */
 export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'approvedBy'> {
   /** Null when a version stored it that made no summaries. */
@@ -164,9 +167,11 @@ export interface HitlTable {
     sealed: Uint8Array,
     limits: HitlLimits,
     entry: AuditEntry,
-  ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | { readonly existing: HitlItem }>
+  ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | { readonly existing: HitlBrief }>
   /** Undefined when unknown, or pending and past its expiry at `now`. */
   get(id: string, now: number): Promise<HitlItem | undefined>
+  /** The same without its bulk. */
+  brief(id: string, now: number): Promise<HitlBrief | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
   /** How many are pending and unexpired. */
@@ -188,7 +193,9 @@ export interface HitlTable {
       readonly resend: boolean
     },
     entry: AuditEntry,
-  ): Promise<'notFound' | { readonly lost: HitlItem } | { readonly claimed: HitlItem } | { readonly waiting: HitlItem }>
+  ): Promise<
+    'notFound' | { readonly lost: HitlBrief } | { readonly claimed: HitlBrief } | { readonly waiting: HitlBrief }
+  >
   /**
    * The connection was never made: back to Pending, with no approval counted, if `attempt` still holds the claim.
    * After a resend back to Approved with the outcome of before, which may be one that reached the upstream.
@@ -203,7 +210,7 @@ export interface HitlTable {
     id: string,
     verdict: { readonly reviewer: string; readonly comment: string | null; readonly now: number },
     entry: AuditEntry,
-  ): Promise<'notFound' | { readonly lost: HitlItem } | { readonly denied: HitlItem }>
+  ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly denied: HitlBrief }>
   /** Removes up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. */
   expire(now: number, limit: number): Promise<readonly string[]>
   /** Marks replays whose lease ran out at `now` as unknown; an audit entry each. Returns their ids. */

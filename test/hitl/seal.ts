@@ -79,3 +79,8 @@ t.test('a copy does not open under another key, another id, or as an answer', as
 t.test('the same request is never sealed to the same bytes', async t => {
   t.notSame(seal(key, 'l', Buffer.from('x')), seal(key, 'l', Buffer.from('x')))
 })
+
+t.test('no nonce is used twice, also when the stock of random bytes runs out', async t => {
+  const nonces = Array.from({ length: 2_000 }, () => seal(key, 'l', everyByte).toString('hex', 1, 13))
+  t.equal(new Set(nonces).size, nonces.length)
+})

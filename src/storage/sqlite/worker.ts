@@ -4,13 +4,15 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { giveWay } from '../../priority.ts'
 import { createCommitter, isWrite, read } from './commit.ts'
 import { type Database, openDatabase } from './database.ts'
-import type { Message, Reply, Request, WorkerOptions } from './protocol.ts'
+import type { Call, Message, Reply, Request, WorkerOptions } from './protocol.ts'
 
 const port = parentPort
 if (port === null) throw new Error('cannot happen: worker.ts runs as a worker only')
 
 /** Calls in one commit: bounds how long the first of them waits for the last. */
 const maxBatch = 512
+/** Reads answered in one message: each message costs both threads more than a small read does. */
+const readsTogether = 16
 
 giveWay()
 try {
@@ -34,10 +36,17 @@ function serve(database: Database): void {
       const calls = requests.filter(request => request !== 'close')
       const writes = calls.filter(isWrite)
       if (writes.length > 0) send(await commit(writes))
-      for (const call of calls) if (!isWrite(call)) send([await read(database.db, call)])
+      const reads = calls.filter(call => !isWrite(call))
+      while (reads.length > 0) send(await all(reads.splice(0, readsTogether)))
       if (requests.includes('close')) close()
     }
     working = false
+  }
+
+  async function all(calls: readonly Call[]): Promise<Reply[]> {
+    const replies: Reply[] = []
+    for (const call of calls) replies.push(await read(database.db, call))
+    return replies
   }
 
   function close(): void {

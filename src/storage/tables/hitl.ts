@@ -1,8 +1,8 @@
 import type { Db, HitlRow, HitlShownRow, Operations } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, HitlItem, HitlRecord, HitlTable } from '../store.ts'
+import type { AuditEntry, HitlBrief, HitlRecord, HitlTable } from '../store.ts'
 import { append, appendAll } from './audit.ts'
-import { findLive, isLive, items, rowColumns, toItem, toRow } from './items.ts'
+import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { claim, deny, lapse, release, settle } from './verdicts.ts'
 import { countWaiting, fullQueue } from './waiting.ts'
 
@@ -25,7 +25,7 @@ const selectResponse = statement((db, { id }: { id: string }) =>
 )
 
 const selectHolder = statement((db, { agentId, key }: { agentId: string; key: string }) =>
-  items(db).where('agent_id', '=', agentId).where('idempotency_key', '=', key),
+  briefs(db).where('agent_id', '=', agentId).where('idempotency_key', '=', key),
 )
 
 const selectExpired = statement((db, { now, limit }: { now: number; limit: number }) =>
@@ -54,7 +54,8 @@ export const hitl: Operations<HitlTable> = {
     return 'stored'
   },
 
-  get: findLive,
+  get: findItem,
+  brief: findLive,
 
   async pending(db, now, filter = {}) {
     let query = db
@@ -127,12 +128,12 @@ export const hitl: Operations<HitlTable> = {
 }
 
 /** The item that holds the idempotency key of `record`. An expired one that does is removed. */
-async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlItem | undefined> {
+async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlBrief | undefined> {
   if (record.idempotencyKey === null) return undefined
   const { rows } = await selectHolder(db, { agentId: record.agentId, key: record.idempotencyKey })
   const [row] = rows
   if (row === undefined) return undefined
-  const item = toItem(row)
+  const item = toBrief(row)
   if (isLive(item, record.createdAt)) return item
   await remove(db, [row], record.createdAt)
   return undefined
@@ -141,10 +142,9 @@ async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlItem | undef
 type ExpiredRow = Pick<HitlRow, 'id' | 'agent_id' | 'digest'>
 
 async function remove(db: Db, rows: readonly ExpiredRow[], now: number): Promise<void> {
-  for (const { id, agent_id } of rows) {
-    await deleteItem(db, { id })
-    await countWaiting(db, agent_id, -1)
-  }
+  for (const { id } of rows) await deleteItem(db, { id })
+  const byAgent = Map.groupBy(rows, row => row.agent_id)
+  for (const [agentId, { length }] of byAgent) await countWaiting(db, agentId, -length)
   await appendAll(
     db,
     rows.map(row => expiryEntry(row, now)),

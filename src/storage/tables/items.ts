@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { statement } from '../statement.ts'
-import type { HitlItem, HitlRecord } from '../store.ts'
+import type { HitlBrief, HitlItem, HitlRecord } from '../store.ts'
 
 const itemColumns = [
   'id',
@@ -35,18 +35,16 @@ const itemColumns = [
 /** All columns. */
 export const rowColumns = [...itemColumns, 'host', 'replay_before', 'summary'] as const satisfies (keyof HitlRow)[]
 
-type ItemRow = Pick<HitlRow, (typeof itemColumns)[number]> &
-  Pick<HitlShownRow, 'headers' | 'body'> & { readonly response_stored: number }
+type BriefRow = Pick<HitlRow, (typeof itemColumns)[number]>
+type ItemRow = BriefRow & Pick<HitlShownRow, 'headers' | 'body'> & { readonly response_stored: number }
 
-export function toItem(row: ItemRow): HitlItem {
+export function toBrief(row: BriefRow): HitlBrief {
   return {
     id: row.id,
     agentId: row.agent_id,
     ownerId: row.owner_id,
     method: row.method,
     url: row.url,
-    headers: JSON.parse(row.headers),
-    body: row.body,
     bodyEncoding: row.body_encoding,
     bodyBytes: row.body_bytes,
     reason: row.reason,
@@ -68,6 +66,14 @@ export function toItem(row: ItemRow): HitlItem {
     decidedAt: row.decided_at,
     comment: row.comment,
     responseStatus: row.response_status,
+  }
+}
+
+function toItem(row: ItemRow): HitlItem {
+  return {
+    ...toBrief(row),
+    headers: JSON.parse(row.headers),
+    body: row.body,
     responseStored: Boolean(row.response_stored),
   }
 }
@@ -114,30 +120,42 @@ export const undecided = {
 
 const responseStored = sql<number>`case when hitl_sealed.response is null then 0 else 1 end`.as('response_stored')
 
-const selectItem = statement((db, { id }: { id: string }) => items(db).where('hitl.id', '=', id))
-
-/** The item, also when it is past its expiry but not swept yet. */
-export async function find(db: Db, id: string): Promise<HitlItem | undefined> {
-  const [row] = (await selectItem(db, { id })).rows
-  return row && toItem(row)
-}
-
-/** The item unless it is pending and past its expiry at `now`. */
-export async function findLive(db: Db, id: string, now: number): Promise<HitlItem | undefined> {
-  const item = await find(db, id)
-  return item && isLive(item, now) ? item : undefined
-}
-
-export function isLive(item: HitlItem, now: number): boolean {
-  return item.status !== 'Pending' || item.expiresAt > now
-}
-
-export function items(db: Db) {
-  return db
+const selectItem = statement((db, { id }: { id: string }) =>
+  db
     .selectFrom('hitl')
     .innerJoin('hitl_shown', 'hitl_shown.id', 'hitl.id')
     .innerJoin('hitl_sealed', 'hitl_sealed.id', 'hitl.id')
     .select(itemColumns.map(column => `hitl.${column}` as const))
     .select(['hitl_shown.headers', 'hitl_shown.body'])
     .select(responseStored)
+    .where('hitl.id', '=', id),
+)
+
+const selectBrief = statement((db, { id }: { id: string }) => briefs(db).where('id', '=', id))
+
+/** The item unless it is pending and past its expiry at `now`. */
+export async function findItem(db: Db, id: string, now: number): Promise<HitlItem | undefined> {
+  const [row] = (await selectItem(db, { id })).rows
+  const item = row && toItem(row)
+  return item && isLive(item, now) ? item : undefined
+}
+
+/** The item, also when it is past its expiry but not swept yet. */
+export async function find(db: Db, id: string): Promise<HitlBrief | undefined> {
+  const [row] = (await selectBrief(db, { id })).rows
+  return row && toBrief(row)
+}
+
+/** The item unless it is pending and past its expiry at `now`. */
+export async function findLive(db: Db, id: string, now: number): Promise<HitlBrief | undefined> {
+  const item = await find(db, id)
+  return item && isLive(item, now) ? item : undefined
+}
+
+export function isLive(item: HitlBrief, now: number): boolean {
+  return item.status !== 'Pending' || item.expiresAt > now
+}
+
+export function briefs(db: Db) {
+  return db.selectFrom('hitl').select(itemColumns)
 }

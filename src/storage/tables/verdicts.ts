@@ -3,7 +3,7 @@
  */
 import type { Db, Operations } from '../schema.ts'
 import { changed, statement } from '../statement.ts'
-import type { AuditEntry, HitlItem, HitlTable, ReplayState } from '../store.ts'
+import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
 import { append, withFacts } from './audit.ts'
 import { find, findLive, undecided } from './items.ts'
 import { countWaiting } from './waiting.ts'
@@ -56,7 +56,7 @@ const claimItem = statement((db, values: LastApproval) =>
   }),
 )
 
-async function approve(db: Db, item: HitlItem, claim: Claim, entry: AuditEntry) {
+async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry) {
   const { id, approvalsNeeded, digest } = item
   if (item.status !== 'Pending') return { lost: item }
   if (item.approvedBy.includes(claim.reviewer)) return { waiting: item }
@@ -102,7 +102,7 @@ const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend)
 )
 
 /** The verdict stays that of the first claim; who sends again is in the audit trail. */
-async function claimAgain(db: Db, { id, attempt, digest }: HitlItem, { leaseUntil }: Claim, entry: AuditEntry) {
+async function claimAgain(db: Db, { id, attempt, digest }: HitlBrief, { leaseUntil }: Claim, entry: AuditEntry) {
   const result = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
   const after = await findAgain(db, id)
   if (changed(result) === 0) return { lost: after }
@@ -219,7 +219,7 @@ function held(db: Db, id: string, attempt: number) {
   return db.updateTable('hitl').where('id', '=', id).where('attempt', '=', attempt).where('lease_until', 'is not', null)
 }
 
-async function findAgain(db: Db, id: string): Promise<HitlItem> {
+async function findAgain(db: Db, id: string): Promise<HitlBrief> {
   const item = await find(db, id)
   if (item === undefined) throw new Error('cannot happen: an item vanished inside its transaction')
   return item

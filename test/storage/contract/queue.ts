@@ -20,6 +20,9 @@ export function queue(t: Test, engine: Engine): void {
     const store = await engine(t)
     t.equal(await suspend(store, 'h1', { body: 'a\u0000b', idempotencyKey: 'k' }), 'stored')
     const { summary: _, ...whole } = pending('h1', { body: 'a\u0000b', idempotencyKey: 'k' })
+    const { headers: __, body: ___, ...brief } = whole
+    const { responseStored: ____, ...state } = waits
+    t.same(await store.hitl.brief('h1', 1_999), { ...brief, ...state })
     t.same(await store.hitl.get('h1', 1_999), { ...whole, ...waits })
     t.same(await store.hitl.sealed('h1'), sealed)
     t.equal(await store.hitl.sealedResponse('h1'), undefined)
@@ -30,6 +33,7 @@ export function queue(t: Test, engine: Engine): void {
     const store = await engine(t)
     await suspend(store, 'h1')
     t.equal(await store.hitl.get('h1', 2_000), undefined)
+    t.equal(await store.hitl.brief('h1', 2_000), undefined)
     t.equal(await store.hitl.get('h2', 1_500), undefined)
     t.equal(await store.hitl.sealed('h2'), undefined)
     t.equal(await store.hitl.countPending(1_999), 1)
@@ -115,7 +119,7 @@ export function queue(t: Test, engine: Engine): void {
   t.test('an idempotency key of one agent names one item until that is gone', async t => {
     const store = await engine(t)
     await suspend(store, 'h1', { idempotencyKey: 'k' })
-    t.same(await suspend(store, 'h2', { idempotencyKey: 'k' }), { existing: await get(store, 'h1') })
+    t.same(await suspend(store, 'h2', { idempotencyKey: 'k' }), { existing: await store.hitl.brief('h1', 1_500) })
     t.equal(await suspend(store, 'h3', { idempotencyKey: 'k', agentId: 'a2' }), 'stored')
     await deny(store, 'h1')
     t.match(await suspend(store, 'h4', { idempotencyKey: 'k' }), { existing: { id: 'h1', status: 'Denied' } })
