@@ -8,6 +8,7 @@ import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import type { HitlOptions, Suspended, Suspension } from './model.ts'
 import { auditEntry } from './model.ts'
 import { bodyEncodingOf, redactHeaders, redactUrl } from './redact.ts'
+import { repeatDigestOf } from './repeat.ts'
 import type { Frame } from './seal.ts'
 import { frameRequest, seal } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
@@ -59,6 +60,7 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
     approvalsNeeded: Math.max(1, decision.approvals),
     digest: frame.digest,
     idempotencyKey: held.idempotencyKey ?? null,
+    repeatDigest: held.idempotencyKey === undefined ? null : repeatDigestOf(request),
     createdAt: now,
     expiresAt: now + options.settings.TimeoutSeconds * 1000,
   }
@@ -95,7 +97,7 @@ function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {
 }
 
 /** The same key and request is the same suspension; the same key for another request is a mistake. */
-function repeated(existing: HitlBrief, record: HitlRecord): Suspended | Refusal {
-  if (existing.digest === record.digest) return { id: existing.id, expiresAt: existing.expiresAt }
+function repeated(existing: HitlBrief, record: Pick<HitlRecord, 'repeatDigest'>): Suspended | Refusal {
+  if (existing.repeatDigest === record.repeatDigest) return { id: existing.id, expiresAt: existing.expiresAt }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
 }

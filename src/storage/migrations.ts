@@ -19,6 +19,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0003-hitl-order': { up: db => run(db, [sql`create index hitl_order on hitl (status, created_at, id)`]) },
     '0004-hitl-waiting': { up: db => run(db, waiting) },
     '0005-hitl-shown': { up: db => run(db, shown) },
+    '0006-hitl-repeat': { up: db => run(db, repeat) },
   }
 }
 
@@ -169,4 +170,10 @@ const shown = [
   sql`alter table hitl drop column headers`,
   sql`alter table hitl drop column body`,
   sql`alter table hitl add column summary text`,
+]
+
+/** What was held before had to be repeated with every header: no later request has that digest. */
+const repeat = [
+  sql`alter table hitl add column repeat_digest text`,
+  sql`update hitl set repeat_digest = digest where idempotency_key is not null`,
 ]

@@ -48,6 +48,7 @@ export interface HitlRow {
   approvals_needed: number
   digest: string
   idempotency_key: string | null
+  repeat_digest: string | null
   created_at: number
   expires_at: number
   status: HitlStatus

@@ -101,6 +101,8 @@ export interface HitlRecord {
   /** SHA-256, hex, over what is sealed. */
   readonly digest: string
   readonly idempotencyKey: string | null
+  /** SHA-256, hex, over what a request under the same key must repeat; null without a key. */
+  readonly repeatDigest: string | null
   readonly createdAt: number
   readonly expiresAt: number
   /** What a list shows of it, ready made: lists of thousands then read nothing else. Opaque to the store. */

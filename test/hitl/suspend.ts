@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'
-import { code, held, listed, openDesk, otherAgent, reviewer, suspended } from '../fixtures/hitl.ts'
+import { code, held, listed, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 
 t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
   const desk = await openDesk({ directory: t.testdir() })
@@ -113,4 +113,53 @@ t.test('a request that nobody answered is gone, and its room is free again', asy
   await desk.queue.sweep()
   t.equal(desk.events.filter(event => event.type === 'expired').length, 250)
   t.equal(code(await desk.queue.suspend(held())), undefined)
+})
+
+const retried = [
+  'Accept',
+  '*/*',
+  'X-Tenant',
+  'a',
+  'traceparent',
+  '00-1',
+  'X-B3-SpanId',
+  '1',
+  'Date',
+  'now',
+  'Prefer',
+  'wait=1',
+]
+
+for (const [what, rawHeaders, same] of [
+  ['another trace', ['Accept', '*/*', 'X-Tenant', 'a', 'traceparent', '00-2', 'X-B3-SpanId', '2'], true],
+  [
+    'other ids, another time and another client',
+    [...retried, 'X-Request-Id', '2', 'User-Agent', 'x', 'date', 'b'],
+    true,
+  ],
+  ['another wait', [...retried, 'Prefer', 'wait=30', 'Idempotency-Key', 'k'], true],
+  ['the fields in another order and case', ['x-tenant', 'a', 'ACCEPT', '*/*'], true],
+  ['another value', ['Accept', '*/*', 'X-Tenant', 'b'], false],
+  ['a field more', [...retried, 'Authorization', 'Bearer other'], false],
+  ['a field less', ['Accept', '*/*'], false],
+] as const) {
+  t.test(`a request repeated with ${what} is ${same ? 'the same' : 'another'}; the first is what is sent`, async t => {
+    const desk = await openDesk({ directory: t.testdir() })
+    t.teardown(() => desk.store.close())
+    const id = await suspended(desk, { idempotencyKey: 'k', rawHeaders: retried })
+    const again = await desk.queue.suspend(held({ idempotencyKey: 'k', rawHeaders }))
+    if (same) t.match(again, { id })
+    else t.equal(code(again), 'already_exists')
+    await desk.queue.approve(id, verdict())
+    t.same(desk.sent[0]?.request.rawHeaders, retried)
+  })
+}
+
+t.test('a request repeated with another method or URL is another', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  await suspended(desk, { idempotencyKey: 'k' })
+  for (const other of [{ method: 'PUT' }, { url: 'https://api.shop.example/v1/refunds?x' }]) {
+    t.equal(code(await desk.queue.suspend(held({ idempotencyKey: 'k', ...other }))), 'already_exists')
+  }
 })

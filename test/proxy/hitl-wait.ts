@@ -103,6 +103,9 @@ t.test('the same Idempotency-Key is the same held request; with another request 
   t.equal(first.status, 202)
   t.equal(again.headers.get('location'), first.headers.get('location'))
   t.equal((await waiting(bot, 1)).length, 1)
+  const headers = { Prefer: 'wait=1', 'Idempotency-Key': 'k1', traceparent: '00-0af7651916cd43dd8448eb211c80319c-1-01' }
+  const retried = await keyed({ headers })
+  t.equal(retried.headers.get('location'), first.headers.get('location'))
   const other = await keyed({ body: 'another body' })
   t.match(await other.json(), { status: 409, code: 'already_exists' })
   const stranger = await newBot()

@@ -45,6 +45,7 @@ export function pending(id: string, over: Partial<HitlRecord> = {}): HitlRecord 
     approvalsNeeded: 1,
     digest: `digest ${id}`,
     idempotencyKey: null,
+    repeatDigest: null,
     createdAt: 1_000,
     expiresAt: 2_000,
     summary: `{"id":"${id}"}`,

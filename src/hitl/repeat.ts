@@ -1,0 +1,48 @@
+/**
+ * When two requests under one Idempotency-Key are the same: method, target, body and the fields that are sent, but for
+ * those that an honest retry changes. They say nothing of what is asked, and what is sent is the first request anyway.
+ */
+import type { HeldRequest } from './model.ts'
+import { frameRequest } from './seal.ts'
+
+/** Of one attempt, one trace or one moment; and how the answer is to be delivered (RFC 7240). */
+const ofOneAttempt = new Set([
+  'idempotency-key',
+  'prefer',
+  'date',
+  'user-agent',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'sentry-trace',
+  'uber-trace-id',
+  'b3',
+  'x-amzn-trace-id',
+  'x-cloud-trace-context',
+  'request-id',
+  'correlation-id',
+  'x-request-id',
+  'x-correlation-id',
+  'x-retry-count',
+  'x-stainless-retry-count',
+  'amz-sdk-request',
+  'amz-sdk-invocation-id',
+])
+const ofOneAttemptPrefixes = ['x-b3-', 'x-datadog-']
+
+/** SHA-256, hex, over what must be equal. The order of fields with different names does not count. */
+export function repeatDigestOf(request: HeldRequest): string {
+  const fields: (readonly [string, string])[] = []
+  for (let index = 0; index + 1 < request.rawHeaders.length; index += 2) {
+    const name = request.rawHeaders[index]!.toLowerCase()
+    if (isOfOneAttempt(name)) continue
+    fields.push([name, request.rawHeaders[index + 1]!])
+  }
+  // Stable: lines of one name keep their order (RFC 9110 section 5.3).
+  fields.sort(([a], [b]) => (a < b ? -1 : Number(a > b)))
+  return frameRequest({ ...request, rawHeaders: fields.flat() }).digest
+}
+
+function isOfOneAttempt(name: string): boolean {
+  return ofOneAttempt.has(name) || ofOneAttemptPrefixes.some(prefix => name.startsWith(prefix))
+}
