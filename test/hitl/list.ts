@@ -8,8 +8,9 @@ t.test('a line of the list says what the request itself says', async t => {
   t.teardown(() => desk.store.close())
   desk.names.set('agent-1', 'bot\u202e "1"')
   const id = await suspended(desk, { approvals: 2, risk: 0.9, url: 'https://api.example/\u202e?token=abc' })
+  desk.clock.advance(1_000)
   await suspended(desk, { agent: otherAgent })
-  desk.clock.advance(61_000)
+  desk.clock.advance(60_000)
   await desk.queue.approve(id, verdict())
   const [line, other] = await listed(desk)
   const detail: object | undefined = await desk.queue.get(id, secondReviewer)
@@ -17,7 +18,7 @@ t.test('a line of the list says what the request itself says', async t => {
   t.equal(line?.url, 'https://api.example/\\u{202e}?token=[REDACTED]')
   const shared = Object.entries(detail ?? {}).filter(([name]) => name in (line ?? {}))
   t.same(line, Object.fromEntries(shared))
-  t.match(other, { agentName: null, waitedSeconds: 61, approvedBy: [] })
+  t.match(other, { agentName: null, waitedSeconds: 60, approvedBy: [] })
 })
 
 t.test('more than are read at one go are listed once each, oldest first', async t => {
