@@ -48,6 +48,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
       headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
       idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
+      http2Hosts: proxy.Http2Hosts,
       ca,
     },
     deps.clock,

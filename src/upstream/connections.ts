@@ -1,12 +1,17 @@
-import type { Dispatcher } from 'undici'
+import type { Socket } from 'node:net'
+import type { buildConnector, Dispatcher } from 'undici'
 import { Client } from 'undici'
 import type { Clock } from '../clock.ts'
+import type { Carrier, ConnectionOwner, Pool, UpstreamHandler, UpstreamRequest } from './connection.ts'
+import { Connection } from './connection.ts'
 import type { Dial, DialSettings } from './dial.ts'
 import { createDial } from './dial.ts'
+import { hostMatches } from './egress.ts'
+import { Negotiated } from './negotiated.ts'
 import type { Origin } from './origin.ts'
 import type { Resolution } from './resolve.ts'
 
-export type { Dispatcher }
+export type { Connection, Dispatcher, UpstreamHandler, UpstreamRequest }
 
 export interface ConnectionSettings extends DialSettings {
   /** Connections to one origin, and to all together. */
@@ -17,6 +22,8 @@ export interface ConnectionSettings extends DialSettings {
   readonly waitMs: number
   readonly headersTimeoutMs: number
   readonly idleTimeoutMs: number
+  /** Patterns of the hosts that may be spoken to in HTTP/2. */
+  readonly http2Hosts: readonly string[]
 }
 
 /** Largest header section of an upstream response, bytes. */
@@ -25,24 +32,9 @@ const idleMs = 4_000
 /** Longest idle time that an upstream's Keep-Alive hint may ask for. */
 const maxIdleMs = 60_000
 
-/** Handler of one upstream request. `connection` is set before it is sent; it calls `release` exactly once. */
-export interface UpstreamHandler extends Dispatcher.DispatchHandler {
-  connection: Connection | undefined
-  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void
-}
-
-export type UpstreamRequest = Pick<Dispatcher.DispatchOptions, 'method' | 'path' | 'headers' | 'body'>
-
 /** No connection became free in time. Nothing was sent. */
 export class UpstreamBusyError extends Error {
   override readonly name = 'UpstreamBusyError'
-}
-
-interface Waiter {
-  readonly resolution: Resolution
-  readonly request: UpstreamRequest
-  readonly handler: UpstreamHandler
-  readonly since: number
 }
 
 interface Posted {
@@ -51,19 +43,11 @@ interface Posted {
   readonly handler: UpstreamHandler
 }
 
-interface Pool {
-  readonly origin: Origin
-  /** Last in, first out: the warmest connection is used again, the others may age and close. */
-  readonly idle: Connection[]
-  readonly waiting: Waiter[]
-  open: number
-}
-
 /**
  * Connections to upstreams: one undici Client each, because a stack of single connections costs less CPU than a
  * pool, and because each is pinned to the addresses that egress has checked.
  */
-export class Connections {
+export class Connections implements ConnectionOwner {
   readonly #settings: ConnectionSettings
   readonly #clock: Clock
   readonly #pools = new Map<string, Pool>()
@@ -90,7 +74,7 @@ export class Connections {
    */
   send(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     const pool = this.#poolOf(origin)
-    const connection = this.#takeIdle(pool, resolution) ?? this.#openConnection(pool, resolution)
+    const connection = this.#takeFree(pool, resolution) ?? this.#openConnection(pool, resolution)
     if (connection !== undefined) this.#post(connection, request, handler)
     else if (pool.waiting.length < this.#settings.maxWaiting) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
@@ -99,7 +83,7 @@ export class Connections {
 
   /** Sends over a connection of its own that nothing else has used or will use: for replays. */
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    const pool: Pool = { origin, idle: [], waiting: [], open: 1 }
+    const pool: Pool = { origin, http2: false, free: [], waiting: [], open: 1 }
     this.#open += 1
     this.#create(pool, resolution, true).dispatch(request, handler)
   }
@@ -116,31 +100,37 @@ export class Connections {
   /** Closes what is idle now and cuts off the rest. */
   async close(): Promise<void> {
     clearInterval(this.#sweeper)
-    const idle = [...this.#pools.values()].flatMap(pool => pool.idle.splice(0))
+    const free = [...this.#pools.values()].flatMap(pool => pool.free.splice(0))
     this.#pools.clear()
-    await Promise.all(idle.map(connection => connection.client.destroy()))
+    await Promise.all(free.map(connection => connection.carrier.destroy()))
   }
 
-  /** For Connection: it is free again. The next waiter gets it, or it goes on the stack. */
+  /** The next waiters get it, or it goes on the stack. */
   giveBack(connection: Connection): void {
     const { pool } = connection
-    const waiter = pool.waiting[0]
-    if (waiter === undefined) pool.idle.push(connection)
-    else if (connection.serves(waiter.resolution)) {
+    while (connection.hasRoom) {
+      const waiter = pool.waiting[0]
+      if (waiter === undefined) {
+        if (!connection.listed) pool.free.push(connection)
+        connection.listed = true
+        return
+      }
+      if (!connection.serves(waiter.resolution)) {
+        // The name points elsewhere now: this connection is of no more use to anyone.
+        connection.retire()
+        return
+      }
       pool.waiting.shift()
       this.#post(connection.take(), waiter.request, waiter.handler)
-    } else {
-      // The name points elsewhere now: this connection is of no more use to anyone.
-      this.discard(connection)
     }
   }
 
-  /** For Connection: it is gone. A waiter gets a new one. */
+  /** A waiter gets a new one in its place. */
   discard(connection: Connection): void {
     const { pool } = connection
     pool.open -= 1
     this.#open -= 1
-    connection.client.destroy().catch(() => {})
+    connection.carrier.destroy().catch(() => {})
     const waiter = pool.waiting[0]
     const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
     if (waiter === undefined || fresh === undefined) return
@@ -160,23 +150,39 @@ export class Connections {
   readonly #flush = (): void => {
     const posted = this.#outbox
     this.#outbox = []
-    for (const { connection, request, handler } of posted) connection.dispatch(request, handler)
+    for (const { connection, request, handler } of posted) {
+      if (connection.dispatch(request, handler)) continue
+      this.send(connection.pool.origin, connection.resolution, request, handler)
+    }
   }
 
   #poolOf(origin: Origin): Pool {
     let pool = this.#pools.get(origin.key)
     if (pool === undefined) {
-      pool = { origin, idle: [], waiting: [], open: 0 }
+      pool = { origin, http2: this.#offersHttp2(origin), free: [], waiting: [], open: 0 }
       this.#pools.set(origin.key, pool)
     }
     return pool
   }
 
-  #takeIdle(pool: Pool, resolution: Resolution): Connection | undefined {
+  #offersHttp2({ scheme, host }: Origin): boolean {
+    return scheme === 'https' && this.#settings.http2Hosts.some(pattern => hostMatches(pattern, host))
+  }
+
+  #takeFree({ free }: Pool, resolution: Resolution): Connection | undefined {
     for (;;) {
-      const connection = pool.idle.pop()
-      if (connection === undefined || connection.serves(resolution)) return connection?.take()
-      this.discard(connection)
+      const connection = free.at(-1)
+      if (connection === undefined) return undefined
+      if (!connection.serves(resolution)) {
+        connection.retire()
+        continue
+      }
+      connection.take()
+      if (!connection.hasRoom) {
+        free.pop()
+        connection.listed = false
+      }
+      return connection
     }
   }
 
@@ -189,33 +195,57 @@ export class Connections {
   }
 
   #closeOneIdle(): boolean {
-    for (const pool of this.#pools.values()) {
-      const connection = pool.idle.shift()
+    for (const { free } of this.#pools.values()) {
+      const connection = free.find(({ idle }) => idle)
       if (connection === undefined) continue
-      this.discard(connection)
+      connection.retire()
       return true
     }
     return false
   }
 
   #create(pool: Pool, resolution: Resolution, alone: boolean): Connection {
+    const dialer = (http2: boolean): buildConnector.connector => {
+      return (options, callback) => {
+        const onConnected = (address: string, protocol: unknown) => {
+          connection.address = address
+          connection.multiplexed = protocol === 'h2'
+        }
+        this.#dial(connection.resolution.addresses, { options, callback, onConnected, http2 })
+      }
+    }
+    const carrier = pool.http2 ? this.#negotiated(pool.origin, dialer) : this.#http1(pool.origin, dialer(false))
+    const connection = new Connection({ owner: this, pool, resolution, carrier, alone })
+    return connection
+  }
+
+  #http1(origin: Origin, connect: buildConnector.connector): Carrier {
     const { headersTimeoutMs, idleTimeoutMs } = this.#settings
-    const client = new Client(pool.origin.key, {
+    // Its dispatch takes more kinds of requests than ours are.
+    return new Client(origin.key, {
       allowH2: false,
       headersTimeout: headersTimeoutMs,
       bodyTimeout: idleTimeoutMs,
       keepAliveTimeout: idleMs,
       keepAliveMaxTimeout: maxIdleMs,
       maxHeaderSize,
-      connect: (options, callback) => {
-        const onAddress = (address: string) => {
-          connection.address = address
-        }
-        this.#dial(connection.resolution.addresses, { options, callback, onAddress })
-      },
-    })
-    const connection = new Connection({ owner: this, pool, resolution, client, alone })
-    return connection
+      connect,
+    }) as unknown as Carrier
+  }
+
+  #negotiated(origin: Origin, dialer: (http2: boolean) => buildConnector.connector): Carrier {
+    const { headersTimeoutMs, idleTimeoutMs } = this.#settings
+    const settings = { headersTimeoutMs, idleTimeoutMs, keepAliveMs: idleMs, maxHeaderSize }
+    const http1 = (socket: Socket): Carrier => {
+      let used = false
+      return this.#http1(origin, (options, callback) => {
+        // undici does not see an answer that comes while it asks.
+        if (!used) queueMicrotask(() => callback(null, socket))
+        else dialer(false)(options, callback)
+        used = true
+      })
+    }
+    return new Negotiated({ origin, settings, connect: dialer(true), http1 })
   }
 
   #sweep(): void {
@@ -226,69 +256,5 @@ export class Connections {
       }
       if (pool.open === 0 && pool.waiting.length === 0) this.#pools.delete(key)
     }
-  }
-}
-
-interface ConnectionParts {
-  readonly owner: Connections
-  readonly pool: Pool
-  readonly resolution: Resolution
-  readonly client: Client
-  /** Used for one request and then closed. */
-  readonly alone: boolean
-}
-
-/** One connection to one origin. Carries one request at a time. */
-export class Connection {
-  readonly pool: Pool
-  readonly client: Client
-  resolution: Resolution
-  /** Address connected to; undefined before the first connect. */
-  address: string | undefined = undefined
-  readonly #owner: Connections
-  readonly #alone: boolean
-  #busy = true
-
-  constructor({ owner, pool, resolution, client, alone }: ConnectionParts) {
-    this.#owner = owner
-    this.pool = pool
-    this.resolution = resolution
-    this.client = client
-    this.#alone = alone
-    client.on('disconnect', () => this.#disconnected())
-  }
-
-  /** Taken from the stack: no longer idle. */
-  take(): this {
-    this.#busy = true
-    return this
-  }
-
-  /** Whether the address of this connection is still one of the name's. */
-  serves(resolution: Resolution): boolean {
-    if (resolution === this.resolution) return true
-    if (this.address === undefined || !resolution.addresses.includes(this.address)) return false
-    this.resolution = resolution
-    return true
-  }
-
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): void {
-    handler.connection = this
-    this.client.dispatch(request as Dispatcher.DispatchOptions, handler)
-  }
-
-  /** Gives the connection back when the exchange is over; `sound` when the answer came whole. */
-  release(sound: boolean): void {
-    this.#busy = false
-    if (sound && !this.#alone) this.#owner.giveBack(this)
-    else this.#owner.discard(this)
-  }
-
-  #disconnected(): void {
-    if (this.#busy) return
-    const index = this.pool.idle.lastIndexOf(this)
-    if (index < 0) return
-    this.pool.idle.splice(index, 1)
-    this.#owner.discard(this)
   }
 }

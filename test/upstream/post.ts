@@ -21,7 +21,10 @@ const egressSettings = {
 function poster(t: Test, more: Partial<PosterParts> & { readonly addresses?: readonly string[] } = {}) {
   const clock = createClock()
   const limits = { perOrigin: 1, total: 1, maxWaiting: 0, waitMs: 1, idleTimeoutMs: 1_000 }
-  const connections = new Connections({ ...limits, connectTimeoutMs: 1_000, headersTimeoutMs: 60_000 }, clock)
+  const connections = new Connections(
+    { ...limits, http2Hosts: [], connectTimeoutMs: 1_000, headersTimeoutMs: 60_000 },
+    clock,
+  )
   t.teardown(() => connections.close())
   const { addresses = ['127.0.0.1'], ...rest } = more
   const resolver = createResolver({ clock, lookup: async () => addresses })

@@ -1,0 +1,160 @@
+import type { Dispatcher } from 'undici'
+import type { Origin } from './origin.ts'
+import type { Resolution } from './resolve.ts'
+
+/** Handler of one upstream request. `connection` is set before it is sent; it calls `release` exactly once. */
+export interface UpstreamHandler extends Dispatcher.DispatchHandler {
+  connection: Connection | undefined
+  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void
+}
+
+export type UpstreamRequest = Pick<Dispatcher.DispatchOptions, 'method' | 'path' | 'headers' | 'body'>
+
+/** The connections to one origin. */
+export interface Pool {
+  readonly origin: Origin
+  /** HTTP/2 is spoken when the upstream offers it. */
+  readonly http2: boolean
+  /** Last in, first out: the warmest connection is used again, the others may age and close. */
+  readonly free: Connection[]
+  readonly waiting: Waiter[]
+  open: number
+}
+
+/** A request that waits for a connection. */
+export interface Waiter {
+  readonly resolution: Resolution
+  readonly request: UpstreamRequest
+  readonly handler: UpstreamHandler
+  /** Steady milliseconds. */
+  readonly since: number
+}
+
+/** Who is told what becomes of a connection. */
+export interface ConnectionOwner {
+  /** It has room for a request. */
+  giveBack(connection: Connection): void
+  /** It is gone, or of no more use, and nothing is under way on it. Told once. */
+  discard(connection: Connection): void
+}
+
+/** What carries requests: a Client of undici, or a session of HTTP/2. */
+export interface Carrier {
+  /** Any failure reaches the handler. False: it takes no more until it emits `drain`. */
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean
+  /** It takes no more at all. */
+  readonly destroyed: boolean
+  destroy(): Promise<unknown>
+  on(event: 'disconnect' | 'drain', listener: () => void): unknown
+}
+
+export interface ConnectionParts {
+  readonly owner: ConnectionOwner
+  readonly pool: Pool
+  readonly resolution: Resolution
+  readonly carrier: Carrier
+  /** Used for one request and then closed. */
+  readonly alone: boolean
+}
+
+/** Streams of one HTTP/2 connection at a time; the upstream may want fewer. */
+export const maxStreams = 100
+
+/** One connection to one origin. Carries one request at a time, over HTTP/2 as many as there is room for. */
+export class Connection {
+  readonly pool: Pool
+  readonly carrier: Carrier
+  resolution: Resolution
+  /** Address connected to; undefined before the first connect. */
+  address: string | undefined = undefined
+  /** It speaks HTTP/2. Known once it is connected. */
+  multiplexed = false
+  /** It stands among the free ones of its pool. */
+  listed = false
+  readonly #owner: ConnectionOwner
+  readonly #alone: boolean
+  /** Requests on it. */
+  #underway = 1
+  /** It takes no more for the moment. */
+  #full = false
+  #retired = false
+  #gone = false
+
+  constructor({ owner, pool, resolution, carrier, alone }: ConnectionParts) {
+    this.#owner = owner
+    this.pool = pool
+    this.resolution = resolution
+    this.carrier = carrier
+    this.#alone = alone
+    carrier.on('disconnect', () => this.retire())
+    carrier.on('drain', () => this.#drained())
+  }
+
+  get idle(): boolean {
+    return this.#underway === 0
+  }
+
+  get hasRoom(): boolean {
+    return this.#underway === 0 || (this.multiplexed && !this.#full && this.#underway < maxStreams)
+  }
+
+  /** One more request is for it. */
+  take(): this {
+    this.#underway += 1
+    return this
+  }
+
+  /** Whether the address of this connection is still one of the name's. */
+  serves(resolution: Resolution): boolean {
+    if (resolution === this.resolution) return true
+    if (this.address === undefined || !resolution.addresses.includes(this.address)) return false
+    this.resolution = resolution
+    return true
+  }
+
+  /** Sends a request that it was taken for. False: there is no room for it any more, and it must go elsewhere. */
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
+    if (this.multiplexed && (this.#full || this.#retired || this.carrier.destroyed)) {
+      this.#underway -= 1
+      if (this.#retired) this.retire()
+      return false
+    }
+    handler.connection = this
+    this.#full = !this.carrier.dispatch(request, handler)
+    if (this.#full && this.multiplexed) this.#unlist()
+    return true
+  }
+
+  /**
+   * Gives its place back when the exchange is over; `sound` when the answer came whole. Of an HTTP/2 connection only
+   * the stream is broken by an answer that did not.
+   */
+  release(sound: boolean): void {
+    this.#underway -= 1
+    if ((sound || this.multiplexed) && !this.#alone && !this.#retired) this.#owner.giveBack(this)
+    else this.retire()
+  }
+
+  /** Takes no further requests, and goes when those under way are over. */
+  retire(): void {
+    if (this.#gone) return
+    this.#retired = true
+    this.#unlist()
+    if (this.#underway > 0) return
+    this.#gone = true
+    this.#owner.discard(this)
+  }
+
+  /** It takes requests again. */
+  #drained(): void {
+    this.#full = false
+    if (this.multiplexed && this.hasRoom && !this.#retired) this.#owner.giveBack(this)
+  }
+
+  #unlist(): void {
+    if (!this.listed) return
+    this.listed = false
+    const { free } = this.pool
+    free.splice(free.lastIndexOf(this), 1)
+  }
+}

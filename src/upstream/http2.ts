@@ -1,0 +1,137 @@
+import { EventEmitter } from 'node:events'
+import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
+import { connect } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { Carrier, UpstreamHandler, UpstreamRequest } from './connection.ts'
+import { maxStreams } from './connection.ts'
+import { Http2Exchange } from './http2-stream.ts'
+import type { Origin } from './origin.ts'
+
+/** What may be on its way on one stream, and on all of a connection, without having been taken, bytes. */
+const streamWindow = 262_144
+const connectionWindow = 1_048_576
+
+export interface Http2Settings {
+  readonly headersTimeoutMs: number
+  readonly idleTimeoutMs: number
+  /** A connection that carries nothing is closed after this. */
+  readonly keepAliveMs: number
+  /** Largest header section of an answer, bytes. */
+  readonly maxHeaderSize: number
+}
+
+/**
+ * A connection that speaks HTTP/2. It is Node's own and not undici's, which (8.12) takes an answer that was cancelled
+ * midway for a whole one, loses what a slow reader has not taken when trailers come, and sends requests again by itself.
+ *
+ * Emits `drain` when it takes requests again, and `disconnect` when it takes no more.
+ */
+export class Http2Session extends EventEmitter implements Carrier {
+  readonly #origin: Origin
+  readonly #settings: Http2Settings
+  readonly #session: ClientHttp2Session
+  #mostStreams = 1
+  #streams = 0
+  #idle: NodeJS.Timeout | undefined
+
+  constructor(socket: Socket, origin: Origin, settings: Http2Settings) {
+    super()
+    this.#origin = origin
+    this.#settings = settings
+    const session = connect(origin.key, {
+      createConnection: () => socket,
+      settings: { enablePush: false, initialWindowSize: streamWindow, maxHeaderListSize: settings.maxHeaderSize },
+      maxSessionMemory: 64,
+    })
+    this.#session = session
+    session.once('connect', () => session.setLocalWindowSize(connectionWindow))
+    session.on('remoteSettings', ({ maxConcurrentStreams = maxStreams }) => {
+      this.#mostStreams = Math.min(maxConcurrentStreams, maxStreams)
+      if (this.#hasRoom) this.emit('drain')
+    })
+    session.on('goaway', () => this.#retire())
+    // Each stream is told by itself.
+    session.on('error', () => {})
+    session.once('close', () => {
+      clearTimeout(this.#idle)
+      this.emit('disconnect')
+    })
+  }
+
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
+    const stream = this.#open(request)
+    if (stream instanceof Error) {
+      handler.onResponseError(null, stream)
+      return this.#hasRoom
+    }
+    clearTimeout(this.#idle)
+    this.#streams += 1
+    const { headersTimeoutMs, idleTimeoutMs } = this.#settings
+    const exchange = new Http2Exchange(stream, handler, {
+      headersTimeoutMs,
+      idleTimeoutMs,
+      onTimeout: () => this.#retire(),
+      onEnd: () => this.#closed(),
+    })
+    exchange.start(request.body)
+    return this.#hasRoom
+  }
+
+  get destroyed(): boolean {
+    return this.#session.closed || this.#session.destroyed
+  }
+
+  async destroy(): Promise<void> {
+    clearTimeout(this.#idle)
+    this.#session.destroy()
+  }
+
+  get #hasRoom(): boolean {
+    return this.#streams < this.#mostStreams && !this.destroyed
+  }
+
+  #open(request: UpstreamRequest): ClientHttp2Stream | Error {
+    const { body = null } = request
+    try {
+      return this.#session.request(this.#fieldsOf(request), { endStream: body === null })
+    } catch (error) {
+      return error as Error
+    }
+  }
+
+  /**
+   * Names are lower-case (RFC 9113 section 8.2.1). Fields of the same name become one, as RFC 9110 section 5.3 allows,
+   * because Node refuses some that are there twice; cookies are joined in their own way (RFC 9113 section 8.2.3).
+   */
+  #fieldsOf({ method, path, headers, body }: UpstreamRequest): OutgoingHttpHeaders {
+    const { scheme, key } = this.#origin
+    const fields: Record<string, string> = Object.create(null)
+    fields[':method'] = method
+    fields[':scheme'] = scheme
+    fields[':authority'] = key.slice(`${scheme}://`.length)
+    fields[':path'] = path
+    if (Buffer.isBuffer(body)) fields['content-length'] = String(body.length)
+    const raw = headers as readonly string[]
+    for (let i = 0; i < raw.length; i += 2) {
+      const name = (raw[i] as string).toLowerCase()
+      const before = fields[name]
+      const separator = name === 'cookie' ? '; ' : ', '
+      fields[name] = before === undefined ? (raw[i + 1] as string) : before + separator + raw[i + 1]
+    }
+    return fields
+  }
+
+  #closed(): void {
+    this.#streams -= 1
+    if (this.#streams === 0 && !this.#session.closed) {
+      this.#idle = setTimeout(() => this.#session.close(), this.#settings.keepAliveMs).unref()
+    }
+    if (this.#hasRoom) this.emit('drain')
+  }
+
+  /** Those under way go on, and then it closes. */
+  #retire(): void {
+    this.#session.close()
+    this.emit('disconnect')
+  }
+}

@@ -1,0 +1,65 @@
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import type { buildConnector } from 'undici'
+import type { Carrier, UpstreamHandler, UpstreamRequest } from './connection.ts'
+import type { Http2Settings } from './http2.ts'
+import { Http2Session } from './http2.ts'
+import type { Origin } from './origin.ts'
+
+export interface NegotiatedParts {
+  readonly origin: Origin
+  readonly settings: Http2Settings
+  /** Connects, and offers HTTP/2. */
+  readonly connect: buildConnector.connector
+  /** What carries requests in HTTP/1.1 over a connection that is there. */
+  readonly http1: (socket: Socket) => Carrier
+}
+
+/** Nobody wants the connection any more. */
+class DestroyedError extends Error {
+  override readonly name = 'DestroyedError'
+}
+
+/**
+ * Connects at its first request, and goes on in the protocol that the upstream has chosen. It is given no second
+ * request before it has said with `drain` that it takes more, or the first is over.
+ */
+export class Negotiated extends EventEmitter implements Carrier {
+  readonly #parts: NegotiatedParts
+  #carrier: Carrier | undefined
+  #destroyed = false
+
+  constructor(parts: NegotiatedParts) {
+    super()
+    this.#parts = parts
+  }
+
+  get destroyed(): boolean {
+    return this.#destroyed || this.#carrier?.destroyed === true
+  }
+
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
+    if (this.#carrier !== undefined) return this.#carrier.dispatch(request, handler)
+    const { host, hostname, protocol, port } = new URL(this.#parts.origin.key)
+    this.#parts.connect({ host, hostname, protocol, port }, (...[error, socket]) => {
+      if (error === null && this.#destroyed) socket.destroy()
+      if (error !== null || this.#destroyed) handler.onResponseError(null, error ?? new DestroyedError())
+      else if (this.#begin(socket).dispatch(request, handler)) this.emit('drain')
+    })
+    return false
+  }
+
+  async destroy(): Promise<void> {
+    this.#destroyed = true
+    await this.#carrier?.destroy()
+  }
+
+  #begin(socket: Socket): Carrier {
+    const { origin, settings, http1 } = this.#parts
+    const isHttp2 = 'alpnProtocol' in socket && socket.alpnProtocol === 'h2'
+    this.#carrier = isHttp2 ? new Http2Session(socket, origin, settings) : http1(socket)
+    this.#carrier.on('disconnect', () => this.emit('disconnect'))
+    this.#carrier.on('drain', () => this.emit('drain'))
+    return this.#carrier
+  }
+}
