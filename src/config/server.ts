@@ -1,0 +1,43 @@
+import { hostName, listenHost, octalMode, peerRange } from './formats.ts'
+import { boolean, integer, list, optional, text } from './setting.ts'
+
+/** Settings under `System:Server`: where and how clients are listened to. */
+export const server = {
+  Http: {
+    Host: text('127.0.0.1', 'Address to listen on.', listenHost),
+    Port: integer(7080, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
+    Enabled: boolean(true, 'false opens no TCP port: Unix:Path alone is listened on.'),
+  },
+  Unix: {
+    Path: optional('Unix socket to listen on as well, relative to gateway.yaml; what a dead gateway left is replaced.'),
+    Mode: text('0660', 'Permissions of the socket, octal: who may write to it may connect.', octalMode),
+  },
+  Tls: {
+    CertificateFile: optional(
+      'PEM file of the certificate and its chain, relative to gateway.yaml; TCP is TLS then. SIGHUP reads it anew.',
+    ),
+    KeyFile: optional('PEM file of the private key, relative to gateway.yaml; readable by its owner alone.'),
+  },
+  Threads: integer(1, 'Threads that serve requests; this version has one.', { min: 1, max: 1 }),
+  AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
+  TrustedProxies: list(
+    'Addresses or CIDRs, or unix for the unix socket, whose X-Forwarded-For is believed for input.clientIp.',
+    peerRange,
+  ),
+  MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),
+  MaxConnectionsPerAddress: integer(
+    1_000,
+    'Open connections of one client address, IPv6 /64 network, or the unix socket; 0 is no limit. TrustedProxies are not counted.',
+  ),
+  HeadersTimeoutSeconds: integer(10, 'Time for a request head to arrive.', { min: 1, max: 3_600 }),
+  IdleTimeoutSeconds: integer(
+    60,
+    'A client that neither sends nor takes body bytes this long is cut off; most time for the body of a management call.',
+    {
+      min: 1,
+      max: 86_400,
+    },
+  ),
+  KeepAliveSeconds: integer(5, 'Idle client connections are closed after this.', { min: 1, max: 3_600 }),
+  DrainSeconds: integer(30, 'On SIGTERM, time for requests in flight to finish.', { max: 3_600 }),
+}
