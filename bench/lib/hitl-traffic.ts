@@ -1,18 +1,18 @@
 /**
  * What review costs those who are not reviewed: the p99 of allowed requests through a whole gateway, in a process of
- * its own, quiet and while requests are held, listed and decided. Both in turns, at the same offered load.
+ * its own, quiet and while requests are held, listed and decided. Both in turns, at the same offered load. The gateway
+ * has a core to itself. In the quiet part the requests that would be held go to the upstream, so that their sender takes
+ * the same of the other core; senders and reviewers give way there to what is measured.
  */
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
-import { Agent, request } from 'node:http'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Request } from './load.ts'
 import { createSender } from './load.ts'
 import { chooseCores } from './machine.ts'
-import { start, temporaryFolder } from './processes.ts'
+import { run, start, temporaryFolder } from './processes.ts'
+import type { Call, Reviews } from './reviews.ts'
+import { caller } from './reviews.ts'
 import { median } from './stats.ts'
 import { startNodeUpstream } from './upstream.ts'
 
@@ -24,6 +24,7 @@ const held = 300
 /** Verdicts at once on one request, and how often, milliseconds. */
 const rivals = 50
 const contestMs = 1_000
+const niceness = 10
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const settings = {
@@ -47,8 +48,6 @@ const settings = {
   Logging: { Access: false },
 }
 
-type Call = (method: string, path: string, body?: object, token?: string) => Promise<Buffer>
-
 /** Milliseconds, the median over the rounds. */
 export interface Tails {
   readonly quiet: number
@@ -70,23 +69,21 @@ export async function measureTraffic(): Promise<Tails> {
   const admin = await tokenOf(call, bootstrap)
   const token = await newAgent(call, admin)
   const sender = await createSender(cores.others)
-  const proxied = (method: string, body?: string): Request => ({
-    url: `${url}/proxy/http://127.0.0.1:${upstream.port}/`,
-    method,
-    headers: { 'Gateway-Authorization': `Bearer ${token}` },
-    ...(body === undefined ? {} : { body }),
-  })
-  const tail = async () => (await sender.sendPaced({ request: proxied('GET'), connections: 32, seconds }, allowed)).p99
+  const other = await createSender(cores.others, niceness)
+  const upstreamUrl = `http://127.0.0.1:${upstream.port}/`
+  const headers = { 'Gateway-Authorization': `Bearer ${token}` }
+  const get: Request = { url: `${url}/proxy/${upstreamUrl}`, method: 'GET', headers }
+  const post = (to: string): Request => ({ url: to, method: 'POST', headers, body: 'x'.repeat(1_000) })
+  const hold = (to: string) => other.sendPaced({ request: post(to), connections: 32, seconds: seconds + 1 }, held)
+  const tail = async () => (await sender.sendPaced({ request: get, connections: 32, seconds }, allowed)).p99
 
   const quiet: number[] = []
   const busy: number[] = []
   // The first round warms up.
   for (let round = 0; round <= rounds; round++) {
-    const alone = await tail()
-    const hold = { request: proxied('POST', 'x'.repeat(1_000)), connections: 32, seconds: seconds + 1 }
-    const storm = [sender.sendPaced(hold, held), decide(call, admin, seconds)]
-    const among = await tail()
-    await Promise.all(storm)
+    const [alone] = await Promise.all([tail(), hold(upstreamUrl)])
+    const reviews = review({ url, token: admin, seconds, rivals, contestMs }, cores.others)
+    const [among] = await Promise.all([tail(), hold(get.url), reviews])
     if (round === 0) continue
     quiet.push(alone)
     busy.push(among)
@@ -96,17 +93,9 @@ export async function measureTraffic(): Promise<Tails> {
   return { quiet: median(quiet), busy: median(busy), ratio: median(busy.map((ms, index) => ms / quiet[index]!)) }
 }
 
-/** Lists what waits and has many reviewers decide one of it at once, again and again. */
-async function decide(call: Call, token: string, seconds: number): Promise<void> {
-  for (let left = (seconds * 1_000) / contestMs; left > 0; left--) {
-    const list = await call('GET', '/hitl?rule=writes', undefined, token)
-    // Megabytes: to parse them all would keep the load from being sent.
-    const id = /"id":"([^"]+)"/.exec(list.toString('latin1', 0, 200))?.[1]
-    const verdicts = Array.from({ length: id === undefined ? 0 : rivals }, (_, index) =>
-      call('POST', `/hitl/${id}/${index % 2 === 0 ? 'approve' : 'deny'}`, {}, token),
-    )
-    await Promise.all([...verdicts, new Promise(resolve => setTimeout(resolve, contestMs))])
-  }
+function review(reviews: Reviews, cores: string | undefined): Promise<string> {
+  const script = fileURLToPath(new URL('reviews.ts', import.meta.url))
+  return run(['nice', '-n', String(niceness), process.execPath, script, JSON.stringify(reviews)], cores)
 }
 
 async function newAgent(call: Call, admin: string): Promise<string> {
@@ -118,20 +107,4 @@ async function newAgent(call: Call, admin: string): Promise<string> {
 
 async function tokenOf(call: Call, credential: object): Promise<string> {
   return JSON.parse((await call('POST', '/tokens', credential)).toString()).accessToken
-}
-
-/** Over kept connections, and with less work than fetch: the cores are shared with what is measured. */
-function caller(url: string): Call {
-  const agent = new Agent({ keepAlive: true })
-  return async (method, path, body, token) => {
-    const text = body === undefined ? '' : JSON.stringify(body)
-    const headers = {
-      ...(body && { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }),
-      ...(token && { Authorization: `Bearer ${token}` }),
-    }
-    const sent = request(url + path, { method, headers, agent })
-    sent.end(text)
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-    return buffer(answer)
-  }
 }

@@ -46,10 +46,15 @@ export interface Sender {
 
 const beside = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
-/** wrk when it is installed, since it leaves more of its core to the upstream; else autocannon. */
-export async function createSender(cores: string | undefined): Promise<Sender> {
+/**
+ * wrk when it is installed, since it leaves more of its core to the upstream; else autocannon.
+ *
+ * @param niceness of a sender whose own latencies do not count, so that it takes no time from the one that measures
+ */
+export async function createSender(cores: string | undefined, niceness = 0): Promise<Sender> {
   const tool = (await versionOf(['wrk', '-v'])) === undefined ? 'autocannon' : 'wrk'
-  const node = (script: string, value: object) => [process.execPath, beside(script), JSON.stringify(value)]
+  const nice = niceness === 0 ? [] : ['nice', '-n', String(niceness)]
+  const node = (script: string, value: object) => [...nice, process.execPath, beside(script), JSON.stringify(value)]
   return {
     tool,
     send: async load => answersOf(await run(tool === 'wrk' ? wrk(load) : node('autocannon.ts', load), cores)),
