@@ -36,9 +36,14 @@ export interface SecretHasherOptions {
 export interface SecretHasher {
   /** bcrypt hash. The secret must have no `secretProblem`. */
   hash(secret: string): Promise<string | Refusal>
-  /** Takes the same time without a hash (unknown agent) as with one; false then. */
+  /** Takes the same time without a hash (unknown agent) as with one, whatever the cost that was made with; false then. */
   verify(secret: string, hash: string | undefined): Promise<boolean | Refusal>
   close(): Promise<void>
+}
+
+/** Of a bcrypt hash, `$2b$<cost>$...`. */
+function costOf(hash: string): number {
+  return Number(hash.slice(4, 6))
 }
 
 interface Job {
@@ -50,20 +55,20 @@ interface Job {
 const workerUrl = new URL(`./secret-worker.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url)
 
 export function createSecretHasher(options: SecretHasherOptions): SecretHasher {
-  const cost = String(options.cost).padStart(2, '0')
-  // Any salt and digest do: comparing takes as long as with a real hash, and the result is not looked at.
-  const nobodysHash = `$2b$${cost}$${'abcdefghijklmnopqrstuu'}${'v'.repeat(31)}`
   const thread = createThread(options)
+  /** The highest cost met: a hash may have been made before the cost was lowered. */
+  let slowest = options.cost
 
   return {
     async hash(secret) {
-      const answer = await thread.run('hash', { secret, cost: options.cost })
+      const answer = await thread.run('hash', { kind: 'hash', secret, cost: options.cost })
       return typeof answer === 'boolean' ? refuse('internal') : answer
     },
     async verify(secret, hash) {
-      const answer = await thread.run('verify', { secret, hash: hash ?? nobodysHash })
-      if (typeof answer === 'string') return refuse('internal')
-      return typeof answer === 'boolean' ? answer && hash !== undefined : answer
+      const madeWith = hash === undefined ? slowest : costOf(hash)
+      slowest = Math.max(slowest, madeWith)
+      const answer = await thread.run('verify', { kind: 'verify', secret, hash, madeWith, cost: slowest })
+      return typeof answer === 'string' ? refuse('internal') : answer
     },
     close: thread.close,
   }

@@ -88,6 +88,28 @@ t.test('unknown agent, barred agent and wrong secret get the same answer, byte f
   for (const answer of answers) t.equal(answer, answers[0])
 })
 
+t.test('on the wire, too, an unknown agent and a wrong secret take the same time, within 10 %', async t => {
+  const limits = { BcryptCost: 9, PerAgentPerMinute: 10_000, PerAddressPerMinute: 10_000 }
+  const gateway = await startGateway(t, { config: { Security: { AgentAuth: { TokenRequests: limits } } } })
+  const { id: known } = await gateway.agent()
+  const unknown = '00000000-0000-4000-8000-000000000000'
+  let ratio = Number.NaN
+  // The fastest of several, for the machine may do other things; a real difference shows in every attempt.
+  for (let attempt = 0; attempt < 5 && !(ratio > 0.9 && ratio < 1.1); attempt++) {
+    const fastest = { [known]: Infinity, [unknown]: Infinity }
+    for (let i = 0; i < 20; i++) {
+      for (const agentId of [known, unknown]) {
+        const start = performance.now()
+        const { status } = await gateway.manage('POST', '/tokens', { agentId, clientSecret: 'wrong' }, null)
+        if (status !== 401) t.fail(`answered ${status}`)
+        fastest[agentId] = Math.min(fastest[agentId] ?? Infinity, performance.now() - start)
+      }
+    }
+    ratio = (fastest[unknown] ?? 0) / (fastest[known] ?? 0)
+  }
+  t.ok(ratio > 0.9 && ratio < 1.1, `ratio ${ratio}`)
+})
+
 t.test('the sixth wrong secret within a minute is answered 429 with Retry-After, and other agents get in', async t => {
   const gateway = await startGateway(t)
   const { id } = await gateway.agent()
