@@ -1,6 +1,6 @@
 /**
  * Two revisions of the gateway in one interleaved run: `node bench/compare.ts REV`. Figures of two runs cannot be
- * compared on a machine that does other things too; ratios of the same rounds can.
+ * compared on a machine that does other things too; ratios of slices of 20 ms taken in turn can.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, symlinkSync } from 'node:fs'
@@ -8,13 +8,12 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startGateway } from './lib/gateway.ts'
-import { createSender } from './lib/load.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
 import { temporaryFolder } from './lib/processes.ts'
-import { figuresText } from './lib/report.ts'
 import { benchPolicy, proxied } from './lib/roads.ts'
-import type { Contestant, Measured, Round } from './lib/rounds.ts'
-import { measureRounds, watchOthers } from './lib/rounds.ts'
+import type { Contestant } from './lib/rounds.ts'
+import { watchOthers } from './lib/rounds.ts'
+import { measureSlices } from './lib/sliced.ts'
 import { quantile, ratios } from './lib/stats.ts'
 import { figure, table } from './lib/table.ts'
 import { startUpstream } from './lib/upstream.ts'
@@ -23,8 +22,7 @@ const help = `usage: node bench/compare.ts [options] REV [REV]
 
 Compares a revision (or a folder with the sources) with the work tree, or with a second one.
 
-  --rounds N        rounds that count, after one to warm up (15)
-  --seconds N       length of one round (2)
+  --slices N        slices of 1,000 requests of each, taken in turn (200)
   --connections N   connections of the load (64)
   --rules N         deny rules of the policy (100)
   --log             with the access log
@@ -34,8 +32,7 @@ Compares a revision (or a folder with the sources) with the work tree, or with a
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '15' },
-    seconds: { type: 'string', default: '2' },
+    slices: { type: 'string', default: '200' },
     connections: { type: 'string', default: '64' },
     rules: { type: 'string', default: '100' },
     log: { type: 'boolean', default: false },
@@ -54,7 +51,6 @@ async function main(before: string, after: string): Promise<void> {
   const cores = await chooseCores()
   const machine = await describeMachine()
   const upstream = await startUpstream(cores.others)
-  const sender = await createSender(cores.others)
   const contestants: Contestant[] = []
   for (const [name, revision] of [['before', before] as const, ['after', after] as const]) {
     const setup = { root: sourcesOf(revision), policies: [benchPolicy(Number(values.rules))], accessLog: values.log }
@@ -64,23 +60,18 @@ async function main(before: string, after: string): Promise<void> {
   }
   const pids = contestants.map(({ process }) => process?.pid as number)
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
-  const size = {
-    connections: Number(values.connections),
-    seconds: Number(values.seconds),
-    rounds: Number(values.rounds),
-  }
-  const measured = await measureRounds(contestants, { sender, ...size, progress: () => {} })
-  if (values.json) console.log(JSON.stringify({ before, after, machine, ...size, measured }, null, 2))
+  const size = { connections: Number(values.connections), slices: Number(values.slices), perSlice: 1_000 }
+  const cpu = await measureSlices(contestants, { ...size, cores: cores.others })
+  if (values.json)
+    console.log(JSON.stringify({ before, after, machine, ...size, cpu: Object.fromEntries(cpu) }, null, 2))
   else {
     console.log(`${machineText(machine, cores)}
-load by ${sender.tool}; other processes took ${(othersShare() * 100).toFixed(0)} % of the machine meanwhile
+other processes took ${(othersShare() * 100).toFixed(0)} % of the machine meanwhile
 
 before: ${before}
 after: ${after}
 
-${figuresText(measured)}
-
-${ratiosText(measured)}`)
+${cpuText(cpu)}`)
   }
 }
 
@@ -97,18 +88,19 @@ function sourcesOf(revision: string): string {
   return folder
 }
 
-function ratiosText(measured: readonly Measured[]): string {
-  const [before, after] = measured.map(({ rounds }) => rounds)
-  const row = (name: string, value: (round: Round) => number) => {
-    const all = ratios((after ?? []).map(value), (before ?? []).map(value))
-    return [name, ...[0.5, 0.25, 0.75].map(share => figure(quantile(all, share), 3))]
-  }
-  return table(
-    ['after / before, of each round', 'median', 'lower quarter', 'upper quarter'],
-    [
-      row('CPU us/request', ({ cpu }) => cpu),
-      row('requests/s', ({ perSecond }) => perSecond),
-      row('p99', ({ p99 }) => p99),
-    ],
-  )
+function cpuText(cpu: ReadonlyMap<string, readonly number[]>): string {
+  const [before = [], after = []] = [...cpu.values()]
+  const row = (name: string, all: readonly number[], digits: number) => [
+    name,
+    ...[0.5, 0.25, 0.75].map(share => figure(quantile(all, share), digits)),
+  ]
+  const changes = ratios(after, before)
+  // Twice the standard error of a median, from its quarters.
+  const error = (1.86 * (quantile(changes, 0.75) - quantile(changes, 0.25))) / Math.sqrt(changes.length)
+  return `${table(
+    ['CPU us/request', 'median', 'lower quarter', 'upper quarter'],
+    [row('before', before, 1), row('after', after, 1), row('after / before, of each slice', changes, 3)],
+  )}
+
+${figure(quantile(changes, 0.5), 3)} of before, give or take ${figure(error, 3)}`
 }

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { chartOf } from './lib/chart.ts'
-import type { Outcome } from './lib/goals.ts'
-import { judgeCpu, judgePaced, pacedGoal } from './lib/goals.ts'
+import type { Outcome, PacedGoal } from './lib/goals.ts'
+import { judgeCpu, judgeMemory, judgePaced, pacedGoals } from './lib/goals.ts'
 import type { Sender } from './lib/load.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
@@ -13,15 +13,18 @@ import type { Road } from './lib/roads.ts'
 import { roads } from './lib/roads.ts'
 import type { Contestant, Measured } from './lib/rounds.ts'
 import { measureRounds, watchOthers } from './lib/rounds.ts'
+import { measureSlices } from './lib/sliced.ts'
 import { median } from './lib/stats.ts'
 import { startUpstream } from './lib/upstream.ts'
 
 const help = `usage: npm run bench -- [options]
 
-  --rounds N        rounds that count, after one to warm up (7)
+  --rounds N        rounds that count, after one to warm up (5)
   --seconds N       length of one round of one road (3)
+  --slices N        slices of 1,000 requests of each road, for CPU time (100)
   --connections N   connections of the load (64)
   --only A,B        these roads alone: ${roads.map(({ name }) => name).join(', ')}
+  --built           the built package of the gateway (npm run build) instead of its sources
   --json            the whole result as JSON on standard output
   --chart FILE      CPU time as an SVG chart
   --check SLACK     exit code 1 when a goal times SLACK is missed
@@ -29,10 +32,12 @@ const help = `usage: npm run bench -- [options]
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '7' },
+    rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '3' },
+    slices: { type: 'string', default: '100' },
     connections: { type: 'string', default: '64' },
     only: { type: 'string' },
+    built: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     chart: { type: 'string' },
     check: { type: 'string' },
@@ -58,23 +63,36 @@ async function main(): Promise<void> {
   const upstream = await startUpstream(cores.others)
   const sender = await createSender(cores.others)
   const contestants: Contestant[] = []
-  for (const road of chosen) {
-    progress(`starting ${road.name}`)
-    contestants.push({ name: road.name, ...(await road.open({ upstreamPort: upstream.port, cores: cores.proxy })) })
-  }
+  for (const road of chosen) contestants.push(...(await openRoad(road, upstream.port, cores.proxy)))
   const pids = contestants.flatMap(({ process }) => process?.pid ?? [])
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
-  const measured = await measureRounds(contestants, { sender, ...size, progress })
-  const paced = await measurePaced(contestants, measured, sender)
+  const rounds = await measureRounds(contestants, { sender, ...size, progress })
+  progress('slices')
+  const slices = { connections: size.connections, slices: Number(values.slices), perSlice: 1_000, cores: cores.others }
+  const cpu = slices.slices === 0 ? new Map<string, number[]>() : await measureSlices(contestants, slices)
+  const measured = rounds.map(one => ({ ...one, cpu: cpu.get(one.name) ?? one.cpu }))
+  const paced: Paced[] = []
+  for (const goal of pacedGoals) paced.push(...(await measurePaced(goal, contestants, measured, sender)))
   const others = othersShare()
   progress('')
   const slack = Number(values.check ?? 1)
-  const outcomes = [...judgeCpu(measured, slack), ...judgePaced(paced.measured, slack)]
-  const ran = { machine, load: sender.tool, upstream: upstream.tool, ...size, othersShare: others }
+  const outcomes = [
+    ...judgeCpu(measured, slack),
+    ...paced.flatMap(({ goal, measured }) => judgePaced(goal, measured, slack)),
+    ...judgeMemory(measured, slack),
+  ]
+  const ran = {
+    machine,
+    load: sender.tool,
+    upstream: upstream.tool,
+    ...size,
+    slices: slices.slices,
+    othersShare: others,
+  }
   if (values.json) console.log(JSON.stringify({ ...ran, measured, paced, outcomes }, null, 2))
   else {
     console.log(`${machineText(machine, cores)}
-load by ${sender.tool}, ${size.connections} connections, ${size.rounds} rounds of ${size.seconds} s; upstream ${upstream.tool}
+load by ${sender.tool}, ${size.connections} connections, ${size.rounds} rounds of ${size.seconds} s, ${slices.slices} slices of 1,000; upstream ${upstream.tool}
 other processes took ${(others * 100).toFixed(0)} % of the machine meanwhile
 `)
     printResult(measured, paced, outcomes)
@@ -89,40 +107,54 @@ async function chooseRoads(names: readonly string[] | undefined): Promise<readon
   if (unknown !== undefined) throw new Error(`no road is called ${unknown}\n${help}`)
   const chosen: Road[] = []
   for (const road of roads) {
-    if (names === undefined ? road.onDemand === true : !names.includes(road.name)) continue
+    if (names !== undefined && !names.includes(road.name)) continue
     if (road.needs !== undefined && (await versionOf(road.needs)) === undefined) continue
     chosen.push(road)
   }
   return chosen
 }
 
+/** None when a road that may be left out does not start. */
+async function openRoad(road: Road, upstreamPort: number, cores: string | undefined): Promise<readonly Contestant[]> {
+  progress(`starting ${road.name}`)
+  try {
+    return [{ name: road.name, ...(await road.open({ upstreamPort, cores, built: values.built })) }]
+  } catch (error) {
+    if (road.optional !== true || values.only !== undefined) throw error
+    process.stderr.write(`${road.name} is left out, it does not start\n`)
+    return []
+  }
+}
+
 interface Paced {
+  readonly goal: PacedGoal
   readonly perSecond: number
   readonly measured: readonly Measured[]
 }
 
-/** Tails compare only at the same load: half of what the slower of the two carries. */
+/** Compares two roads at the same load: half of what the slower of the two carries. */
 async function measurePaced(
+  goal: PacedGoal,
   contestants: readonly Contestant[],
   measured: readonly Measured[],
   sender: Sender,
-): Promise<Paced> {
-  const names = [pacedGoal.of, pacedGoal.against]
+): Promise<readonly Paced[]> {
+  const names = [goal.of, goal.against]
   const both = contestants.filter(({ name }) => names.includes(name))
-  if (both.length < 2) return { perSecond: 0, measured: [] }
+  if (both.length < 2) return []
   const carried = measured.filter(({ name }) => names.includes(name))
   const slower = Math.min(...carried.map(({ rounds }) => median(rounds.map(({ perSecond }) => perSecond))))
   const perSecond = Math.round(slower * pacedShare)
-  return { perSecond, measured: await measureRounds(both, { sender, ...size, perSecond, progress }) }
+  return [{ goal, perSecond, measured: await measureRounds(both, { sender, ...size, perSecond, progress }) }]
 }
 
-function printResult(measured: readonly Measured[], paced: Paced, outcomes: readonly Outcome[]): void {
+function printResult(measured: readonly Measured[], paced: readonly Paced[], outcomes: readonly Outcome[]): void {
   console.log(figuresText(measured))
   for (const { name, about } of roads.filter(road => measured.some(({ name }) => name === road.name))) {
     console.log(`  ${name}: ${about}`)
   }
-  if (paced.measured.length > 0) {
-    console.log(`\nat ${paced.perSecond} requests/s offered to each:\n${figuresText(paced.measured)}`)
+  for (const { perSecond, measured } of paced) {
+    console.log(`\nat ${perSecond} requests/s offered to each:\n${figuresText(measured)}`)
   }
-  if (outcomes.length > 0) console.log(`\nmedian of the ratios of each round:\n${outcomesText(outcomes)}`)
+  if (outcomes.length > 0) console.log(`\nmedian of the ratios of each slice or round:\n${outcomesText(outcomes)}`)
 }

@@ -11,7 +11,7 @@ const top = 44
 /** A bar for each road: CPU time for one request, as an SVG document that follows the reader's light or dark mode. */
 export function chartOf(measured: readonly Measured[], caption: string): string {
   const bars = measured
-    .map(({ name, rounds }) => ({ name, cpu: median(rounds.map(({ cpu }) => cpu)) }))
+    .map(({ name, cpu }) => ({ name, cpu: median(cpu) }))
     .filter(({ cpu }) => !Number.isNaN(cpu))
     .sort((left, right) => left.cpu - right.cpu)
   const most = Math.max(...bars.map(({ cpu }) => cpu))

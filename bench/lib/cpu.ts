@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** Clock ticks a second, the unit of /proc/PID/stat (proc(5)). */
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
@@ -7,6 +7,23 @@ const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: '
 /** CPU time of a process so far, user and system of all its threads, microseconds. Resolution: 10 ms as a rule. */
 export function cpuMicroseconds(pid: number): number {
   return microseconds(cpuFields(pid).slice(0, 2))
+}
+
+/**
+ * The same to the nanosecond, for spans too short for ticks: exact for threads that are asleep just then
+ * (schedstat, Documentation/scheduler/sched-stats of Linux).
+ */
+export function cpuExactly(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`)
+  const nanoseconds = (thread: string): number => {
+    try {
+      return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0])
+    } catch {
+      // Ended meanwhile.
+      return 0
+    }
+  }
+  return threads.reduce((sum, thread) => sum + nanoseconds(thread), 0) / 1e3
 }
 
 /** CPU time of this process and of all its children that have ended, microseconds. */

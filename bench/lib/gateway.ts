@@ -8,6 +8,8 @@ import { start, temporaryFolder } from './processes.ts'
 export interface GatewaySetup {
   /** Folder of the sources; this project when absent. */
   readonly root?: string
+  /** Runs the built package (npm run build) instead of the sources. */
+  readonly built?: boolean
   /** Policies; the agent gets the first. */
   readonly policies: readonly object[]
   /** Writes one line a request, into a file. */
@@ -67,7 +69,14 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
     writeFileSync(join(folder, 'policies', `${index}.yaml`), JSON.stringify(policy))
   })
   writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(merge(defaults(accessLog), setup.settings ?? {})))
-  const command = [process.execPath, ...nodeOptions, join(root, 'src/main.ts'), 'serve', '--config', 'gateway.yaml']
+  const command = [
+    process.execPath,
+    ...nodeOptions,
+    join(root, setup.built === true ? 'dist/main.js' : 'src/main.ts'),
+    'serve',
+    '--config',
+    'gateway.yaml',
+  ]
   const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
   const [, url = ''] = await child.shows(/Address +(\S+)/)
   const bootstrap = readFileSync(join(folder, 'data', 'bootstrap.json'), 'utf8')

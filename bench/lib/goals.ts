@@ -1,4 +1,4 @@
-import type { Measured, Round } from './rounds.ts'
+import type { Measured } from './rounds.ts'
 import type { Spread } from './stats.ts'
 import { ratios, spreadOf } from './stats.ts'
 
@@ -20,16 +20,29 @@ const cpuGoals: readonly Goal[] = [
   { what: '10,000 agents, 1,000 policies, of one', of: 'gateway-many', against: 'gateway', atMost: 1.1 },
 ]
 
-/** Roads whose p99 is compared at the same offered load. */
-export const pacedGoal: Goal = {
-  what: 'p99 at the same offered load, of HAProxy',
-  of: 'gateway',
-  against: 'haproxy-100',
-  atMost: 2,
+/** Roads that are compared at the same offered load. */
+export interface PacedGoal extends Goal {
+  readonly figure: 'p99' | 'cpu'
 }
 
-export interface Outcome extends Goal {
-  readonly ratio: Spread
+export const pacedGoals: readonly PacedGoal[] = [
+  { what: 'p99 at that load, of HAProxy', of: 'gateway', against: 'haproxy-100', atMost: 2, figure: 'p99' },
+  {
+    what: 'CPU time of 2 threads at that load, of 1',
+    of: 'threads-2',
+    against: 'threads-1',
+    atMost: 1.1,
+    figure: 'cpu',
+  },
+]
+
+/** Resident memory of the gateway under load, MiB. */
+const memoryGoal = { road: 'gateway', atMost: 150 }
+
+export interface Outcome {
+  readonly what: string
+  readonly value: Spread
+  readonly unit: 'x' | 'MiB'
   /** The goal times the slack. */
   readonly limit: number
   readonly met: boolean
@@ -37,25 +50,33 @@ export interface Outcome extends Goal {
 
 /** Goals that can be judged by what was measured. `slack` multiplies them, for machines that do other things too. */
 export function judgeCpu(measured: readonly Measured[], slack: number): readonly Outcome[] {
-  return cpuGoals.flatMap(goal => judge({ goal, measured, figure: ({ cpu }) => cpu, slack }))
+  return cpuGoals.flatMap(goal => judge({ goal, measured, figures: ({ cpu }) => cpu, slack }))
 }
 
-export function judgePaced(measured: readonly Measured[], slack: number): readonly Outcome[] {
-  return judge({ goal: pacedGoal, measured, figure: ({ p99 }) => p99, slack })
+export function judgePaced(goal: PacedGoal, measured: readonly Measured[], slack: number): readonly Outcome[] {
+  return judge({ goal, measured, figures: ({ rounds }) => rounds.map(round => round[goal.figure]), slack })
+}
+
+export function judgeMemory(measured: readonly Measured[], slack: number): readonly Outcome[] {
+  const bytes = measured.find(({ name }) => name === memoryGoal.road)?.residentBytes
+  if (bytes === undefined) return []
+  const limit = memoryGoal.atMost * slack
+  const value = spreadOf([bytes / 2 ** 20])
+  return [{ what: 'resident memory under load', value, unit: 'MiB', limit, met: value.median <= limit }]
 }
 
 interface Judged {
   readonly goal: Goal
   readonly measured: readonly Measured[]
-  readonly figure: (round: Round) => number
+  readonly figures: (measured: Measured) => readonly number[]
   readonly slack: number
 }
 
-function judge({ goal, measured, figure, slack }: Judged): readonly Outcome[] {
+function judge({ goal, measured, figures, slack }: Judged): readonly Outcome[] {
   const of = measured.find(({ name }) => name === goal.of)
   const against = measured.find(({ name }) => name === goal.against)
   if (of === undefined || against === undefined) return []
-  const ratio = spreadOf(ratios(of.rounds.map(figure), against.rounds.map(figure)))
+  const value = spreadOf(ratios(figures(of), figures(against)))
   const limit = goal.atMost * slack
-  return [{ ...goal, ratio, limit, met: ratio.median <= limit }]
+  return [{ what: goal.what, value, unit: 'x', limit, met: value.median <= limit }]
 }

@@ -3,10 +3,10 @@ import type { Measured } from './rounds.ts'
 import { median, spreadOf } from './stats.ts'
 import { figure, table } from './table.ts'
 
-/** Medians of the rounds, and the range of CPU time. */
+/** Medians of the rounds, and the quarters of CPU time. */
 export function figuresText(measured: readonly Measured[]): string {
-  const rows = measured.map(({ name, rounds, residentBytes }) => {
-    const cpu = spreadOf(rounds.map(round => round.cpu))
+  const rows = measured.map(({ name, rounds, cpu: all, residentBytes }) => {
+    const cpu = spreadOf(all)
     return [
       name,
       figure(median(rounds.map(({ perSecond }) => perSecond))),
@@ -17,16 +17,19 @@ export function figuresText(measured: readonly Measured[]): string {
       figure(residentBytes === undefined ? undefined : residentBytes / 2 ** 20),
     ]
   })
-  return table(['road', 'requests/s', 'CPU us/request', 'range', 'p50 ms', 'p99 ms', 'RSS MiB'], rows)
+  return table(['road', 'requests/s', 'CPU us/request', 'quarters', 'p50 ms', 'p99 ms', 'RSS MiB'], rows)
 }
 
 export function outcomesText(outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map(({ what, ratio, limit, met }) => [
-    what,
-    `${figure(ratio.median, 2)} x`,
-    `${figure(ratio.low, 2)}-${figure(ratio.high, 2)}`,
-    `<= ${figure(limit, 2)} x`,
-    met ? 'met' : 'missed',
-  ])
-  return table(['against', 'gateway', 'range', 'goal', ''], rows)
+  const rows = outcomes.map(({ what, value, unit, limit, met }) => {
+    const digits = unit === 'x' ? 2 : 0
+    return [
+      what,
+      `${figure(value.median, digits)} ${unit}`,
+      `${figure(value.low, digits)}-${figure(value.high, digits)}`,
+      `<= ${figure(limit, digits)} ${unit}`,
+      met ? 'met' : 'missed',
+    ]
+  })
+  return table(['goal', 'gateway', 'quarters', 'at most', ''], rows)
 }

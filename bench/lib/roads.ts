@@ -13,6 +13,8 @@ export interface Place {
   readonly upstreamPort: number
   /** Cores of the proxy under measurement. */
   readonly cores: string | undefined
+  /** Runs the built package of the gateway instead of its sources. */
+  readonly built?: boolean
   /** Arguments for node, where the proxy runs on it. */
   readonly nodeOptions?: readonly string[]
 }
@@ -27,8 +29,8 @@ export interface StartedRoad {
 export interface Road {
   readonly name: string
   readonly about: string
-  /** Only measured when it is named. */
-  readonly onDemand?: boolean
+  /** Left out when it does not start, unless it is named. */
+  readonly optional?: boolean
   /** Program it needs, beyond npm packages. */
   readonly needs?: readonly string[]
   open(place: Place): Promise<StartedRoad>
@@ -79,8 +81,8 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
     about,
     async open(place) {
       const policies = [benchPolicy(rules, bodyRule), ...(setup.policies ?? [])]
-      const { cores, nodeOptions = [] } = place
-      const { url, token, process } = await startGateway({ ...setup, policies, cores, nodeOptions })
+      const { cores, built = false, nodeOptions = [] } = place
+      const { url, token, process } = await startGateway({ ...setup, policies, cores, built, nodeOptions })
       const request = proxied(Number(new URL(url).port), token, place)
       return { request: body === undefined ? request : post(request, body), process }
     },
@@ -116,7 +118,12 @@ const manyPolicies = Array.from({ length: 999 }, (_, index) =>
   policyDocument({ name: `other-${index}`, rules: denyRules(10), upstream: host }),
 )
 
-const onDemand = (road: Road): Road => ({ ...road, onDemand: true })
+/** On any core, as threads need several. */
+function threads(count: number): Road {
+  const setup = { settings: { System: { Server: { Threads: count } } } }
+  const road = gateway(`threads-${count}`, `full road, System:Server:Threads: ${count}, on any core`, { setup })
+  return { ...road, optional: true, open: place => road.open({ ...place, cores: undefined }) }
+}
 
 export const roads: readonly Road[] = [
   {
@@ -144,11 +151,11 @@ export const roads: readonly Road[] = [
   },
   nodePeer('http-proxy', 'http-proxy.ts', 'http-proxy, no checks'),
   nodePeer('fastify', 'fastify.ts', '@fastify/http-proxy, no checks'),
-  onDemand(gateway('post', 'full road, POST of 16 KiB', { body: jsonBody })),
-  onDemand(gateway('post-body-rule', 'the same, a rule reads the JSON body', { body: jsonBody, bodyRule: true })),
-  onDemand(
-    gateway('gateway-many', 'full road with 10,000 agents and 1,000 policies loaded', {
-      setup: { otherAgents: 9_999, policies: manyPolicies },
-    }),
-  ),
+  gateway('post', 'full road, POST of 16 KiB', { body: jsonBody }),
+  gateway('post-body-rule', 'the same, a rule reads the JSON body', { body: jsonBody, bodyRule: true }),
+  gateway('gateway-many', 'full road with 10,000 agents and 1,000 policies loaded', {
+    setup: { otherAgents: 9_999, policies: manyPolicies },
+  }),
+  threads(1),
+  threads(2),
 ]

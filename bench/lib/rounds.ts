@@ -20,6 +20,8 @@ export interface Round {
 export interface Measured {
   readonly name: string
   readonly rounds: readonly Round[]
+  /** CPU time for one request, microseconds: of each round, or of each slice where there are some. */
+  readonly cpu: readonly number[]
   /** After the last round. */
   readonly residentBytes: number | undefined
 }
@@ -54,6 +56,7 @@ export async function measureRounds(
   return contestants.map(({ name, process }) => ({
     name,
     rounds: rounds.get(name) ?? [],
+    cpu: (rounds.get(name) ?? []).map(({ cpu }) => cpu),
     residentBytes: process === undefined ? undefined : residentBytes(process.pid),
   }))
 }

@@ -9,7 +9,7 @@ export function quantile(values: readonly number[], share: number): number {
 
 export const median = (values: readonly number[]): number => quantile(values, 0.5)
 
-/** A figure measured in several rounds. */
+/** A figure measured in several rounds: its median, and the quarters below and above. */
 export interface Spread {
   readonly median: number
   readonly low: number
@@ -18,8 +18,8 @@ export interface Spread {
 
 export const spreadOf = (values: readonly number[]): Spread => ({
   median: median(values),
-  low: quantile(values, 0),
-  high: quantile(values, 1),
+  low: quantile(values, 0.25),
+  high: quantile(values, 0.75),
 })
 
 /** Of each round one value over the other: what the machine did in that round falls out. */

@@ -1,0 +1,69 @@
+/**
+ * Several proxies in turn, a few hundred requests each: `node slices.ts LOAD`, LOAD being JSON. Slices of some 20 ms
+ * meet the same weather, so that their ratios hold still on a machine that does other things too, where rounds of
+ * seconds would not. Prints CPU time for one request, microseconds, of each slice of each proxy.
+ */
+import { setTimeout } from 'node:timers/promises'
+import { cpuExactly } from './cpu.ts'
+import type { Exchanges } from './exchanges.ts'
+import { openExchanges } from './exchanges.ts'
+import type { Request } from './load.ts'
+
+/** Proxies to measure, by the request that each gets and the process it is. */
+export interface SlicedLoad {
+  readonly proxies: readonly { readonly request: Request; readonly pid: number }[]
+  readonly connections: number
+  readonly slices: number
+  readonly perSlice: number
+  /** Requests to each before anything counts: code is compiled in stages. */
+  readonly warmup: number
+}
+
+/** Milliseconds in which the last answer is out and the process asleep. */
+const settleMs = 1
+
+const load = JSON.parse(process.argv[2] ?? '') as SlicedLoad
+const proxies = await Promise.all(
+  load.proxies.map(async ({ request, pid }) => ({ pid, all: await openExchanges(request, load.connections, fail) })),
+)
+
+function fail(): never {
+  throw new Error('a connection was closed, or an answer came that nobody asked for')
+}
+
+/** Sends so many requests, each connection the next one behind its answer, and resolves behind the last. */
+function slice(all: readonly Exchanges[], requests: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let sent = Math.min(all.length, requests)
+  let answered = 0
+  for (const exchanges of all) {
+    exchanges.onAnswer = (_, good) => {
+      if (!good) reject(new Error('a request failed'))
+      if (++answered === requests) resolve()
+      else if (sent < requests) {
+        sent += 1
+        exchanges.send()
+      }
+    }
+  }
+  for (const exchanges of all.slice(0, sent)) exchanges.send()
+  return promise
+}
+
+async function measure({ pid, all }: (typeof proxies)[number]): Promise<number> {
+  await setTimeout(settleMs)
+  const before = cpuExactly(pid)
+  await slice(all, load.perSlice)
+  await setTimeout(settleMs)
+  return (cpuExactly(pid) - before) / load.perSlice
+}
+
+for (let sent = 0; sent < load.warmup; sent += 1_000) for (const { all } of proxies) await slice(all, 1_000)
+const cpu = proxies.map((): number[] => [])
+for (let round = 0; round < load.slices; round++) {
+  for (let turn = 0; turn < proxies.length; turn++) {
+    const index = (turn + round) % proxies.length
+    cpu[index]?.push(await measure(proxies[index] as (typeof proxies)[number]))
+  }
+}
+process.stdout.write(`${JSON.stringify(cpu)}\n`, () => process.exit())

@@ -1,0 +1,30 @@
+/** A short run of the benchmark against what else runs on Node; bench/README.md says what the long one measures. */
+import t from 'tap'
+import type { Place } from '../../bench/lib/roads.ts'
+import { roads } from '../../bench/lib/roads.ts'
+import { measureSlices } from '../../bench/lib/sliced.ts'
+import { quantile, ratios } from '../../bench/lib/stats.ts'
+import { startNodeUpstream } from '../../bench/lib/upstream.ts'
+
+// A machine that does other things too still tells a slip from a fault: the goals are 1.1 and 0.35.
+const limits = { bare: 2.2, 'http-proxy': 1 }
+
+t.test('a request costs little more than node:http and undici alone, and less than in http-proxy', async t => {
+  const upstream = await startNodeUpstream(undefined)
+  const place: Place = { upstreamPort: upstream.port, cores: undefined }
+  const names = ['gateway', ...Object.keys(limits)]
+  const contestants = await Promise.all(
+    names.map(async name => {
+      const road = roads.find(road => road.name === name)
+      if (road === undefined) throw new Error(`no road is called ${name}`)
+      return { name, ...(await road.open(place)) }
+    }),
+  )
+  t.teardown(() => Promise.all([upstream, ...contestants].map(({ process }) => process?.stop())))
+  const size = { connections: 32, slices: 12, perSlice: 400, warmup: 5_000, cores: undefined }
+  const cpu = await measureSlices(contestants, size)
+  for (const [peer, limit] of Object.entries(limits)) {
+    const ratio = quantile(ratios(cpu.get('gateway') ?? [], cpu.get(peer) ?? []), 0.5)
+    t.ok(ratio > 0 && ratio <= limit, `${ratio.toFixed(2)} x ${peer}, at most ${limit}`)
+  }
+})
