@@ -1,4 +1,5 @@
 /** Threats T12, T27, T28 of SECURITY.md. */
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { createSecretHasher, generateSecret, secretProblem } from '../../src/agents/secret.ts'
 import { isRefusal } from '../../src/errors.ts'
@@ -34,6 +35,19 @@ t.test('a hash has the configured cost and fits its own secret only', async t =>
   t.equal(await hasher.verify('cafe\u0301', hash), false, 'no Unicode normalisation')
   t.equal(await hasher.verify('Caf\u00e9', hash), false)
   t.equal(await hasher.verify('caf\u00e9', undefined), false)
+})
+
+t.test('an idle thread ends, and a new one takes the next task', async t => {
+  const started: unknown[] = []
+  const note = (worker: unknown) => started.push(worker)
+  process.on('worker', note)
+  t.teardown(() => process.off('worker', note))
+  const hasher = openHasher(t, { idleMs: 1 })
+  const hash = await hashOf(hasher, 'a')
+  while (started.length < 3) {
+    await setTimeout(5)
+    t.equal(await hasher.verify('a', hash), true)
+  }
 })
 
 t.test('all 72 bytes count', async t => {
