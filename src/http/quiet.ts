@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { sentBytes } from './sent-bytes.ts'
 
 /** A connection is looked at so many times before it counts as quiet. */
 const looks = 4
@@ -23,8 +24,7 @@ export function closeQuiet(server: Server, quietMs: number): void {
   })
   const timer = setInterval(() => {
     for (const [socket, seen] of connections) {
-      // What waits to be written has not moved.
-      const bytes = socket.bytesRead + socket.bytesWritten - socket.writableLength
+      const bytes = socket.bytesRead + sentBytes(socket)
       seen.times = bytes === seen.bytes ? seen.times + 1 : 0
       seen.bytes = bytes
       if (seen.times >= looks) socket.destroy()

@@ -74,8 +74,8 @@ export class Exchange {
   bytesDown = 0
   /** Steady milliseconds since when the client has not taken what is there for it. */
   stalledSince: number | undefined = undefined
-  /** What the client had sent when it was last looked at, and since when that has not changed (watch.ts). */
-  readonly progress = { bytesRead: 0, since: 0 }
+  /** What had come from the client and gone to it when it was last looked at, and since when none came (watch.ts). */
+  readonly progress = { bytesRead: 0, bytesSent: 0, since: 0 }
   /** Where it stands among the exchanges in flight (watch.ts). */
   place = -1
   #continued = false

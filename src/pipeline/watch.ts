@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { sentBytes } from '../http/sent-bytes.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Cuts off clients that stand still, so that a stalled peer does not hold memory and connections for good. */
@@ -29,6 +30,16 @@ export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Wa
     return now - progress.since > idleMs
   }
 
+  const takesNothing = (exchange: Exchange, now: number): boolean => {
+    const { socket, progress, stalledSince } = exchange
+    if (stalledSince === undefined) return false
+    const sent = sentBytes(socket)
+    if (sent === progress.bytesSent) return now - stalledSince > idleMs
+    progress.bytesSent = sent
+    exchange.stalledSince = now
+    return false
+  }
+
   return {
     add(exchange) {
       exchange.progress.since = clock.steady()
@@ -45,8 +56,7 @@ export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Wa
     sweep() {
       const now = clock.steady()
       for (const exchange of [...flying]) {
-        const takesNothing = now - (exchange.stalledSince ?? now) > idleMs
-        if (takesNothing || sendsNothing(exchange, now)) exchange.socket.destroy()
+        if (takesNothing(exchange, now) || sendsNothing(exchange, now)) exchange.socket.destroy()
       }
     },
   }

@@ -1,0 +1,93 @@
+/** Threat T32 of SECURITY.md. */
+import t from 'tap'
+import type { Exchange } from '../../src/pipeline/exchange.ts'
+import { createWatch } from '../../src/pipeline/watch.ts'
+import { createClock } from '../fixtures/clock.ts'
+
+const second = 1_000
+const idle = 60 * second
+
+/** An exchange as far as the watch looks at it. */
+function exchangeWith(now: number) {
+  const socket = {
+    bytesRead: 0,
+    bytesWritten: 0,
+    writableLength: 0,
+    _handle: { writeQueueSize: 0 },
+    destroyed: false,
+    destroy() {
+      this.destroyed = true
+    },
+  }
+  const req = { complete: true, destroyed: false, paused: false, isPaused: () => req.paused }
+  const exchange = {
+    ...{ req, socket, place: -1, stalledSince: undefined as number | undefined },
+    progress: { bytesRead: 0, bytesSent: 0, since: now },
+  }
+  return { exchange: exchange as unknown as Exchange, fields: exchange, socket, req }
+}
+
+function start() {
+  const clock = createClock()
+  const watch = createWatch(clock, idle, new Int32Array(1))
+  const made = exchangeWith(clock.steady())
+  watch.add(made.exchange)
+  /** Time passes, and the watch looks every second. */
+  const pass = (seconds: number, each: () => void = () => {}) => {
+    for (let i = 0; i < seconds; i++) {
+      clock.advance(second)
+      each()
+      watch.sweep()
+    }
+  }
+  return { ...made, pass, clock }
+}
+
+t.test('a client that takes nothing of what is there is cut off', async t => {
+  const { fields, socket, pass, clock } = start()
+  pass(1_000)
+  t.notOk(socket.destroyed, 'not while there is nothing for it')
+  fields.stalledSince = clock.steady()
+  socket.bytesWritten = 65_536
+  socket._handle.writeQueueSize = 65_536
+  pass(60)
+  t.notOk(socket.destroyed)
+  pass(1)
+  t.ok(socket.destroyed)
+})
+
+t.test('one that takes a byte now and then is not, however long it takes', async t => {
+  const { fields, socket, pass, clock } = start()
+  fields.stalledSince = clock.steady()
+  socket.bytesWritten = 65_536
+  socket._handle.writeQueueSize = 65_536
+  let passed = 0
+  pass(3_600, () => {
+    passed += 1
+    if (passed % 50 === 0) socket._handle.writeQueueSize -= 1
+  })
+  t.notOk(socket.destroyed)
+  pass(61)
+  t.ok(socket.destroyed, 'until it stops')
+})
+
+t.test('a client whose body stands still is cut off, one that sends a byte now and then is not', async t => {
+  const { req, socket, pass } = start()
+  req.complete = false
+  let passed = 0
+  pass(3_600, () => {
+    passed += 1
+    if (passed % 50 === 0) socket.bytesRead += 1
+  })
+  t.notOk(socket.destroyed)
+  pass(61)
+  t.ok(socket.destroyed)
+})
+
+t.test('a client that waits because the upstream takes nothing is not to blame', async t => {
+  const { req, socket, pass } = start()
+  req.complete = false
+  req.paused = true
+  pass(3_600)
+  t.notOk(socket.destroyed)
+})

@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:http2'
+import t from 'tap'
+import { endStream, frames, sendGoaway, sendHead, sendReset, startFrames } from '../fixtures/frames-http2.ts'
+import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
+import { startHttp2 } from '../fixtures/origin-http2.ts'
+import { openRaw } from '../fixtures/raw.ts'
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise(setImmediate)
+}
+
+/** Most tests need no gateway of their own: each has an upstream of its own. */
+const shared = await startHttp2Gateway(t, {}, { config: { System: { CircuitBreaker: { Failures: 100 } } } })
+
+t.test('a client that leaves takes its stream with it, and nothing else', async t => {
+  const origin = await startHttp2(t, stream => {
+    stream.respond({ ':status': 200 })
+    stream.write('begun')
+  })
+  const { send } = shared
+  const leaving = new AbortController()
+  const left = await send(`${origin.url}/left`, { signal: leaving.signal })
+  const staying = await send(`${origin.url}/stays`)
+  const reader = staying.body?.getReader()
+  t.equal(Buffer.from((await reader?.read())?.value ?? '').toString(), 'begun')
+  leaving.abort()
+  await t.rejects(left.text())
+  await until(() => origin.seen[0]?.closed !== undefined)
+  t.equal(origin.seen[1]?.closed, undefined)
+  t.equal(origin.connections.h2, 1)
+  await reader?.cancel()
+  await until(() => origin.seen[1]?.closed !== undefined)
+})
+
+t.test('an upload whose client leaves is broken off', async t => {
+  const origin = await startHttp2(t, () => {})
+  const { gateway, token } = shared
+  const client = await openRaw(t, gateway.port)
+  client.write(`POST /proxy/${origin.url}/ HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n`)
+  client.write('Content-Length: 1000\r\n\r\nhalf of it')
+  await until(() => origin.seen[0]?.body === 'half of it')
+  client.socket.destroy()
+  await until(() => origin.seen[0]?.closed !== undefined)
+  t.equal(origin.seen[0]?.aborted, true)
+  t.not(origin.seen[0]?.closed, constants.NGHTTP2_NO_ERROR)
+})
+
+const resets = Object.entries({
+  NO_ERROR: constants.NGHTTP2_NO_ERROR,
+  PROTOCOL_ERROR: constants.NGHTTP2_PROTOCOL_ERROR,
+  INTERNAL_ERROR: constants.NGHTTP2_INTERNAL_ERROR,
+  REFUSED_STREAM: constants.NGHTTP2_REFUSED_STREAM,
+  CANCEL: constants.NGHTTP2_CANCEL,
+  ENHANCE_YOUR_CALM: constants.NGHTTP2_ENHANCE_YOUR_CALM,
+})
+
+t.test('a stream that is reset before its answer is 502, and is not sent again', async t => {
+  let code = 0
+  let requests = 0
+  const origin = await startFrames(t, (send, id) => {
+    requests += 1
+    sendReset(send, id, code)
+  })
+  const { send } = shared
+  for (const [name, number] of resets) {
+    code = number
+    const answer = await send(origin.url)
+    t.strictSame([answer.status, answer.headers.get('gateway-error')], [502, 'upstream_failed'], name)
+    const upload = await send(origin.url, { method: 'POST', body: randomBytes(1_000_000) })
+    t.equal(upload.status, 502, `${name} of an upload`)
+  }
+  t.equal(requests, 2 * resets.length)
+  t.equal(origin.connections(), 1, 'the connection is as good as before')
+})
+
+t.test('a stream that is reset behind its head breaks off: what is cut short is never taken for whole', async t => {
+  let code = 0
+  const origin = await startFrames(t, (send, id) => {
+    sendHead(send, id)
+    send(frames.data, 0, id, Buffer.from('begun'))
+    setImmediate(() => sendReset(send, id, code))
+  })
+  const { send } = shared
+  for (const [name, number] of resets.filter(([name]) => name !== 'NO_ERROR')) {
+    code = number
+    const answer = await send(origin.url)
+    await t.rejects(answer.text(), name)
+  }
+})
+
+t.test('GOAWAY before the answer is 502, and is not sent again; the next request gets a new connection', async t => {
+  let requests = 0
+  const origin = await startFrames(t, (send, id) => {
+    requests += 1
+    if (requests === 1) sendGoaway(send, 0, constants.NGHTTP2_NO_ERROR)
+    else {
+      sendHead(send, id)
+      send(frames.data, endStream, id, Buffer.from('whole'))
+    }
+  })
+  const { send } = shared
+  t.equal((await send(origin.url)).status, 502)
+  t.equal(await (await send(origin.url)).text(), 'whole')
+  t.strictSame([requests, origin.connections()], [2, 2])
+})
+
+t.test('an upstream that closes the connection is 502, and the next request gets a new one', async t => {
+  let answers = false
+  const origin = await startHttp2(t, stream => {
+    if (answers) {
+      stream.respond({ ':status': 200 })
+      stream.end('back')
+    } else stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR)
+  })
+  const { send } = shared
+  const answer = await send(`${origin.url}/`)
+  t.strictSame([answer.status, answer.headers.get('gateway-error')], [502, 'upstream_failed'])
+  answers = true
+  t.equal(await (await send(`${origin.url}/`)).text(), 'back')
+})
+
+t.test('GOAWAY lets what is under way finish, and the next request goes elsewhere', async t => {
+  const finish: (() => void)[] = []
+  const origin = await startHttp2(t, (stream, _, headers) => {
+    stream.respond({ ':status': 200 })
+    stream.write('begun, ')
+    if (headers[':path'] === '/next') stream.end('next')
+    else {
+      finish.push(() => stream.end('finished'))
+      stream.session?.goaway(constants.NGHTTP2_NO_ERROR, stream.id)
+    }
+  })
+  const { send } = shared
+  const first = await send(`${origin.url}/`)
+  await until(() => finish.length === 1)
+  t.equal(await (await send(`${origin.url}/next`)).text(), 'begun, next')
+  finish[0]?.()
+  t.equal(await first.text(), 'begun, finished')
+  t.equal(origin.connections.h2, 2)
+})
+
+t.test('no request of one agent breaks those of another on the same connection', async t => {
+  const origin = await startHttp2(t, (stream, _, headers) => {
+    stream.respond({ ':status': 200 })
+    if (headers[':path'] === '/long') stream.write('begun, ')
+    else stream.end('ok')
+    if (headers[':path'] === '/end') for (const other of longs) other.end('finished')
+    if (headers[':path'] === '/long') longs.push(stream)
+  })
+  const longs: { end(text: string): void }[] = []
+  const { gateway, token, send } = shared
+  const long = await send(`${origin.url}/long`)
+  const odd = [
+    'Content-Type: a\r\ncontent-type: b\r\n',
+    'Host2: x\r\n:path: /y\r\n',
+    'TE: gzip\r\n',
+    'X-Long: '.padEnd(8_000, 'x').concat('\r\n'),
+    'Http2-Settings: AAA\r\nUpgrade: h2c\r\n',
+    '__proto__: x\r\n__proto__: y\r\nconstructor: z\r\n',
+    'Cookie: a=1\r\nCookie: b=2\r\n',
+    "!#$%&'*+-.^_`|~: token\r\n",
+    'X-Bytes: \x80\xff\r\n',
+    'Content-Length: 0\r\n',
+    'Keep-Alive: 5\r\nProxy-Connection: x\r\nTrailer: x\r\n',
+  ]
+  for (const fields of odd) {
+    const client = await openRaw(t, gateway.port)
+    client.write(
+      Buffer.from(
+        `GET /proxy/${origin.url}/ HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\nConnection: close\r\n${fields}\r\n`,
+        'latin1',
+      ),
+    )
+    t.match(await client.closed(), /^HTTP\/1\.1 (?:200|4\d\d) /, JSON.stringify(fields.slice(0, 60)))
+  }
+  t.equal(await (await send(`${origin.url}/end`)).text(), 'ok')
+  t.equal(await long.text(), 'begun, finished')
+  t.equal(origin.connections.h2, 1)
+})
+
+t.test('an upstream that does not answer, or stops midway, is cut off in time', async t => {
+  const origin = await startHttp2(t, (stream, _, headers) => {
+    if (headers[':path'] !== '/half') return
+    stream.respond({ ':status': 200 })
+    stream.write('begun')
+  })
+  const { send } = await startHttp2Gateway(t, { HeadersTimeoutSeconds: 1, IdleTimeoutSeconds: 1 })
+  const [silent, half] = await Promise.all([send(`${origin.url}/`), send(`${origin.url}/half`)])
+  t.strictSame([silent.status, silent.headers.get('gateway-error')], [504, 'upstream_timeout'])
+  await t.rejects(half.text())
+  await until(() => origin.seen.every(({ closed }) => closed !== undefined))
+})
