@@ -123,10 +123,7 @@ function createThread(options: SecretHasherOptions) {
   function next(): void {
     if (current !== undefined || closed) return
     current = lanes.hash.shift() ?? lanes.verify.shift()
-    if (current === undefined) {
-      idle.begin()
-      return
-    }
+    if (current === undefined) return idle.begin()
     idle.end()
     worker ??= start()
     worker.ref()
