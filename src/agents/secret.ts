@@ -123,11 +123,13 @@ function createThread(options: SecretHasherOptions) {
   function next(): void {
     if (current !== undefined || closed) return
     current = lanes.hash.shift() ?? lanes.verify.shift()
-    if (current === undefined) return idle.begin()
-    idle.end()
-    worker ??= start()
-    worker.ref()
-    worker.postMessage(current.task)
+    if (current === undefined) idle.begin()
+    else {
+      idle.end()
+      worker ??= start()
+      worker.ref()
+      worker.postMessage(current.task)
+    }
   }
 
   return {
