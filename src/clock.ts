@@ -6,9 +6,20 @@ export interface Clock {
   now(): number
   /** Steady clock, milliseconds from an arbitrary start: rates, time limits, durations. Never goes back. */
   steady(): number
+  /** Where another thread finds the same two numbers; a clock of the system needs none. */
+  readonly memory?: SharedArrayBuffer
 }
+
+/** `performance.now()` begins with each thread; this is the same in all of them. */
+const sinceBoot = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  steady: () => performance.now(),
+  steady: () => performance.now() + sinceBoot,
+}
+
+/** A clock that is set elsewhere: wall time and steady time, as two numbers. */
+export function clockIn(memory: SharedArrayBuffer): Clock {
+  const times = new Float64Array(memory)
+  return { now: () => times[0] as number, steady: () => times[1] as number, memory }
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { bootstrapFile } from './agents/bootstrap.ts'
 import type { Clock } from './clock.ts'
@@ -5,16 +6,16 @@ import { systemClock } from './clock.ts'
 import { describeCertificate, readCertificate } from './compose/certificate.ts'
 import type { DataPlane } from './compose/data-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
+import type { Habits } from './compose/habits.ts'
+import { createHabits } from './compose/habits.ts'
 import type { Hitl } from './compose/hitl.ts'
 import { createHitl } from './compose/hitl.ts'
 import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
-import type { Listening } from './compose/listening.ts'
-import { createListening } from './compose/listening.ts'
+import { acceptSettings, createListening } from './compose/listening.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
-import type { SharedLimits } from './compose/shared.ts'
-import { createSharedMemory, openSharedLimits } from './compose/shared.ts'
+import { createSharedMemory, openSharedLimits, shareOf, threadsOf } from './compose/shared.ts'
 import type { Telemetry } from './compose/telemetry.ts'
 import { createTelemetry } from './compose/telemetry.ts'
 import type { Upstreams } from './compose/upstreams.ts'
@@ -28,9 +29,11 @@ import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
 import { createManagement } from './management/management.ts'
 import { createClientIp } from './pipeline/client-ip.ts'
-import { viaName } from './pipeline/forward.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
 import type { Store } from './storage/store.ts'
+import { openPool } from './threads/open.ts'
+import type { Pool } from './threads/pool.ts'
+import { shareHabits } from './threads/share.ts'
 import type { Lookup } from './upstream/resolve.ts'
 import { systemLookup } from './upstream/resolve.ts'
 
@@ -61,6 +64,8 @@ export interface Gateway {
    * Returns how many were cut off.
    */
   close(): Promise<number>
+  /** The threads that serve beside this one; undefined when it is alone. */
+  readonly pool: Pick<Pool, 'kill' | 'replaced'> | undefined
 }
 
 /** The parts that hold something open, in the order they are opened. */
@@ -76,7 +81,12 @@ interface Foundation {
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
-  readonly limits: SharedLimits
+  readonly followers: Followers
+}
+
+/** Whoever must hear of a change before it is answered. */
+interface Followers {
+  pool: Pool | undefined
 }
 
 type Closers = (() => unknown)[]
@@ -95,7 +105,7 @@ const recordMs = 1_000
 export async function createGateway(config: Config, options: GatewayOptions): Promise<Gateway> {
   const closers: Closers = []
   try {
-    return assemble(await open(config, options, closers), closers)
+    return assemble(await open(shareOf(config, threadsOf(config, options)), options, closers), options, closers)
   } catch (error) {
     await closeAll(closers)
     throw error
@@ -111,25 +121,42 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
   const { fetchDocument } = upstreams
-  const identity = await openIdentity({ config, dataDirectory, store, clock, log, fetchDocument })
+  const followers: Followers = { pool: undefined }
+  const onAgent: Pool['changeAgent'] = async (id, agent) => followers.pool?.changeAgent(id, agent)
+  const identity = await openIdentity({ config, dataDirectory, store, clock, log, fetchDocument, onAgent })
   closers.push(() => identity.close())
-  const rules = await openRules({ config, baseDirectory, store, clock, log, registry: identity.registry })
+  const { registry } = identity
+  const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
+  const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
-  const limits = openSharedLimits(config, createSharedMemory(config, 1), 0)
-  const opened = { store, upstreams, identity, rules, limits }
+  const opened = { store, upstreams, identity, rules, followers }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, ...opened }
 }
 
-function assemble(foundation: Foundation, closers: Closers): Gateway {
-  const { config, clock, log, upstreams, rules, limits } = foundation
+function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
+  const { config, clock, log, upstreams, rules, identity } = foundation
   const report: Report = (what, error) => log.error({ error }, what)
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
-  const telemetry = createTelemetry(foundation)
+  const memory = createSharedMemory(config)
+  const limits = openSharedLimits(config, memory, 0)
+  const channelName = `agent-gateway ${randomUUID()}`
+  const habits = config.System.Server.Threads === 1 ? createHabits() : shareHabits(createHabits(), channelName)
+  closers.push(() => habits.close())
+  const telemetry = createTelemetry({ ...foundation, limits, memory })
   closers.push(() => telemetry?.close())
-  const dataPlane = createDataPlane({ ...foundation, metrics: telemetry?.metrics, clientIpOf, report })
-  const hitl = createHitl({ ...foundation, dataPlane, report })
-  const roads = { dataPlane, hitl, telemetry, clientIpOf, report }
-  const listening = createListening({ ...foundation, egress: upstreams.egress }, acceptorOf(foundation, roads))
+  const dataPlane = createDataPlane({
+    ...{ config, clock, log, upstreams, limits, habits, clientIpOf, report },
+    metrics: telemetry?.metrics,
+    agents: identity.registry,
+    verifyToken: identity.tokens.verify,
+    rulebookOf: rules.rulebookOf,
+  })
+  const hitl = createHitl({ ...foundation, habits, dataPlane, report })
+  const acceptor = acceptorOf(foundation, { dataPlane, habits, hitl, telemetry, clientIpOf, report })
+  const listening = createListening({ ...foundation, limits, egress: upstreams.egress }, acceptor)
+  const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
+  foundation.followers.pool = pool
+  closers.push(() => pool?.close())
   const sweeper = setInterval(() => {
     dataPlane.sweep()
     telemetry?.sample()
@@ -139,18 +166,27 @@ function assemble(foundation: Foundation, closers: Closers): Gateway {
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),
-    listen: () => listening.listen(),
+    pool,
+    async listen() {
+      const addresses = await listening.listen()
+      await pool?.listen(addresses.flatMap(({ port }) => port ?? []))
+      return addresses
+    },
     inFlight: () => limits.inFlightInAll(),
     async reload() {
       const policiesRead = await rules.policies.reload()
       const credentialsRead = await reloadCredentials(upstreams, report)
-      return (await listening.reload()) && credentialsRead && policiesRead
+      const threadsRead = (await pool?.reload()) ?? true
+      return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
     },
     async close() {
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
       hitl.stop()
-      const cutOff = await drain(listening, limits, limitMs)
+      // What the other threads pass on is answered here all the while.
+      const there = pool?.drain(limitMs) ?? 0
+      const here = listening.drain(limitMs, () => limits.inFlight[0] as number)
+      const cutOff = (await here) + (await there)
       await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
       await closeAll(closers)
       return cutOff
@@ -170,20 +206,22 @@ async function reloadCredentials({ credentials }: Upstreams, report: Report): Pr
 
 interface Roads {
   readonly dataPlane: DataPlane
+  readonly habits: Habits
   readonly hitl: Hitl
   readonly telemetry: Telemetry | undefined
   readonly clientIpOf: ReturnType<typeof createClientIp>
   readonly report: Report
 }
 
-function acceptorOf(foundation: Foundation, { dataPlane, hitl, telemetry, clientIpOf, report }: Roads): Acceptor {
+function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
+  const { dataPlane, habits, hitl, telemetry, clientIpOf, report } = roads
   const { config, clock, store, identity, rules } = foundation
   const { Server } = config.System
   const management = createManagement({
     registry: identity.registry,
     book: rules.policies.book,
     explain: rules.explain,
-    shadows: dataPlane.shadows,
+    shadows: habits.shadows,
     hitl,
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,
@@ -194,8 +232,7 @@ function acceptorOf(foundation: Foundation, { dataPlane, hitl, telemetry, client
     clientAddress: clientIpOf,
   })
   return createAcceptor({
-    bodyTimeoutMs: Server.IdleTimeoutSeconds * 1_000,
-    viaName: config.Proxy.Via ? viaName : undefined,
+    ...acceptSettings(config),
     onProxy: dataPlane.roadWith(hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
     report,
@@ -210,6 +247,7 @@ function summarise({ config, dataDirectory, certificate, identity, rules }: Foun
   return [
     ['Bootstrap', `${bootstrapFile(dataDirectory)} (credential of the first admin)`],
     ...(certificate === undefined ? [] : [['Certificate', describeCertificate(certificate)] as const]),
+    ...threadsRow(config),
     ['Policies', names.length === 0 ? 'none: every request is denied' : names.join(', ')],
     ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
     ...(config.Policy.Mode === 'observe' ? [['Mode', 'OBSERVE: nothing is refused or held by policy'] as const] : []),
@@ -217,15 +255,8 @@ function summarise({ config, dataDirectory, certificate, identity, rules }: Foun
   ]
 }
 
-/** Resolves with the number of requests that had to be cut off. */
-async function drain(listening: Listening, limits: SharedLimits, limitMs: number): Promise<number> {
-  let cutOff = 0
-  const timer = setTimeout(() => {
-    cutOff = limits.inFlightInAll()
-    listening.destroy()
-  }, limitMs)
-  await listening.drain().finally(() => clearTimeout(timer))
-  return cutOff
+function threadsRow({ System: { Server } }: Config): Gateway['summary'] {
+  return Server.Threads === 1 ? [] : [['Threads', String(Server.Threads)]]
 }
 
 /** Last opened, first closed. One that fails must not keep the others open. */

@@ -84,11 +84,16 @@ function writers(logger: Logger): Log {
 }
 
 /** What helps to find a fault: the causes as well, the stack of the outermost only. */
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return String(error)
+export function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return isDescribed(error) ? error : String(error)
   const code = 'code' in error ? { code: error.code } : {}
   const cause = error.cause === undefined ? {} : { cause: causeOf(error.cause) }
   return { name: error.name, message: error.message, ...code, ...cause, stack: error.stack }
+}
+
+/** Whether another thread has described it already. */
+function isDescribed(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'message' in error && 'name' in error
 }
 
 function causeOf(cause: unknown): string {

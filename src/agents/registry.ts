@@ -42,8 +42,11 @@ export interface RegistryOptions {
   /** Policy that new agents get unless the registration names one (Policy:AssignOnRegistration). */
   readonly defaultPolicy: string | undefined
   readonly quarantine: QuarantineRules
-  /** Told after each change; `agent` is undefined when it was removed. */
-  readonly onChange?: (id: string, agent: AgentRecord | undefined) => void
+  /**
+   * Told of each change, `undefined` when the agent was removed. A change is answered only when this is done, so that
+   * it holds everywhere from then on.
+   */
+  readonly onChange?: (id: string, agent: AgentRecord | undefined) => Promise<void>
   /** Told when a change of trust, which nobody waits for, could not be stored. */
   readonly onError?: (error: unknown) => void
 }
@@ -184,7 +187,7 @@ class StoredRegistry implements Registry {
       if (!removed) return refuse('not_found')
       this.#snapshot.delete(key)
       this.#standings.forget(key)
-      this.#options.onChange?.(key, undefined)
+      await this.#options.onChange?.(key, undefined)
       return { removed: key }
     })
   }
@@ -214,9 +217,9 @@ class StoredRegistry implements Registry {
     return this.#show(result)
   }
 
-  #show(agent: AgentRecord): AgentRecord {
+  async #show(agent: AgentRecord): Promise<AgentRecord> {
     this.#snapshot.set(agent)
-    this.#options.onChange?.(agent.id, agent)
+    await this.#options.onChange?.(agent.id, agent)
     return agent
   }
 

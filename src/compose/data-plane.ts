@@ -1,11 +1,8 @@
 import type { IncomingMessage } from 'node:http'
+import type { Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Send } from '../hitl/model.ts'
-import type { ActivityLog } from '../limits/activity.ts'
-import { createActivityLog } from '../limits/activity.ts'
-import type { ShadowTally } from '../limits/shadow-tally.ts'
-import { createShadowTally } from '../limits/shadow-tally.ts'
 import type { Log } from '../log.ts'
 import type { Arrival } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
@@ -15,7 +12,8 @@ import { createSender } from '../pipeline/replay.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Identity } from './identity.ts'
+import type { Verify } from '../tokens/verify.ts'
+import type { Habits } from './habits.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -25,9 +23,11 @@ export interface DataPlaneParts {
   readonly clock: Clock
   readonly log: Log
   readonly upstreams: Upstreams
-  readonly identity: Identity
-  readonly rules: Rules
+  readonly agents: Pick<Registry, 'get' | 'trustOf' | 'recordTrust'>
+  readonly verifyToken: Verify
+  readonly rulebookOf: Rules['rulebookOf']
   readonly limits: SharedLimits
+  readonly habits: Habits
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
   readonly clientIpOf: (req: IncomingMessage) => string
@@ -41,26 +41,16 @@ export type Reviews = Pick<Parts, 'queue' | 'grants'>
 export interface DataPlane {
   /** The road, once its reviews are there. */
   roadWith(reviews: Reviews): (arrival: Arrival) => Promise<void>
-  /** What agents did lately; a reviewer's denial counts as well. */
-  readonly activity: ActivityLog
-  /** What rules in shadow would have decided. */
-  readonly shadows: ShadowTally
   /** Sends what a person approved. */
   readonly send: Send
   /** Forgets what is idle and cuts off who stands still. Call every second or so. */
   sweep(): void
 }
 
-/** Agents whose habits are remembered, and hosts of each. */
-const maxActivities = 20_000
-const maxHostsOfAgent = 256
-
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
-  const { config, clock, log, upstreams, identity, rules, limits, metrics } = dataPlane
-  const activity = createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent })
-  const shadows = createShadowTally()
+  const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
+  const { activity, shadows } = dataPlane.habits
   const { rateLimiter, breaker, inFlight } = limits
-  const { registry } = identity
   const watch = createWatch(clock, config.System.Server.IdleTimeoutSeconds * 1_000, inFlight)
   const record = createRecorder({
     log,
@@ -69,7 +59,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activity,
     shadows,
     metrics,
-    onTrust: (id, event, requestId) => registry.recordTrust(id, event, requestId),
+    onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
   const parts: Omit<Parts, keyof Reviews> = {
     ...upstreams,
@@ -79,10 +69,10 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     breaker,
     watch,
     metrics,
-    verifyToken: identity.tokens.verify,
-    agentOf: id => registry.get(id),
-    trustOf: agent => registry.trustOf(agent),
-    rulebookOf: rules.rulebookOf,
+    verifyToken: dataPlane.verifyToken,
+    agentOf: id => agents.get(id),
+    trustOf: agent => agents.trustOf(agent),
+    rulebookOf: dataPlane.rulebookOf,
     activityOf: (id, now) => activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     settled: record,
@@ -93,8 +83,6 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       const all: Parts = { ...parts, queue, grants }
       return arrival => enforce(arrival, all)
     },
-    activity,
-    shadows,
     send: createSender(parts),
     sweep() {
       watch.sweep()

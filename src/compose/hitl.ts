@@ -14,6 +14,7 @@ import { deriveKey } from '../tokens/key.ts'
 import type { Poster } from '../upstream/post.ts'
 import { createPoster } from '../upstream/post.ts'
 import type { DataPlane } from './data-plane.ts'
+import type { Habits } from './habits.ts'
 import type { Identity } from './identity.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -24,6 +25,7 @@ export interface HitlParts {
   readonly identity: Identity
   readonly upstreams: Upstreams
   readonly dataPlane: DataPlane
+  readonly habits: Habits
   readonly report: (what: string, error: unknown) => void
 }
 
@@ -55,7 +57,7 @@ export function createHitl(parts: HitlParts): Hitl {
   checkHooks(hooks, poster)
   const stopping = new AbortController()
   const events = createEventLog({ clock, capacity: keptEvents, report })
-  noteVerdicts(events, identity, dataPlane)
+  noteVerdicts(events, identity, parts.habits)
   const notifier = createNotifier({ hooks, events, clock, post: poster.post, report })
   const sealing = config.Security.Sealing.Secret
   const queue = createQueue({
@@ -97,7 +99,7 @@ function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], poster: Poster)
 }
 
 /** What a person thinks of a request tells more of its agent than any rule. */
-function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: DataPlane): void {
+function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: Habits): void {
   events.subscribe(({ type, data, at }) => {
     const agentId = data['agentId']
     if (typeof agentId !== 'string') return

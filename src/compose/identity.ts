@@ -1,6 +1,6 @@
 import { refuseStatus } from '../agents/agent.ts'
 import { bootstrapAdmin } from '../agents/bootstrap.ts'
-import type { Registry } from '../agents/registry.ts'
+import type { Registry, RegistryOptions } from '../agents/registry.ts'
 import { openRegistry } from '../agents/registry.ts'
 import { createSecretHasher } from '../agents/secret.ts'
 import type { Clock } from '../clock.ts'
@@ -20,6 +20,8 @@ export interface IdentityParts {
   readonly clock: Clock
   readonly log: Log
   readonly fetchDocument: FetchDocument
+  /** Told of each change of an agent, which is answered only when this is done. */
+  readonly onAgent?: RegistryOptions['onChange']
 }
 
 /** Who may call: agents, their secrets and their tokens. */
@@ -48,6 +50,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       defaultPolicy: config.Policy.AssignOnRegistration,
       quarantine: quarantineRules(config),
       onError: error => log.error({ error }, 'a change of trust could not be stored'),
+      ...(parts.onAgent === undefined ? {} : { onChange: parts.onAgent }),
     })
     await bootstrapAdmin({
       registry,

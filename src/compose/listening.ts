@@ -1,15 +1,17 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
-import type { Acceptor } from '../http/accept.ts'
-import type { Address, Listener, Place } from '../http/listeners.ts'
-import { createListener } from '../http/listeners.ts'
+import type { AcceptOptions, Acceptor } from '../http/accept.ts'
+import type { Address, Listener, Place, TcpPlace } from '../http/listeners.ts'
+import { assertFree, createListener } from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Log } from '../log.ts'
 import { createPeerOf } from '../pipeline/client-ip.ts'
+import { viaName } from '../pipeline/forward.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { describeCertificate, readCertificate } from './certificate.ts'
+import type { SharedLimits } from './shared.ts'
 
 export interface ListeningParts {
   readonly config: Config
@@ -18,13 +20,29 @@ export interface ListeningParts {
   /** Descriptors of sockets that were passed to this process. */
   readonly passedSockets: readonly number[]
   readonly egress: Egress
+  readonly limits: Pick<SharedLimits, 'connections'>
   readonly log: Log
 }
 
+/** What is accepted, as the configuration has it. */
+export function acceptSettings({ System, Proxy: proxy }: Config): Pick<AcceptOptions, 'bodyTimeoutMs' | 'viaName'> {
+  return {
+    bodyTimeoutMs: System.Server.IdleTimeoutSeconds * 1_000,
+    viaName: proxy.Via ? viaName : undefined,
+  }
+}
+
 /** Where clients reach the gateway. */
-export interface Listening extends Pick<Listener, 'drain' | 'destroy'> {
+export interface Listening extends Pick<Listener, 'adopt'> {
   /** Opens every place to listen on; at least one. */
   listen(): Promise<readonly Address[]>
+  /** Listens on the TCP port that another thread has opened, and serves its share of the connections. */
+  join(port: number): Promise<void>
+  /**
+   * Stops accepting and lets what is under way finish, for `limitMs` at most. Resolves with what `inFlight` gave when
+   * the rest was cut off; 0 when nothing was.
+   */
+  drain(limitMs: number, inFlight: () => number): Promise<number>
   /** Reads the certificate anew. False: it cannot be used, and the old one stays. */
   reload(): Promise<boolean>
 }
@@ -35,7 +53,7 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
   const listener = createListener(
     {
       maxConnections: Server.MaxConnections,
-      maxConnectionsPerPeer: Server.MaxConnectionsPerAddress,
+      count: parts.limits.connections,
       peerOf: createPeerOf(Server.TrustedProxies),
       headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
       keepAliveMs: Server.KeepAliveSeconds * 1_000,
@@ -45,11 +63,25 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
     acceptor,
   )
   return {
-    drain: () => listener.drain(),
-    destroy: () => listener.destroy(),
+    adopt: connection => listener.adopt(connection),
+    async join(port) {
+      await listener.listen({ host: Server.Http.Host, port, reusePort: true })
+    },
+    async drain(limitMs, inFlight) {
+      let cutOff = 0
+      const timer = setTimeout(() => {
+        cutOff = inFlight()
+        listener.destroy()
+      }, limitMs)
+      await listener.drain().finally(() => clearTimeout(timer))
+      return cutOff
+    },
     async listen() {
+      const places = placesOf(parts)
+      // With several sockets on one port the system would not say that another program has it.
+      for (const place of places) if (isShared(place)) await assertFree(place)
       const addresses: Address[] = []
-      for (const place of placesOf(parts)) addresses.push(await listener.listen(place))
+      for (const place of places) addresses.push(await listener.listen(place))
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
       return addresses
     },
@@ -70,9 +102,9 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
 
 /** Sockets that were passed stand in for the configured port: whoever passed them has chosen. */
 function placesOf({ config, baseDirectory, passedSockets }: ListeningParts): readonly Place[] {
-  const { Http, Unix } = config.System.Server
+  const { Http, Unix, Threads } = config.System.Server
   const passed = passedSockets.map(fd => ({ fd }))
-  const tcp = Http.Enabled && passed.length === 0 ? [{ host: Http.Host, port: Http.Port }] : []
+  const tcp = Http.Enabled && passed.length === 0 ? [{ host: Http.Host, port: Http.Port, reusePort: Threads > 1 }] : []
   const unix =
     Unix.Path === undefined ? [] : [{ path: resolve(baseDirectory, Unix.Path), mode: Number.parseInt(Unix.Mode, 8) }]
   const places = [...passed, ...tcp, ...unix]
@@ -81,6 +113,8 @@ function placesOf({ config, baseDirectory, passedSockets }: ListeningParts): rea
     'There is nothing to listen on. Set System:Server:Unix:Path, or System:Server:Http:Enabled to true.',
   )
 }
+
+const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true
 
 /** Seconds that a sound exchange may take without a byte on the client's connection, and some more. */
 function longestQuiet({ System, Proxy: { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds } }: Config) {

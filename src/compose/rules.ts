@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse, StartupError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { PolicyEntry } from '../policies/entry.ts'
 import type { Policies } from '../policies/open.ts'
 import { openPolicies } from '../policies/open.ts'
 import type { CompiledPolicy } from '../policy/compile.ts'
@@ -24,6 +25,8 @@ export interface RulesParts {
   readonly clock: Clock
   readonly log: Log
   readonly registry: Registry
+  /** Told of the policies in force after each change of them, which is answered only when this is done. */
+  readonly onPolicies?: (list: readonly PolicyEntry<CompiledPolicy>[]) => Promise<void>
 }
 
 /** The policies in force, and which of them apply to whom. */
@@ -52,6 +55,7 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
       return failingPolicyTests(directory, rulebook, parts.clock.now())
     },
     inline: config.Policies,
+    ...(parts.onPolicies === undefined ? {} : { onChange: parts.onPolicies }),
     usedBy: name => userOf(name, config, registry),
     report: {
       reloaded: names => log.info({ count: names.length }, `policies reloaded: ${names.join(', ')}`),
@@ -65,7 +69,7 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   }
   return {
     policies,
-    rulebookOf: rulebooks({ config, risk, policies }),
+    rulebookOf: createRulebooks(config, risk, policies.book),
     explain(policy, description) {
       // The body was checked against openapi.json, which describes this very shape.
       const explained = explainDescription(
@@ -88,13 +92,14 @@ function userOf(name: string, { Policy }: Config, registry: Registry): string | 
   return user === undefined ? undefined : `agent ${user.id}`
 }
 
-interface RulebookParts {
-  readonly config: Config
-  readonly risk: RiskSettings
-  readonly policies: Policies<CompiledPolicy>
+/** The policies in force, as a decision needs them. `list` is another array after each change. */
+export interface CompiledBook {
+  get(name: string): CompiledPolicy | undefined
+  list(): readonly { readonly compiled: CompiledPolicy }[]
 }
 
-function rulebooks({ config, risk, policies: { book } }: RulebookParts): Rules['rulebookOf'] {
+/** Which rules apply to an agent. */
+export function createRulebooks(config: Config, risk: RiskSettings, book: CompiledBook): Rules['rulebookOf'] {
   const { UnassignedEffect: unassignedEffect, Global } = config.Policy
   // One a policy name, good as long as the policies in force are the same.
   const known = new Map<string | null, Rulebook>()

@@ -1,23 +1,64 @@
 import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import type { Config } from '../config/schema.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import { breakerShape, createBreaker } from '../limits/breaker.ts'
+import type { ConnectionCount } from '../limits/connection-count.ts'
+import { connectionShape, createConnectionCount } from '../limits/connection-count.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import type { RateLimiter } from '../limits/token-bucket.ts'
 import { createRateLimiter, rateShape } from '../limits/token-bucket.ts'
+import { createMetricsMemory } from '../telemetry/metrics.ts'
 
 /** Memory that all threads of a gateway work on: what is limited is limited for all of them together. */
 export interface SharedMemory {
   readonly rates: SharedArrayBuffer
   readonly circuits: SharedArrayBuffer
+  readonly connections: SharedArrayBuffer
+  readonly metrics: SharedArrayBuffer
   /** Proxied requests under way: one number a thread, which that thread alone writes. */
   readonly inFlight: SharedArrayBuffer
+}
+
+/**
+ * Threads that serve requests: as many as asked for, or as there are processors. One when there is no TCP port of our own
+ * to share.
+ */
+export function threadsOf(
+  { System: { Server } }: Config,
+  given: { readonly passedSockets?: readonly number[] },
+): number {
+  if (!Server.Http.Enabled || (given.passedSockets ?? []).length > 0) return 1
+  return Server.Threads === 0 ? availableParallelism() : Server.Threads
+}
+
+/**
+ * The configuration of one of so many threads. Each has its part of the connections to upstreams: together they keep to
+ * what is configured.
+ */
+export function shareOf(config: Config, threads: number): Config {
+  const share = (all: number) => Math.ceil(all / threads)
+  const { System, Proxy: proxy } = config
+  return {
+    ...config,
+    System: {
+      ...System,
+      Server: { ...System.Server, Threads: threads },
+    },
+    Proxy: {
+      ...proxy,
+      MaxConnections: share(proxy.MaxConnections),
+      MaxConnectionsPerOrigin: share(proxy.MaxConnectionsPerOrigin),
+      MaxWaiting: share(proxy.MaxWaiting),
+    },
+  }
 }
 
 /** What one thread sees of it. */
 export interface SharedLimits {
   readonly rateLimiter: RateLimiter
   readonly breaker: Breaker
+  readonly connections: ConnectionCount
   /** One number: requests under way in this thread. */
   readonly inFlight: Int32Array<SharedArrayBuffer>
   /** Requests under way in all threads. */
@@ -26,11 +67,13 @@ export interface SharedLimits {
   forget(thread: number): void
 }
 
-/** @param threads most threads at a time */
-export function createSharedMemory({ System }: Config, threads: number): SharedMemory {
+export function createSharedMemory({ System }: Config): SharedMemory {
+  const { Threads: threads } = System.Server
   return {
     rates: createTableMemory(rateShape, randomBytes(8)),
     circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
+    connections: createTableMemory(connectionShape(threads), randomBytes(8)),
+    metrics: createMetricsMemory(threads),
     inFlight: new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT),
   }
 }
@@ -41,6 +84,9 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
   const { Failures, WindowSeconds, OpenSeconds } = CircuitBreaker
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
+  const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
+  const open = new SharedTable(memory.connections, connectionShape(Threads), thread)
+  const connections = createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open, thread)
   const all = new Int32Array(memory.inFlight)
   return {
     rateLimiter: createRateLimiter({ requestsPerMinute: RateLimit.RequestsPerMinute, burst: RateLimit.Burst }, rates),
@@ -48,10 +94,12 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
       circuits,
     ),
+    connections,
     inFlight: all.subarray(thread, thread + 1),
     inFlightInAll: () => all.reduce((sum, count) => sum + count, 0),
     forget(dead) {
-      for (const table of [rates, circuits]) table.releaseLock(dead)
+      for (const table of [rates, circuits, open]) table.releaseLock(dead)
+      connections.forget(dead)
       all[dead] = 0
     },
   }

@@ -5,47 +5,58 @@ import type { Store } from '../storage/store.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Reading } from '../telemetry/exposition.ts'
 import { exposition } from '../telemetry/exposition.ts'
-import { clientConnections, requests } from '../telemetry/layout.ts'
+import { clientConnections, requests, upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createMetrics, createMetricsMemory, readTotals } from '../telemetry/metrics.ts'
+import { createMetrics, readTotals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
-import type { SharedLimits } from './shared.ts'
+import type { SharedLimits, SharedMemory } from './shared.ts'
 
 export interface TelemetryParts {
   readonly config: Config
   readonly clock: Clock
   readonly store: Pick<Store, 'hitl'>
   readonly limits: SharedLimits
+  readonly memory: Pick<SharedMemory, 'metrics'>
 }
 
-/** What is counted, in this thread and in all of them. */
-export interface Telemetry {
-  /** Counters of this thread. */
+/** What is counted in one thread. */
+export interface Counters {
   readonly metrics: Metrics
   readonly acceptCounts: AcceptCounts
-  /** Everything, as text for a scraper. */
-  page(): Promise<string>
   /** Brings up to date what is looked at rather than counted. Call every second or so. */
   sample(): void
   close(): void
 }
 
+/** What is counted, in this thread and in all of them. */
+export interface Telemetry extends Counters {
+  /** Everything, as text for a scraper. */
+  page(): Promise<string>
+}
+
 /** Undefined when metrics are switched off. */
 export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
   if (!parts.config.Telemetry.Metrics.Enabled) return undefined
-  const memory = createMetricsMemory(1)
-  const metrics = createMetrics(memory, 0)
-  const loop = watchEventLoop(metrics)
   const processReadings = createProcessReadings(parts.clock)
+  return {
+    ...createCounters(parts.memory, 0),
+    async page() {
+      const own = await gatewayReadings(parts)
+      return exposition(readTotals(parts.memory.metrics), [...own, ...processReadings()])
+    },
+  }
+}
+
+/** What one thread counts. Connections of one that died in its place are gone. */
+export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: number): Counters {
+  const metrics = createMetrics(memory.metrics, thread)
+  for (const gauge of [clientConnections, upstreamConnections]) metrics.set(gauge, 0)
+  const loop = watchEventLoop(metrics)
   return {
     metrics,
     acceptCounts: {
       connection: change => metrics.add(clientConnections, change),
       refused: code => metrics.count(requests, code),
-    },
-    async page() {
-      const own = await gatewayReadings(parts)
-      return exposition(readTotals(memory), [...own, ...processReadings()])
     },
     sample: () => loop.sample(),
     close: () => loop.close(),

@@ -48,7 +48,7 @@ export const schema = {
     CircuitBreaker: {
       Failures: integer(5, 'Upstream failures within WindowSeconds that open the circuit of an origin.', {
         min: 1,
-        max: 100,
+        max: 10_000,
       }),
       WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
       OpenSeconds: integer(30, 'Time an open circuit refuses before one probe may pass.', { min: 1, max: 86_400 }),

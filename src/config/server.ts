@@ -18,7 +18,7 @@ export const server = {
     ),
     KeyFile: optional('PEM file of the private key, relative to gateway.yaml; readable by its owner alone.'),
   },
-  Threads: integer(1, 'Threads that serve requests; this version has one.', { min: 1, max: 1 }),
+  Threads: integer(1, 'Threads that serve requests; `auto` is one for each processor.', { min: 1, max: 64, auto: 0 }),
   AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
   TrustedProxies: list(
     'Addresses or CIDRs, or unix for the unix socket, whose X-Forwarded-For is believed for input.clientIp.',

@@ -9,6 +9,8 @@ export interface Setting<T> {
   readonly meaning: string
   readonly min?: number
   readonly max?: number
+  /** kind integer: what the word `auto` stands for. */
+  readonly auto?: number
   readonly choices?: readonly string[]
   /** Printed as *** wherever settings are shown. */
   readonly secret?: boolean
@@ -46,6 +48,7 @@ export function* settingsOf(
 interface Range {
   readonly min?: number
   readonly max?: number
+  readonly auto?: number
 }
 
 export const integer = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
@@ -54,6 +57,7 @@ export const integer = (value: number, meaning: string, range: Range = {}): Sett
   meaning,
   min: range.min ?? 0,
   max: range.max ?? Number.MAX_SAFE_INTEGER,
+  ...(range.auto === undefined ? {} : { auto: range.auto }),
 })
 
 export const number = (value: number, meaning: string, range: Range = {}): Setting<number> => ({

@@ -6,6 +6,7 @@ export type Reading = { readonly value: unknown } | { readonly problem: string }
 
 /** Checks a value that YAML has already given a type. */
 export function readTyped(setting: Setting<unknown>, raw: unknown): Reading {
+  if (setting.auto !== undefined && raw === 'auto') return { value: setting.auto }
   switch (setting.kind) {
     case 'integer':
     case 'number':
@@ -27,6 +28,7 @@ export function readTyped(setting: Setting<unknown>, raw: unknown): Reading {
 
 /** Checks the text of an environment variable. Lists are separated by commas. */
 export function readFromText(setting: Setting<unknown>, raw: string): Reading {
+  if (setting.auto !== undefined && raw === 'auto') return { value: setting.auto }
   switch (setting.kind) {
     case 'integer':
     case 'number':
@@ -49,8 +51,10 @@ export function readFromText(setting: Setting<unknown>, raw: string): Reading {
   }
 }
 
-const numberExpected = (setting: Setting<unknown>): string =>
-  setting.kind === 'integer' ? 'must be a whole number' : 'must be a number'
+function numberExpected({ kind, auto }: Setting<unknown>): string {
+  if (kind !== 'integer') return 'must be a number'
+  return auto === undefined ? 'must be a whole number' : 'must be a whole number, or auto'
+}
 
 function readNumber(setting: Setting<unknown>, value: number): Reading {
   const fits = setting.kind === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)

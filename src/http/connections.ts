@@ -3,8 +3,11 @@ import type { Socket } from 'node:net'
 
 export interface ConnectionLimits {
   readonly maxConnections: number
-  /** 0 is no limit. */
-  readonly maxConnectionsPerPeer: number
+  /** Counts a connection, here and elsewhere; whether there is room for it. */
+  readonly count: {
+    enter(peer: string | undefined): boolean
+    leave(peer: string | undefined): void
+  }
   /** What connections are counted by; those without count in the total alone. */
   readonly peerOf: (socket: Socket) => string | undefined
 }
@@ -19,28 +22,20 @@ export interface OpenConnections {
 
 /** Closes connections beyond the limits, so that one client cannot take all there are. */
 export function limitConnections(limits: ConnectionLimits): OpenConnections {
-  const { maxConnections, maxConnectionsPerPeer, peerOf } = limits
+  const { maxConnections, count, peerOf } = limits
   const open = new Set<Socket>()
-  const byPeer = new Map<string, number>()
-
-  const leave = (socket: Socket, peer: string | undefined): void => {
-    open.delete(socket)
-    if (peer === undefined) return
-    const left = (byPeer.get(peer) ?? 1) - 1
-    if (left === 0) byPeer.delete(peer)
-    else byPeer.set(peer, left)
-  }
 
   const admit = (socket: Socket): void => {
-    const peer = maxConnectionsPerPeer === 0 ? undefined : peerOf(socket)
-    const ofPeer = peer === undefined ? 0 : (byPeer.get(peer) ?? 0)
-    if (open.size >= maxConnections || (peer !== undefined && ofPeer >= maxConnectionsPerPeer)) {
+    const peer = peerOf(socket)
+    if (!count.enter(peer)) {
       socket.destroy()
       return
     }
     open.add(socket)
-    if (peer !== undefined) byPeer.set(peer, ofPeer + 1)
-    socket.once('close', () => leave(socket, peer))
+    socket.once('close', () => {
+      open.delete(socket)
+      count.leave(peer)
+    })
   }
 
   return {

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server as NetServer } from 'node:net'
+import { createServer } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { StartupError } from '../errors.ts'
 import type { Acceptor } from './accept.ts'
 import type { Certificate, ServerSettings, Servers } from './servers.ts'
@@ -38,6 +40,8 @@ export interface Listener {
    * @throws StartupError when that cannot be
    */
   listen(place: Place): Promise<Address>
+  /** Takes the requests of a connection that came another way, and is counted there. */
+  adopt(connection: Duplex): void
   /** New connections get this certificate. Only for a listener that began with one. */
   setCertificate(certificate: Certificate): void
   /** Stops accepting and resolves when the last connection is closed. */
@@ -52,6 +56,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
   const scheme = settings.certificate === undefined ? 'http' : 'https'
   /** Each takes away what a closed socket would leave behind. */
   const removals: (() => void)[] = []
+  let adopting: Server | undefined
 
   return {
     async listen(place) {
@@ -64,6 +69,10 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
       if (address === null) return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
       return { url: `${scheme}://${host}:${address.port}`, port: address.port }
+    },
+    adopt(connection) {
+      adopting ??= servers.adopting()
+      adopting.emit('connection', connection)
     },
     setCertificate: certificate => servers.setCertificate(certificate),
     async drain() {
@@ -80,7 +89,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
   }
 }
 
-async function listenTcp(server: Server, place: TcpPlace): Promise<Server> {
+async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promise<S> {
   try {
     server.listen(place)
     await once(server, 'listening')
@@ -88,6 +97,18 @@ async function listenTcp(server: Server, place: TcpPlace): Promise<Server> {
   } catch (error) {
     throw tcpProblem(error as NodeJS.ErrnoException, place)
   }
+}
+
+/**
+ * Asks the system for a place without sharing it, and gives it back.
+ *
+ * @throws StartupError when it cannot be had
+ */
+export async function assertFree({ host, port }: TcpPlace): Promise<void> {
+  const server = createServer()
+  await listenTcp(server, { host, port })
+  server.close()
+  await once(server, 'close')
 }
 
 function tcpProblem(error: NodeJS.ErrnoException, { host, port }: TcpPlace): Error {

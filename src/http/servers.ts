@@ -1,6 +1,7 @@
 import type { Server, ServerOptions } from 'node:http'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
+import type { TlsOptions } from 'node:tls'
 import type { Acceptor } from './accept.ts'
 import type { ConnectionLimits } from './connections.ts'
 import { limitConnections } from './connections.ts'
@@ -28,6 +29,8 @@ export interface Servers {
   /** For TCP; TLS when there is a certificate. */
   tcp(): Server
   unix(): Server
+  /** For connections that came another way, and are counted there. */
+  adopting(): Server
   /** For a socket of which nobody knows yet what it is. Takes no requests before `begin`. */
   blank(): Server
   /** Takes the requests of what was blank. Undefined when it must be a TLS server, which `tcp` gives. */
@@ -51,9 +54,13 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   let { certificate } = settings
 
   const take = <S extends Server>(server: S): S => {
+    connections.watch(server)
+    return serve(server)
+  }
+
+  const serve = <S extends Server>(server: S): S => {
     // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
     server.maxHeadersCount = 0
-    connections.watch(server)
     closeQuiet(server, settings.quietMs)
     acceptor.serve(server)
     all.push(server)
@@ -70,13 +77,8 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
 
   const secure = (pair: Certificate): Server => {
     const handshakeTimeout = settings.headersTimeoutMs
-    const server = createSecureServer({
-      ...options,
-      ...pair,
-      minVersion,
-      handshakeTimeout,
-      ALPNProtocols: ['http/1.1'],
-    })
+    const tls: TlsOptions = { ...pair, minVersion, handshakeTimeout, ALPNProtocols: ['http/1.1'] }
+    const server = createSecureServer({ ...options, ...tls })
     // There is no way to answer: an answer would have to be encrypted.
     server.prependListener('tlsClientError', (_, socket) => socket.destroy())
     secured.push(server)
@@ -87,6 +89,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     all,
     tcp: () => (certificate === undefined ? take(blank()) : secure(certificate)),
     unix: () => takeUnix(blank()),
+    adopting: () => serve(blank()),
     blank,
     begin(server, kind) {
       if (kind === 'unix') return takeUnix(server)

@@ -41,9 +41,16 @@ const probeField = 1
 const countField = 2
 const ringField = 3
 
+/** Numbers that the table may take, if that leaves room for enough keys. */
+const mostNumbers = 2 ** 18
+const mostKeys = 8_192
+const fewestKeys = 64
+
 /** Holds only keys that failed: a healthy upstream costs one look at a number. */
 export function breakerShape(failures: number): TableShape {
-  return { slots: 8_192, fields: ringField + failures }
+  const fields = ringField + failures
+  const slots = 2 ** Math.floor(Math.log2(mostNumbers / fields))
+  return { slots: Math.max(fewestKeys, Math.min(mostKeys, slots)), fields }
 }
 
 /** What a caller is told to wait while a probe is out, milliseconds. */
@@ -77,18 +84,18 @@ class SharedBreaker implements Breaker {
 
   acquire(key: string, now: number): Permit | number {
     if (this.#table.used === 0 || this.#table.find(key) < 0) return { key, probe: false }
-    return this.#locked(() => this.#admit(key, now))
+    return this.#table.locked(() => this.#admit(key, now))
   }
 
   release(permit: Permit, outcome: Outcome, now: number): void {
-    if (outcome === 'failure') this.#locked(() => this.#fail(permit, now))
-    else if (permit.probe) this.#locked(() => this.#endProbe(permit.key, outcome, now))
+    if (outcome === 'failure') this.#table.locked(() => this.#fail(permit, now))
+    else if (permit.probe) this.#table.locked(() => this.#endProbe(permit.key, outcome, now))
   }
 
   sweep(now: number): void {
     if (this.#table.used === 0) return
-    for (let slot = 0; slot < breakerShape(0).slots; slot++) {
-      if (!this.#table.isFree(slot)) this.#locked(() => this.#forget(slot, now))
+    for (let slot = 0; slot < this.#table.slots; slot++) {
+      if (!this.#table.isFree(slot)) this.#table.locked(() => this.#forget(slot, now))
     }
   }
 
@@ -150,14 +157,5 @@ class SharedBreaker implements Breaker {
     const last = Math.max(0, this.#table.get(slot, countField) - 1)
     const latest = Math.max(this.#table.get(slot, opensField), this.#table.get(slot, ringField + (last % failures)))
     return latest <= now - windowMs
-  }
-
-  #locked<T>(work: () => T): T {
-    this.#table.lock()
-    try {
-      return work()
-    } finally {
-      this.#table.unlock()
-    }
   }
 }

@@ -54,6 +54,14 @@ export class SharedTable {
     this.#keys = new Int32Array(memory, headWords * 4 + shape.slots * shape.fields * 8, shape.slots * 2)
   }
 
+  get slots(): number {
+    return this.#shape.slots
+  }
+
+  get fields(): number {
+    return this.#shape.fields
+  }
+
   /** Slots in use. */
   get used(): number {
     return Atomics.load(this.#head, usedWord)
@@ -72,6 +80,16 @@ export class SharedTable {
 
   unlock(): void {
     Atomics.store(this.#head, lockWord, 0)
+  }
+
+  /** Does something that no other thread may see half done. */
+  locked<T>(work: () => T): T {
+    this.lock()
+    try {
+      return work()
+    } finally {
+      this.unlock()
+    }
   }
 
   /** Takes the lock from a thread that has died. */

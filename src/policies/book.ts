@@ -8,6 +8,8 @@ import { createShelf } from './shelf.ts'
 export interface BookOptions<P, C> extends Omit<Desk<P, C>, 'shelf'> {
   /** Tries policies out before they are put in force: a line for each reason not to. */
   readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry<C>>) => Promise<readonly string[]>
+  /** Told of the policies in force after each change. A change is answered only when this is done. */
+  readonly onChange?: (list: readonly PolicyEntry<C>[]) => Promise<void>
 }
 
 /**
@@ -46,8 +48,15 @@ export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
   const desk = { ...options, shelf }
   let lane: Promise<unknown> = Promise.resolve()
 
+  async function tell<T>(work: () => Promise<T>): Promise<T> {
+    const before = shelf.list
+    const done = await work()
+    if (shelf.list !== before) await options.onChange?.(shelf.list)
+    return done
+  }
+
   function oneAtATime<T>(work: () => Promise<T>): Promise<T> {
-    const result = lane.then(work)
+    const result = lane.then(() => tell(work))
     // A failed change is its caller's; the next one is made all the same.
     lane = result.catch(() => {})
     return result

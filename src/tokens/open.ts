@@ -2,44 +2,60 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import type { External } from './external.ts'
 import { createExternal } from './external.ts'
 import type { FetchDocument } from './fetch.ts'
 import type { Grant } from './grant.ts'
 import { createGrant } from './grant.ts'
+import type { TokenParts } from './issue.ts'
 import { createIssuer } from './issue.ts'
 import { openSigningKeys } from './key.ts'
 import { createThrottle } from './throttle.ts'
 import type { Verify } from './verify.ts'
 import { createVerifier } from './verify.ts'
 
-/** What tokens need of the registry of agents. */
-export interface Agents {
+/** What checking tokens needs of the registry of agents. */
+export interface KnownAgents {
   /** By UUID in any letter case. */
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
+}
+
+/** What issuing them needs besides. */
+export interface Agents extends KnownAgents {
   /** Live trust in [0, 1]. */
   trustOf(agent: AgentRecord): number
   /** Equally slow, and false, for an unknown agent. */
   verifySecret(id: string, secret: string): Promise<boolean | Refusal>
 }
 
-export interface TokensOptions {
+export interface CheckOptions {
   readonly settings: Config['Security']['AgentAuth']
   /** Folder of signing.key. */
   readonly dataDirectory: string
   readonly clock: Clock
-  readonly agents: Agents
+  readonly agents: KnownAgents
   /** Fetches the documents of the identity provider. */
   readonly fetchDocument: FetchDocument
-  /** Told of each wrong credential of a known agent. */
-  readonly onBadCredential?: (agentId: string) => void
   /** Told why the provider's keys could not be fetched. */
   readonly onError?: (error: unknown) => void
 }
 
-export interface Tokens {
+export interface TokensOptions extends CheckOptions {
+  readonly agents: Agents
+  /** Told of each wrong credential of a known agent. */
+  readonly onBadCredential?: (agentId: string) => void
+}
+
+/** What checks tokens. */
+interface TokenCheck {
+  readonly parts: TokenParts
+  readonly external: External | undefined
   /** Claims of an internal token, or of one of the identity provider. `sub` is the id of the agent. */
   readonly verify: Verify
+}
+
+export interface Tokens extends Pick<TokenCheck, 'verify'> {
   /** Claims of an internal token alone: management takes no other (spec 5.3). */
   readonly verifyInternal: Verify
   /** POST /tokens. */
@@ -50,12 +66,12 @@ export interface Tokens {
   readonly warnings: readonly string[]
 }
 
-/** Everything about tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
-export async function openTokens(options: TokensOptions): Promise<Tokens> {
-  const { settings, clock, agents, fetchDocument, onBadCredential, onError } = options
+/** What checks tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
+export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck & Pick<Tokens, 'verifyInternal'>> {
+  const { settings, clock, agents, fetchDocument, onError } = options
   const keys = await openSigningKeys(settings.TokenIssuance, options.dataDirectory)
   const parts = { keys, settings: settings.TokenIssuance, clock }
-  const internal = createVerifier(parts)
+  const verifyInternal = createVerifier(parts)
   const external = createExternal({
     settings: settings.ExternalIdentity,
     clock,
@@ -64,6 +80,13 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     agentOfSubject: subject => agents.bySubject(subject),
     ...(onError === undefined ? {} : { onError }),
   })
+  return { parts, external, verifyInternal, verify: either(verifyInternal, external?.verify) }
+}
+
+/** Everything about tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
+export async function openTokens(options: TokensOptions): Promise<Tokens> {
+  const { settings, clock, agents, onBadCredential } = options
+  const { parts, external, verify, verifyInternal } = await openTokenCheck(options)
   const grant = createGrant({
     agent: id => agents.get(id),
     trustOf: agent => agents.trustOf(agent),
@@ -75,10 +98,10 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     ...(onBadCredential === undefined ? {} : { onBadCredential }),
   })
   return {
-    verify: either(internal, external?.verify),
-    verifyInternal: internal,
+    verify,
+    verifyInternal,
     grant,
-    secret: keys.secret,
+    secret: parts.keys.secret,
     warnings: external?.warnings ?? [],
   }
 }

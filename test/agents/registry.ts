@@ -133,7 +133,7 @@ t.test('an active agent of a role is looked for by status as well', async t => {
 
 t.test('every change is told, with the agent as it is then', async t => {
   const told: [string, AgentRecord | undefined][] = []
-  const { registry, agent } = await openBench({ onChange: (id, now) => told.push([id, now]) })
+  const { registry, agent } = await openBench({ onChange: async (id, now) => void told.push([id, now]) })
   const made = await agent()
   const changed = await registry.setPolicy(made.id, 'p', by)
   await registry.remove(made.id, by)

@@ -9,6 +9,7 @@ const layers = [
   ['policy', 'policies', 'agents', 'tokens', 'limits', 'upstream', 'audit', 'hitl', 'telemetry'],
   ['pipeline', 'management'],
   ['compose'],
+  ['threads'],
   ['gateway.ts'],
   ['cli'],
   ['main.ts'],

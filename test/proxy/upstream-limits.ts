@@ -4,6 +4,9 @@ import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 
+/** Each thread has its part of the connections: to the last one it shows with one thread. */
+const oneThread = { System: { Server: { Threads: 1 } } }
+
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise(setImmediate)
 }
@@ -11,7 +14,9 @@ async function until(holds: () => boolean): Promise<void> {
 t.test('an origin has so many connections, some requests wait for one, and more are 503', async t => {
   const waiting: ServerResponse[] = []
   const origin = await startOrigin(t, (_req, res) => void waiting.push(res))
-  const gateway = await startGateway(t, { config: { Proxy: { MaxConnectionsPerOrigin: 2, MaxWaiting: 1 } } })
+  const gateway = await startGateway(t, {
+    config: { ...oneThread, Proxy: { MaxConnectionsPerOrigin: 2, MaxWaiting: 1 } },
+  })
   const { token } = await gateway.agent()
   const calls = [1, 2].map(() => gateway.proxy(token, `${origin.url}/`))
   await until(() => waiting.length === 2)
@@ -32,7 +37,7 @@ t.test('an origin has so many connections, some requests wait for one, and more 
 })
 
 t.test('all origins together have so many; one that is idle makes room', async t => {
-  const gateway = await startGateway(t, { config: { Proxy: { MaxConnections: 2 } } })
+  const gateway = await startGateway(t, { config: { ...oneThread, Proxy: { MaxConnections: 2 } } })
   const { token } = await gateway.agent()
   const origins = [await startOrigin(t), await startOrigin(t), await startOrigin(t), await startOrigin(t)]
   for (const { url } of origins) t.equal((await gateway.proxy(token, `${url}/`)).status, 200)

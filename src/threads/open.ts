@@ -1,0 +1,73 @@
+import type { Clock } from '../clock.ts'
+import type { Hitl } from '../compose/hitl.ts'
+import type { Identity } from '../compose/identity.ts'
+import type { Listening } from '../compose/listening.ts'
+import type { Rules } from '../compose/rules.ts'
+import type { SharedLimits, SharedMemory } from '../compose/shared.ts'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
+import type { Log } from '../log.ts'
+import type { Lookup } from '../upstream/resolve.ts'
+import { systemLookup } from '../upstream/resolve.ts'
+import type { Methods } from './link.ts'
+import type { Pool } from './pool.ts'
+import { createPool } from './pool.ts'
+import { PortStream } from './port-stream.ts'
+import type { ControlCalls } from './protocol.ts'
+
+export interface OpenPoolParts {
+  readonly config: Config
+  readonly baseDirectory: string
+  readonly dataDirectory: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly identity: Identity
+  readonly rules: Rules
+  readonly hitl: Hitl
+  readonly listening: Listening
+  readonly limits: SharedLimits
+  readonly memory: SharedMemory
+  readonly channelName: string
+}
+
+export interface PoolGiven {
+  readonly env?: Environment
+  /** Replaces the system's resolver. */
+  readonly lookup?: Lookup
+}
+
+/** The threads beside this one; undefined when it is to be alone. None runs before `listen`. */
+export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefined {
+  const { config, baseDirectory, dataDirectory, clock, log, identity, rules, limits, memory, channelName } = parts
+  const { Threads } = config.System.Server
+  if (Threads === 1) return undefined
+  const { env = {}, lookup } = given
+  const asksForLookup = lookup !== undefined
+  return createPool({
+    count: Threads - 1,
+    data: { config, baseDirectory, dataDirectory, env, memory, channelName, clock: clock.memory, asksForLookup },
+    agents: () => identity.registry.list({ page: 1, pageSize: Number.MAX_SAFE_INTEGER }).items,
+    policies: () => rules.policies.book.list(),
+    methods: controlOf(parts, lookup ?? systemLookup),
+    forget: thread => limits.forget(thread),
+    ...{ log, clock },
+  })
+}
+
+/** What threads may ask of this one. */
+function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lookup): Methods<ControlCalls> {
+  return {
+    suspend: (_, held) => hitl.queue.suspend(held),
+    waitForVerdict: (signal, id, viewer, ms) => hitl.queue.waitForVerdict(id, viewer, { ms, signal }),
+    answer: (_, id, viewer) => hitl.queue.answer(id, viewer),
+    useGrant: (_, held) => hitl.grants.use(held),
+    connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
+    lookup: (_, name) => lookup(name),
+    log: (_, lines) => {
+      for (const [level, fields, message] of lines) log[level](fields, message)
+    },
+    trust: (_, notes) => {
+      for (const note of notes) identity.registry.recordTrust(...note)
+    },
+  }
+}

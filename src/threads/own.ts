@@ -1,0 +1,71 @@
+/** Calls of the gateway itself that came to a thread: the main thread answers them. */
+import type { IncomingMessage } from 'node:http'
+import { request as httpRequest } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { MessageChannel } from 'node:worker_threads'
+import { refuse } from '../errors.ts'
+import type { Incoming } from '../http/accept.ts'
+import { upstreamFields } from '../http/headers.ts'
+import { sendRefusal } from '../http/respond.ts'
+import type { Link } from './link.ts'
+import { PortStream } from './port-stream.ts'
+import type { ControlCalls } from './protocol.ts'
+
+type Report = (what: string, error: unknown) => void
+
+/** Fields of an answer that are for the connection between the threads. */
+const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding'])
+
+/** Passes calls on over connections of their own. The client's address goes with each. */
+export function createPassOn(main: Link<ControlCalls>, report: Report): (incoming: Incoming) => Promise<void> {
+  const connect = (address: string | undefined): Duplex => {
+    const { port1, port2 } = new MessageChannel()
+    const stream = new PortStream(port1)
+    main.call('connect', [port2, address], { transfer: [port2] }).catch((error: Error) => stream.destroy(error))
+    return stream
+  }
+
+  return async incoming => {
+    const { req, res, requestId } = incoming
+    const address = req.socket.remoteAddress
+    const passed = httpRequest({
+      createConnection: () => connect(address),
+      method: req.method,
+      path: req.url,
+      headers: headersOf(incoming),
+      setHost: false,
+    })
+    passed.on('response', answer => passBack(answer, incoming))
+    passed.on('error', error => {
+      if (res.destroyed || res.headersSent) return
+      report('a call could not be passed to the main thread', error)
+      sendRefusal(res, refuse('internal'), requestId)
+    })
+    res.once('close', () => passed.destroy())
+    if (incoming.expectsContinue) res.writeContinue()
+    req.pipe(passed)
+  }
+}
+
+function headersOf({ req, fields }: Incoming): string[] {
+  const headers = ['Host', fields.host, ...upstreamFields(req.rawHeaders, fields, []), 'Connection', 'close']
+  if (fields.contentLength < 0) headers.push('Transfer-Encoding', 'chunked')
+  else if (fields.contentLength > 0) headers.push('Content-Length', String(fields.contentLength))
+  else if (req.method !== 'GET' && req.method !== 'HEAD') headers.push('Content-Length', '0')
+  return headers
+}
+
+function passBack(answer: IncomingMessage, { req, res }: Incoming): void {
+  const headers: string[] = []
+  for (let i = 0; i < answer.rawHeaders.length; i += 2) {
+    const name = answer.rawHeaders[i] as string
+    if (!ofConnection.has(name.toLowerCase())) headers.push(name, answer.rawHeaders[i + 1] as string)
+  }
+  // The rest of an upload that nobody reads would be taken for the next request.
+  if (!req.complete) headers.push('Connection', 'close')
+  res.sendDate = false
+  res.writeHead(answer.statusCode ?? 500, headers)
+  res.flushHeaders()
+  answer.on('error', () => res.destroy())
+  answer.pipe(res)
+}

@@ -1,0 +1,68 @@
+import { Duplex } from 'node:stream'
+import type { MessagePort } from 'node:worker_threads'
+
+/** `more`: the last bytes were taken, the next may come. `end`: there are no more. */
+type Message = Uint8Array<ArrayBuffer> | 'more' | 'end'
+
+/** A connection between two threads, with back-pressure: for node:http it is a socket like any other. */
+export class PortStream extends Duplex {
+  /** Address of the client for whom it was opened. */
+  readonly remoteAddress: string | undefined
+  bytesRead = 0
+  bytesWritten = 0
+  readonly #port: MessagePort
+  #written: (() => void) | undefined
+  #owesMore = false
+
+  constructor(port: MessagePort, remoteAddress?: string) {
+    super({ allowHalfOpen: true })
+    this.#port = port
+    this.remoteAddress = remoteAddress
+    port.on('message', (message: Message) => this.#receive(message))
+    port.on('close', () => this.destroy())
+  }
+
+  /** What node:http calls to end a connection once everything is written. */
+  destroySoon(): void {
+    if (this.writable) this.end()
+    if (this.writableFinished) this.destroy()
+    else this.once('finish', () => this.destroy())
+  }
+
+  override _read(): void {
+    if (!this.#owesMore) return
+    this.#owesMore = false
+    this.#port.postMessage('more')
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    // A copy of its own, which is handed over: a small Buffer is part of a pool that would be copied whole.
+    const bytes = new Uint8Array(chunk)
+    this.bytesWritten += bytes.length
+    this.#written = done
+    this.#port.postMessage(bytes, [bytes.buffer])
+  }
+
+  override _final(done: () => void): void {
+    this.#port.postMessage('end')
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#port.close()
+    done(error)
+  }
+
+  #receive(message: Message): void {
+    if (message === 'end') this.push(null)
+    else if (message === 'more') {
+      const written = this.#written
+      this.#written = undefined
+      written?.()
+    } else {
+      this.bytesRead += message.length
+      this.#owesMore = true
+      if (this.push(Buffer.from(message.buffer, message.byteOffset, message.length))) this._read()
+    }
+  }
+}

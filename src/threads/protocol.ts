@@ -1,0 +1,59 @@
+/** What the main thread and the threads beside it ask of each other. */
+import type { MessagePort } from 'node:worker_threads'
+import type { TrustCause } from '../agents/trust.ts'
+import type { SharedMemory } from '../compose/shared.ts'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
+import type { Refusal } from '../errors.ts'
+import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
+import type { DetailView } from '../hitl/view.ts'
+import type { Log, LogFields } from '../log.ts'
+import type { AgentRecord, GrantRecord } from '../storage/store.ts'
+import type { PolicyChange } from './replica.ts'
+
+/** What a thread is started with. */
+export interface ThreadData {
+  readonly config: Config
+  readonly baseDirectory: string
+  readonly dataDirectory: string
+  readonly env: Environment
+  /** From 1; the main thread is 0. */
+  readonly thread: number
+  readonly memory: SharedMemory
+  /** Where what threads note of exchanges is told. */
+  readonly channelName: string
+  readonly agents: readonly AgentRecord[]
+  /** A clock of the main thread's own; the system's when absent. */
+  readonly clock: SharedArrayBuffer | undefined
+  /** Names are looked up by the main thread. */
+  readonly asksForLookup: boolean
+}
+
+/** What the main thread asks of a thread. Each call is done when what it asks for holds. */
+export interface ThreadCalls {
+  changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
+  changePolicies(change: PolicyChange): Promise<void>
+  listen(port: number): Promise<void>
+  /** Ports of the gateway, which nobody may be forwarded to. */
+  setListeners(ports: readonly number[]): Promise<void>
+  /** Reads credentials of upstreams anew; false when that failed and the old ones stay. */
+  reload(): Promise<boolean>
+  /** Stops accepting; resolves with the number of requests that were cut off after the limit. */
+  drain(limitMs: number): Promise<number>
+}
+
+export type LogLine = readonly [level: keyof Log, fields: LogFields, message: string]
+export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId: string | null]
+
+/** What a thread asks of the main thread. */
+export interface ControlCalls {
+  suspend(held: Suspension): Promise<Suspended | Refusal>
+  waitForVerdict(id: string, viewer: Person, ms: number): Promise<DetailView | undefined>
+  answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
+  useGrant(held: Suspension): Promise<GrantRecord | Refusal | undefined>
+  /** A connection for calls of the gateway itself; `address` is that of the client. */
+  connect(port: MessagePort, address: string | undefined): Promise<void>
+  lookup(name: string): Promise<readonly string[]>
+  log(lines: readonly LogLine[]): Promise<void>
+  trust(notes: readonly TrustNote[]): Promise<void>
+}

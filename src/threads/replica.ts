@@ -1,0 +1,74 @@
+/** What a thread knows of agents and policies: copies of what the main thread holds, changed when that changes. */
+import { trustScore } from '../agents/agent.ts'
+import type { Registry } from '../agents/registry.ts'
+import { createSnapshot } from '../agents/snapshot.ts'
+import type { TrustCause } from '../agents/trust.ts'
+import type { Clock } from '../clock.ts'
+import type { CompiledBook } from '../compose/rules.ts'
+import { prepare } from '../policies/entry.ts'
+import type { Language, PolicyDocument } from '../policies/language.ts'
+import type { CompiledPolicy } from '../policy/compile.ts'
+import type { Policy } from '../policy/model.ts'
+import type { AgentRecord } from '../storage/store.ts'
+
+export interface AgentReplica extends Pick<Registry, 'get' | 'bySubject' | 'trustOf' | 'recordTrust'> {
+  set(id: string, agent: AgentRecord | undefined): void
+}
+
+/** @param onTrust passes on what an active agent did: its standing is the main thread's to judge */
+export function createAgentReplica(
+  agents: readonly AgentRecord[],
+  clock: Clock,
+  onTrust: (id: string, cause: TrustCause, requestId: string | null) => void,
+): AgentReplica {
+  const snapshot = createSnapshot(agents)
+  return {
+    get: id => snapshot.get(id),
+    bySubject: subject => snapshot.bySubject(subject),
+    trustOf: agent => trustScore(agent, clock.now()),
+    recordTrust: onTrust,
+    set(id, agent) {
+      if (agent === undefined) snapshot.delete(id)
+      else snapshot.set(agent)
+    },
+  }
+}
+
+/** Policies that came or were changed, and names of those that went. */
+export interface PolicyChange {
+  readonly put: readonly PolicyDocument[]
+  readonly removed: readonly string[]
+}
+
+export interface PolicyReplica extends CompiledBook {
+  /** In force when it resolves. Changes are made in the order they came. */
+  apply(change: PolicyChange): Promise<void>
+}
+
+export function createPolicyReplica(language: Language<Policy, CompiledPolicy>): PolicyReplica {
+  let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
+  let list: readonly { readonly compiled: CompiledPolicy }[] = []
+  let lane: Promise<void> = Promise.resolve()
+
+  async function change({ put, removed }: PolicyChange): Promise<void> {
+    const next = new Map(byName)
+    for (const name of removed) next.delete(name)
+    for (const document of put) {
+      const entry = await prepare(language, { source: 'api', document, createdAt: 0, where: path => path })
+      if (!('compiled' in entry)) throw new Error('cannot happen: the main thread has compiled it')
+      next.set(document.name, entry)
+    }
+    byName = next
+    list = [...next.values()]
+  }
+
+  return {
+    get: name => byName.get(name)?.compiled,
+    list: () => list,
+    apply(what) {
+      const done = lane.then(() => change(what))
+      lane = done.catch(() => {})
+      return done
+    },
+  }
+}

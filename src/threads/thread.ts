@@ -1,0 +1,139 @@
+/** A thread beside the main one: it takes connections and serves proxied requests; everything else the main one does. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { clockIn, systemClock } from '../clock.ts'
+import { readCertificate } from '../compose/certificate.ts'
+import type { Reviews } from '../compose/data-plane.ts'
+import { createDataPlane } from '../compose/data-plane.ts'
+import { createHabits } from '../compose/habits.ts'
+import { languageOf, riskSettings } from '../compose/language.ts'
+import { acceptSettings, createListening } from '../compose/listening.ts'
+import { createRulebooks } from '../compose/rules.ts'
+import { openSharedLimits } from '../compose/shared.ts'
+import { createCounters } from '../compose/telemetry.ts'
+import { openUpstreams } from '../compose/upstreams.ts'
+import type { Suspension } from '../hitl/model.ts'
+import { createAcceptor } from '../http/accept.ts'
+import type { Log } from '../log.ts'
+import { describeError } from '../log.ts'
+import { createClientIp } from '../pipeline/client-ip.ts'
+import { openTokenCheck } from '../tokens/open.ts'
+import { systemLookup } from '../upstream/resolve.ts'
+import { createBatch } from './batch.ts'
+import type { Link } from './link.ts'
+import { openLink } from './link.ts'
+import { createPassOn } from './own.ts'
+import type { ControlCalls, LogLine, ThreadCalls, ThreadData, TrustNote } from './protocol.ts'
+import { createAgentReplica, createPolicyReplica } from './replica.ts'
+import { shareHabits } from './share.ts'
+
+const port = parentPort
+if (port === null) throw new Error('cannot happen: thread.ts runs as a thread only')
+
+/** How often a thread tidies up behind itself, milliseconds. */
+const sweepMs = 1_000
+
+const data: ThreadData = workerData
+const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(port, {
+  changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
+  changePolicies: async (_, change) => (await served).policies.apply(change),
+  listen: async (_, port) => (await served).listening.join(port),
+  setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
+  reload: async () => (await served).reload(),
+  drain: async (_, limitMs) => (await served).drain(limitMs),
+})
+const served = serve()
+
+/** What this thread knows, and whom it tells. */
+async function learn() {
+  const { config, baseDirectory, dataDirectory, env } = data
+  const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
+  const log = createThreadLog()
+  const lookup = data.asksForLookup ? (name: string) => main.call('lookup', [name]) : systemLookup
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
+  const trust = createBatch<TrustNote>(notes => void main.call('trust', [notes]).catch(() => {}))
+  const agents = createAgentReplica(data.agents, clock, (...note) => trust.add(note))
+  const { verify } = await openTokenCheck({
+    settings: config.Security.AgentAuth,
+    dataDirectory,
+    clock,
+    agents,
+    fetchDocument: upstreams.fetchDocument,
+    onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
+  })
+  const policies = createPolicyReplica(languageOf(config))
+  const habits = shareHabits(createHabits(), data.channelName)
+  const certificate = await readCertificate(config, baseDirectory)
+  return { config, baseDirectory, clock, log, upstreams, trust, agents, verify, policies, habits, certificate }
+}
+
+async function serve() {
+  const known = await learn()
+  const { config, log, upstreams, agents, policies, habits, trust } = known
+  const report = (what: string, error: unknown) => log.error({ error }, what)
+  const limits = openSharedLimits(config, data.memory, data.thread)
+  const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
+  const dataPlane = createDataPlane({
+    ...{ ...known, limits, report },
+    metrics: counters?.metrics,
+    verifyToken: known.verify,
+    rulebookOf: createRulebooks(config, riskSettings(config), policies),
+    clientIpOf: createClientIp(config.System.Server.TrustedProxies),
+  })
+  const acceptor = createAcceptor({
+    ...acceptSettings(config),
+    onProxy: dataPlane.roadWith(reviews),
+    onOwn: createPassOn(main, report),
+    counts: counters?.acceptCounts,
+    report,
+  })
+  const listening = createListening({ ...known, egress: upstreams.egress, limits, passedSockets: [] }, acceptor)
+  setInterval(() => {
+    dataPlane.sweep()
+    counters?.sample()
+  }, sweepMs)
+  return {
+    ...{ upstreams, agents, policies, listening },
+    async reload() {
+      // Why it failed the main thread says: it has read the same files.
+      const [, certificateRead] = await Promise.all([upstreams.credentials?.reload(), listening.reload()])
+      return certificateRead
+    },
+    async drain(limitMs: number) {
+      const cutOff = await listening.drain(limitMs, () => limits.inFlight[0] as number)
+      for (const part of [trust, log]) part.flush()
+      habits.close()
+      return cutOff
+    },
+  }
+}
+
+/** Human in the loop is the main thread's. */
+const reviews: Reviews = {
+  queue: {
+    suspend: held => main.call('suspend', [portable(held)]),
+    waitForVerdict: (id, viewer, { ms, signal }) => main.call('waitForVerdict', [id, viewer, ms], { signal }),
+    answer: (id, viewer) => main.call('answer', [id, viewer]),
+  },
+  grants: { use: held => main.call('useGrant', [portable(held)]) },
+}
+
+/** A decision says what it says when it is asked; what is stored of it, and can be passed on, is its JSON. */
+function portable(held: Suspension): Suspension {
+  return { ...held, decision: JSON.parse(JSON.stringify(held.decision)) }
+}
+
+/** One log for all threads: lines are written by the main one. */
+function createThreadLog(): Log & { flush(): void } {
+  const batch = createBatch<LogLine>(lines => void main.call('log', [lines]).catch(() => {}))
+  const writer =
+    (level: keyof Log): Log[keyof Log] =>
+    (fields, message) =>
+      batch.add([level, 'error' in fields ? { ...fields, error: describeError(fields.error) } : fields, message])
+  return {
+    debug: writer('debug'),
+    info: writer('info'),
+    warn: writer('warn'),
+    error: writer('error'),
+    flush: () => batch.flush(),
+  }
+}
