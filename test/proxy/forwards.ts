@@ -2,13 +2,14 @@ import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 
+const gateway = await startGateway(t)
+const { token } = await gateway.agent()
+
 t.test('an allowed request reaches the upstream with method, path, query, headers and body as they were', async t => {
   const origin = await startOrigin(t, (_req, res) => {
     res.writeHead(418, 'Short and stout', { 'X-Upstream': 'yes', 'Set-Cookie': ['a=1', 'b=2', 'c=3'] })
     res.end('from upstream')
   })
-  const gateway = await startGateway(t)
-  const { token } = await gateway.agent()
   const answer = await gateway.proxy(token, `${origin.url}/a%2Fb;c/d?x=1&x=2&y=+%20`, {
     method: 'POST',
     headers: { 'X-Mine': 'one', Authorization: 'Bearer of-the-upstream', 'Content-Type': 'text/x-mine' },
@@ -35,8 +36,6 @@ t.test('an allowed request reaches the upstream with method, path, query, header
 for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND']) {
   t.test(`${method} is forwarded as ${method}`, async t => {
     const origin = await startOrigin(t)
-    const gateway = await startGateway(t)
-    const { token } = await gateway.agent()
     const answer = await gateway.proxy(token, `${origin.url}/x`, { method })
     t.equal(answer.status, 200)
     t.equal(origin.seen[0]?.method, method)
