@@ -7,6 +7,7 @@ import type { Writable } from 'node:stream'
 import type { Test } from 'tap'
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
+import { allowAll } from '../fixtures/gateway.ts'
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { certFile, keyFile, startHttp2 } from '../fixtures/origin-http2.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -259,4 +260,35 @@ t.test('T04 a name that points elsewhere is connected to anew, however busy its 
   t.equal(origin.connections.h2, 1)
   t.equal(origin.seen[0]?.closed, undefined, 'what is under way goes on')
   await long.body?.cancel()
+})
+
+t.test('what a person approves goes out over a connection of its own, in HTTP/1.1', async t => {
+  const origin = await startHttp2(t)
+  const config = { Policies: [allowAll, { name: 'ask', default: 'Hitl' }] }
+  const { gateway } = await startHttp2Gateway(t, {}, { config })
+  const { token } = await gateway.agent({ policyName: 'ask' })
+  const held = await gateway.proxy(token, origin.url)
+  t.equal(held.status, 202)
+  const approved = await gateway.manage('POST', `/hitl/${held.headers.get('gateway-hitl-id')}/approve`, {})
+  t.strictSame([approved.status, approved.text], [200, 'hello over http/1.1'])
+  t.strictSame(origin.connections, { h2: 0, http1: 1 })
+})
+
+t.test('a body that a rule has read is sent as it was read', async t => {
+  const origin = await startHttp2(t, stream => {
+    stream.on('end', () => {
+      stream.respond({ ':status': 200 })
+      stream.end('taken')
+    })
+  })
+  const { gateway } = shared
+  const conditions = [{ field: 'input.body.kind', operator: 'eq', value: 'bad' }]
+  await gateway.policy({ name: 'reads', default: 'Allow', rules: [{ name: 'bad', effect: 'Deny', conditions }] })
+  const { token } = await gateway.agent({ policyName: 'reads' })
+  const headers = { 'Content-Type': 'application/json' }
+  const send = (body: string) => gateway.proxy(token, origin.url, { method: 'POST', headers, body })
+  t.equal((await send('{"kind": "bad"}')).status, 403)
+  t.equal(await (await send('{ "kind":  "good" }')).text(), 'taken')
+  t.match(origin.seen, [{ body: '{ "kind":  "good" }', headers: { 'content-length': '19' } }])
+  t.equal(origin.seen.length, 1)
 })

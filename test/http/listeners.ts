@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import t from 'tap'
+import { createAcceptor } from '../../src/http/accept.ts'
+import { createListener } from '../../src/http/listeners.ts'
+import { call } from '../fixtures/call.ts'
+import { shortDirectory } from '../fixtures/directory.ts'
+
+function start(t: Test, maxConnections: number) {
+  const acceptor = createAcceptor({
+    bodyTimeoutMs: 1_000,
+    viaName: undefined,
+    onProxy: async () => {},
+    onOwn: async ({ res, path }) => void res.end(path),
+    report: () => {},
+  })
+  const listener = createListener(
+    {
+      maxConnections,
+      maxConnectionsPerPeer: 0,
+      peerOf: () => undefined,
+      headersTimeoutMs: 1_000,
+      keepAliveMs: 1_000,
+      quietMs: 60_000,
+    },
+    acceptor,
+  )
+  t.teardown(() => {
+    listener.destroy()
+    return listener.drain()
+  })
+  return listener
+}
+
+const tcp = { host: '127.0.0.1', port: 0 }
+
+t.test('the limit of connections is one for all places together', async t => {
+  const listener = start(t, 2)
+  const path = join(shortDirectory(t), 's')
+  const { port } = await listener.listen(tcp)
+  await listener.listen({ path, mode: 0o600 })
+  const first = connect(Number(port), '127.0.0.1')
+  const second = connect(path)
+  await Promise.all([once(first, 'connect'), once(second, 'connect')])
+  await t.rejects(call({ socketPath: path }))
+  first.destroy()
+  await once(first, 'close')
+  // Its place is free once the gateway has seen it go.
+  while ((await call({ socketPath: path, path: '/free' }).catch(() => undefined))?.text !== '/free');
+  second.destroy()
+})
+
+t.test('several sockets may have one port, for threads', async t => {
+  const listener = start(t, 10)
+  const { port } = await listener.listen({ ...tcp, reusePort: true })
+  t.strictSame(await listener.listen({ host: '127.0.0.1', port: Number(port), reusePort: true }), {
+    url: `http://127.0.0.1:${port}`,
+    port,
+  })
+  await t.rejects(listener.listen({ host: '127.0.0.1', port: Number(port) }), {
+    name: 'StartupError',
+    message: /is taken\. Stop what listens there, or set System:Server:Http:Port\.$/,
+  })
+})
+
+t.test('an address that cannot be is told in one line', async t => {
+  const listener = start(t, 10)
+  await t.rejects(listener.listen({ host: '192.0.2.1', port: 0 }), {
+    name: 'StartupError',
+    message: '192.0.2.1 is not an address of this machine. Set System:Server:Http:Host.',
+  })
+  const loopback = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address))
+  if (!loopback.includes('::1')) return
+  const { url } = await listener.listen({ host: '::1', port: 0 })
+  t.match(url, /^http:\/\/\[::1\]:\d+$/)
+})
