@@ -10,6 +10,7 @@ import { call } from '../fixtures/call.ts'
 import { shortDirectory } from '../fixtures/directory.ts'
 
 function start(t: Test, maxConnections: number) {
+  let open = 0
   const acceptor = createAcceptor({
     bodyTimeoutMs: 1_000,
     viaName: undefined,
@@ -20,7 +21,7 @@ function start(t: Test, maxConnections: number) {
   const listener = createListener(
     {
       maxConnections,
-      maxConnectionsPerPeer: 0,
+      count: { enter: () => open < maxConnections && ++open > 0, leave: () => void open-- },
       peerOf: () => undefined,
       headersTimeoutMs: 1_000,
       keepAliveMs: 1_000,
