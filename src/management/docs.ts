@@ -1,15 +1,18 @@
-import { createReadStream } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { createReadStream, existsSync } from 'node:fs'
 import { refuse } from '../errors.ts'
 import type { Reply } from '../http/respond.ts'
 import type { Handlers } from './call.ts'
 import { openApiText } from './openapi.ts'
 
-/** Where swagger-ui-dist lies. */
-const distribution = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+/**
+ * Where the files of swagger-ui-dist lie. The published package has them in it: who installs that package would also
+ * install one that runs a script.
+ */
+const distribution = import.meta.url.endsWith('.ts')
+  ? new URL('../../node_modules/swagger-ui-dist/', import.meta.url)
+  : new URL('../swagger-ui/', import.meta.url)
 
-/** Files of swagger-ui-dist that the page needs, with their types. Nothing else is served. */
+/** Those that the page needs, with their types; `npm run build` copies the same. Nothing else is served. */
 const files: Readonly<Record<string, string>> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
@@ -80,7 +83,8 @@ export function docsHandlers(): Handlers['open'] {
       const name = params['file']!
       if (name === 'initializer.js') return asset('text/javascript; charset=utf-8', initializer)
       const type = Object.hasOwn(files, name) ? files[name] : undefined
-      return type === undefined ? refuse('not_found') : asset(type, createReadStream(join(distribution, name)))
+      const file = new URL(name, distribution)
+      return type === undefined || !existsSync(file) ? refuse('not_found') : asset(type, createReadStream(file))
     },
   }
 }

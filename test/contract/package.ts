@@ -21,12 +21,17 @@ function installPackage(t: Test) {
 
 t.test('the package holds what runs and what is read, and nothing else', async t => {
   const { folder, archive, files } = installPackage(t)
-  const rest = files.filter(file => !/^(dist\/.+\.js|policies\/.+\.yaml)$/.test(file))
+  const rest = files.filter(file => !/^(dist\/(?!swagger-ui).+\.js|policies\/.+\.yaml)$/.test(file))
   t.strictSame(rest.sort(), [
     'CHANGELOG.md',
     'LICENSE',
     'README.md',
     'SECURITY.md',
+    'dist/swagger-ui/LICENSE',
+    'dist/swagger-ui/NOTICE',
+    'dist/swagger-ui/favicon-32x32.png',
+    'dist/swagger-ui/swagger-ui-bundle.js',
+    'dist/swagger-ui/swagger-ui.css',
     'gateway.yaml',
     'openapi.json',
     'package.json',
@@ -47,6 +52,9 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     const [, url] = await run.shows(/Address +(\S+)/)
     t.match(await (await fetch(`${url}/health`)).json(), { status: 'Healthy' })
     t.strictSame(await (await fetch(`${url}/open-api/gateway/specifications.json`)).json(), readJson('openapi.json'))
+    for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'initializer.js']) {
+      t.equal((await fetch(`${url}/open-api/assets/${file}`)).status, 200, file)
+    }
     run.child.kill('SIGTERM')
     t.equal(await run.ended, 0)
   })

@@ -11,6 +11,7 @@ interface Locked {
   readonly resolved?: string
   readonly integrity?: string
   readonly hasInstallScript?: boolean
+  readonly dev?: boolean
 }
 
 const locked = Object.entries<Locked>(readJson('package-lock.json').packages).filter(([path]) => path !== '')
@@ -28,6 +29,12 @@ t.test(
     )
   },
 )
+
+t.test('whoever installs the published package runs no script of any package', async t => {
+  const scripted = locked.filter(([, { dev, hasInstallScript }]) => dev !== true && hasInstallScript)
+  t.strictSame(scripted, [])
+  t.notOk(['preinstall', 'install', 'postinstall'].some(name => name in readJson('package.json').scripts))
+})
 
 t.test('every package of the lock file has one exact version, and comes from the registry alone', async t => {
   for (const [path, { version, resolved }] of locked) {
