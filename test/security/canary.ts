@@ -201,7 +201,8 @@ t.test(
     for (const path of ['/audit', '/audit/export', '/agents', '/policies', '/policies/held', '/hitl', '/hitl/grants']) {
       await manage('GET', path)
     }
-    for (const path of ['/open-api', '/open-api/gateway/specifications.json', '/health']) await manage('GET', path)
+    for (const path of ['/open-api', '/open-api/gateway/specifications.json', '/health', '/metrics'])
+      await manage('GET', path)
     while (hooks.seen.length < 3) await new Promise(setImmediate)
     for (const { rawHeaders, body } of hooks.seen)
       note('webhooks', JSON.stringify(rawHeaders) + body.toString('latin1'))
