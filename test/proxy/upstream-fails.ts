@@ -55,6 +55,7 @@ const malformed: readonly (readonly [string, string])[] = [
   ['puts a NUL into a header', 'HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n'],
   ['switches protocols unasked', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'],
   ['sends endless headers', `HTTP/1.1 200 OK\r\n${`X-Pad: ${'a'.repeat(1_000)}\r\n`.repeat(100)}\r\n`],
+  ['sends interim answers without end', `${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(100)}HTTP/1.1 200 OK\r\n\r\n`],
 ]
 
 for (const [what, bytes] of malformed) {

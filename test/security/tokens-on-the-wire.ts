@@ -1,4 +1,4 @@
-/** Threats T15, T27 of SECURITY.md. */
+/** Threats T15, T27, T37 of SECURITY.md. */
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
@@ -163,6 +163,34 @@ t.test('a token of the identity provider works on /proxy and at POST /tokens, fo
   )
   for (const { rawHeaders } of origin.seen) t.notOk(rawHeaders.includes(`Bearer ${externalToken}`), 'kept back')
 })
+
+t.test(
+  'only the configured authority may be on a network that egress refuses, not what its document names',
+  async t => {
+    const { authority, passwordGrant } = await startIdentityProvider(t)
+    const { access_token: token } = await passwordGrant('user-1')
+    const keys = await fetch(`${authority}/jwks`).then(answer => answer.text())
+    const elsewhere = await startOrigin(t, (_req, res) => res.end(keys))
+    // Names the same keys as the provider itself, in another place.
+    const misled = await startOrigin(t, (_req, res) => {
+      res.end(JSON.stringify({ issuer: authority, jwks_uri: `${elsewhere.url}/jwks` }))
+    })
+    const open = (Authority: string, ValidateIssuer: boolean, DenyPrivateNetworks: boolean) => {
+      const Jwt = { Authority, Audience: 'gateway', RequireHttpsMetadata: false, ValidateIssuer }
+      const Security = { AgentAuth: { ExternalIdentity: { Provider: 'Jwt', Jwt } } }
+      return startGateway(t, { config: { Security, Egress: { DenyPrivateNetworks } } })
+    }
+    const login = async (gateway: Awaited<ReturnType<typeof open>>) => {
+      const { id } = await gateway.agent({ externalSubject: 'user-1' })
+      return (await gateway.manage('POST', '/tokens', { agentId: id, externalToken: token }, null)).status
+    }
+    t.equal(await login(await open(authority, true, true)), 200)
+    t.equal(await login(await open(misled.url, false, true)), 401)
+    t.equal(misled.seen.length, 1)
+    t.equal(elsewhere.seen.length, 0)
+    t.equal(await login(await open(misled.url, false, false)), 200, 'where egress allows it, it is fetched')
+  },
+)
 
 t.test('a token of the identity provider is nothing when none is configured', async t => {
   const origin = await startOrigin(t)
