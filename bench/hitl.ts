@@ -88,7 +88,7 @@ const queue = createQueue({
     LeaseSeconds: 150,
     Webhooks: [],
   },
-  sealingKey: Buffer.alloc(32, 1),
+  sealingKeys: [Buffer.alloc(32, 1)],
   tokenHeader: 'Gateway-Authorization',
   events: createEventLog({ clock, capacity: 1_000, report }),
   send: async (_, { hitlId }) => {

@@ -6,6 +6,7 @@ import type { EventLog } from '../hitl/events.ts'
 import { createEventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import { createGrants } from '../hitl/grants.ts'
+import type { HitlOptions } from '../hitl/model.ts'
 import { createNotifier } from '../hitl/notify.ts'
 import type { Queue } from '../hitl/queue.ts'
 import { createQueue } from '../hitl/queue.ts'
@@ -59,12 +60,11 @@ export function createHitl(parts: HitlParts): Hitl {
   const events = createEventLog({ clock, capacity: keptEvents, report })
   noteVerdicts(events, identity, parts.habits)
   const notifier = createNotifier({ hooks, events, clock, post: poster.post, report })
-  const sealing = config.Security.Sealing.Secret
   const queue = createQueue({
     store,
     clock,
     settings: config.HumanInTheLoop,
-    sealingKey: deriveKey(sealing === undefined ? identity.tokens.secret : Buffer.from(sealing), 'sealing'),
+    sealingKeys: sealingKeys(config, identity.tokens.secret),
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
     events,
     send: dataPlane.send,
@@ -86,6 +86,14 @@ export function createHitl(parts: HitlParts): Hitl {
       notifier.close()
     },
   }
+}
+
+/** What was held before the signing secret was rotated, or before sealing had a secret of its own, can still be sent. */
+function sealingKeys({ Security }: Config, signing: Uint8Array): HitlOptions['sealingKeys'] {
+  const key = (secret: Uint8Array | string) => deriveKey(Buffer.from(secret), 'sealing')
+  const { Secret } = Security.Sealing
+  const former = Security.AgentAuth.TokenIssuance.PreviousSecrets.map(key)
+  return Secret === undefined ? [key(signing), ...former] : [key(Secret), key(signing), ...former]
 }
 
 /** What can be refused at the start must not wait for the first message to fail. */

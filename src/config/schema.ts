@@ -71,7 +71,7 @@ export const schema = {
           'Signing key of internal tokens, 32 bytes or more; generated into the data directory if absent.',
         ),
         PreviousSecrets: secretList(
-          'Signing keys used before Secret: their tokens are still accepted, none are issued with them.',
+          'Signing keys used before Secret: their tokens are still accepted, none are issued with them. What was sealed under keys derived from them still opens.',
         ),
         Issuer: text('agent-gateway', 'Issuer claim of internal tokens.'),
         Audience: text('agent-gateway', 'Audience claim of internal tokens.'),

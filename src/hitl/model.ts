@@ -121,8 +121,8 @@ export interface HitlOptions {
   readonly store: Pick<Store, 'hitl' | 'grants' | 'audit'>
   readonly clock: Clock
   readonly settings: Config['HumanInTheLoop']
-  /** 32 bytes, for nothing else. */
-  readonly sealingKey: Uint8Array
+  /** 32 bytes each, for nothing else. The first seals; the others open what was sealed before a rotation. */
+  readonly sealingKeys: readonly [Uint8Array, ...Uint8Array[]]
   /** Name of the field that carries agent tokens; always redacted. */
   readonly tokenHeader: string
   readonly events: EventLog

@@ -46,8 +46,8 @@ export interface Queue {
 }
 
 /** The body as it came; undefined when it was sealed under another key. */
-function openBody(key: Uint8Array, { id, body }: HitlItem): Buffer | undefined {
-  return unseal(key, `body:${id}`, Buffer.from(body, 'base64'))
+function openBody(keys: HitlOptions['sealingKeys'], { id, body }: HitlItem): Buffer | undefined {
+  return unseal(keys, `body:${id}`, Buffer.from(body, 'base64'))
 }
 
 export function createQueue(options: HitlOptions): Queue {
@@ -68,7 +68,7 @@ export function createQueue(options: HitlOptions): Queue {
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
-    return seen && detailView(seen, openBody(options.sealingKey, seen), { viewer, now: clock.now(), agentName })
+    return seen && detailView(seen, openBody(options.sealingKeys, seen), { viewer, now: clock.now(), agentName })
   }
 
   return {
@@ -79,7 +79,7 @@ export function createQueue(options: HitlOptions): Queue {
       const item = await read(id)
       if (item?.agentId !== viewer.id || !item.responseStored) return undefined
       const sealed = await store.hitl.sealedResponse(id)
-      const plain = sealed && unseal(options.sealingKey, `response:${id}`, sealed)
+      const plain = sealed && unseal(options.sealingKeys, `response:${id}`, sealed)
       return plain && parseAnswer(plain)
     },
     async waitForVerdict(id, viewer, { ms, signal }) {

@@ -84,7 +84,7 @@ async function openRequest(options: HitlOptions, item: HitlBrief, approval: Appr
     const newer = await options.store.hitl.brief(item.id, options.clock.now())
     return newer === undefined ? refuse('not_found') : decided(newer)
   }
-  const plain = unseal(options.sealingKey, `request:${item.id}`, sealed)
+  const plain = unseal(options.sealingKeys, `request:${item.id}`, sealed)
   if (plain !== undefined && digestOf(plain) === item.digest) return parseRequest(plain)
   const why = plain === undefined ? 'the sealed copy cannot be opened' : 'the digest differs'
   const entry = verdictEntry(options.clock.now(), approval, { action: 'hitl.digestMismatch', item, why })
@@ -149,7 +149,7 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
       recorded = true
       if (kept === undefined) return record(null)
       const frame = frameAnswer({ status, rawHeaders, body: kept })
-      return record(seal(options.sealingKey, `response:${item.id}`, frame.bytes))
+      return record(seal(options.sealingKeys[0], `response:${item.id}`, frame.bytes))
     },
   })
   // An answer that broke off before it was whole is an attempt that failed, with the status it began with.

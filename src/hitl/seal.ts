@@ -71,8 +71,16 @@ function takeNonce(): Buffer {
   return Buffer.from(pool.subarray(taken - nonceBytes, taken))
 }
 
-/** Undefined when the copy was changed, sealed under another key, or for something else. */
-export function unseal(key: Uint8Array, label: string, sealed: Uint8Array): Buffer | undefined {
+/** Undefined when the copy was changed, sealed under none of these keys, or for something else. */
+export function unseal(keys: readonly Uint8Array[], label: string, sealed: Uint8Array): Buffer | undefined {
+  for (const key of keys) {
+    const plain = unsealWith(key, label, sealed)
+    if (plain !== undefined) return plain
+  }
+  return undefined
+}
+
+function unsealWith(key: Uint8Array, label: string, sealed: Uint8Array): Buffer | undefined {
   if (sealed[0] !== version || sealed.length < 1 + nonceBytes + tagBytes) return undefined
   const end = sealed.length - tagBytes
   const nonce = sealed.subarray(1, 1 + nonceBytes)

@@ -29,7 +29,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const shown = makeRecord(options, held, frame)
   const summary = summaryView(shown, held.decision)
   const record = { ...shown, summary: JSON.stringify(summary) }
-  const sealed = seal(options.sealingKey, `request:${record.id}`, frame.bytes)
+  const sealed = seal(options.sealingKeys[0], `request:${record.id}`, frame.bytes)
   const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
   if (stored !== 'stored') return repeated(stored.existing, record)
@@ -49,7 +49,7 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
     method: request.method,
     url: redactUrl(request.url),
     headers: redactHeaders(request.rawHeaders, options.tokenHeader),
-    body: seal(options.sealingKey, `body:${id}`, request.body).toString('base64'),
+    body: seal(options.sealingKeys[0], `body:${id}`, request.body).toString('base64'),
     bodyEncoding: bodyEncodingOf(request.body),
     bodyBytes: request.body.byteLength,
     reason: decision.reason,

@@ -14,7 +14,7 @@ const request = {
 }
 
 t.test('a request comes out of the seal as it went in, every byte of it', async t => {
-  const plain = unseal(key, 'request:1', seal(key, 'request:1', frameRequest(request).bytes))
+  const plain = unseal([key], 'request:1', seal(key, 'request:1', frameRequest(request).bytes))
   const { body, ...rest } = parseRequest(plain!)
   t.same(rest, { method: request.method, url: request.url, rawHeaders: request.rawHeaders })
   t.ok(Buffer.from(everyByte).equals(body))
@@ -26,7 +26,7 @@ t.test('any request comes out as it went in, with the digest it had', async () =
   fc.assert(
     fc.property(requests, held => {
       const framed = frameRequest(held)
-      const plain = unseal(key, 'l', seal(key, 'l', framed.bytes))!
+      const plain = unseal([key], 'l', seal(key, 'l', framed.bytes))!
       const opened = parseRequest(plain)
       return (
         digestOf(plain) === framed.digest &&
@@ -40,7 +40,7 @@ t.test('any request comes out as it went in, with the digest it had', async () =
 
 t.test('an answer comes out as it went in', async t => {
   const answer = { status: 207, rawHeaders: ['Set-Cookie', 'a', 'Set-Cookie', 'b'], body: Buffer.from(everyByte) }
-  t.same(parseAnswer(unseal(key, 'l', seal(key, 'l', frameAnswer(answer).bytes))!), answer)
+  t.same(parseAnswer(unseal([key], 'l', seal(key, 'l', frameAnswer(answer).bytes))!), answer)
 })
 
 t.test('requests that differ anywhere have different digests', async t => {
@@ -61,19 +61,21 @@ t.test('a copy that was changed anywhere does not open', async t => {
   for (let index = 0; index < sealed.length; index++) {
     const changed = Buffer.from(sealed)
     changed[index]! ^= 1
-    t.equal(unseal(key, 'request:1', changed), undefined, `byte ${index}`)
+    t.equal(unseal([key], 'request:1', changed), undefined, `byte ${index}`)
   }
   for (let length = 0; length < sealed.length; length++) {
-    t.equal(unseal(key, 'request:1', sealed.subarray(0, length)), undefined, `cut to ${length}`)
+    t.equal(unseal([key], 'request:1', sealed.subarray(0, length)), undefined, `cut to ${length}`)
   }
 })
 
 t.test('a copy does not open under another key, another id, or as an answer', async t => {
   const sealed = seal(key, 'request:1', Buffer.from('x'))
-  t.equal(unseal(randomBytes(32), 'request:1', sealed), undefined)
-  t.equal(unseal(key, 'request:2', sealed), undefined)
-  t.equal(unseal(key, 'response:1', sealed), undefined)
-  t.same(unseal(key, 'request:1', sealed), Buffer.from('x'))
+  t.equal(unseal([randomBytes(32)], 'request:1', sealed), undefined)
+  t.equal(unseal([], 'request:1', sealed), undefined)
+  t.ok(unseal([randomBytes(32), key], 'request:1', sealed))
+  t.equal(unseal([key], 'request:2', sealed), undefined)
+  t.equal(unseal([key], 'response:1', sealed), undefined)
+  t.same(unseal([key], 'request:1', sealed), Buffer.from('x'))
 })
 
 t.test('the same request is never sealed to the same bytes', async t => {

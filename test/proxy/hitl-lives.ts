@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startReview } from '../fixtures/review.ts'
@@ -17,6 +18,31 @@ t.test('what was held is approved after a restart, as it was', async t => {
   t.equal(origin.seen.length, 1)
   const answer = await after.call('GET', `/hitl/${id}/response`, { token: bot.token })
   t.equal(await answer.text(), 'hello from upstream')
+})
+
+t.test('what was held is approved after the signing secret was rotated, as it was', async t => {
+  const directory = t.testdir()
+  const [old, next, sealing] = ['a', 'b', 'c'].map(name => createHash('sha256').update(name).digest('base64'))
+  const rotated = (Secret: string, PreviousSecrets: readonly string[], more: object = {}) => ({
+    Security: { AgentAuth: { TokenIssuance: { Secret, PreviousSecrets } }, ...more },
+  })
+  const before = await startReview(t, { directory, config: rotated(old!, []) })
+  const { origin, bot } = before
+  const [first, second] = [await before.hold('/1', { body: 'one' }), await before.hold('/2', { body: 'two' })]
+  await before.close()
+  const during = await startReview(t, { directory, origin, config: rotated(next!, [old!]) })
+  t.match(await (await during.call('GET', `/hitl/${first}`)).json(), { pending: { body: 'one' } })
+  t.equal((await during.approve(first)).status, 200)
+  await during.close()
+  const config = rotated(next!, [old!], { Sealing: { Secret: sealing } })
+  const after = await startReview(t, { directory, origin, config })
+  t.equal((await after.approve(second)).status, 200)
+  t.equal((await after.call('GET', `/hitl/${first}/response`, { token: bot.token })).status, 200)
+  await after.close()
+  t.same(
+    origin.seen.map(({ body }) => body.toString()),
+    ['one', 'two'],
+  )
 })
 
 t.test('a request that nobody decided is gone: every read and verdict is 404', async t => {
