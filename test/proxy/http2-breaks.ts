@@ -11,7 +11,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 /** Most tests need no gateway of their own: each has an upstream of its own. */
-const shared = await startHttp2Gateway(t, {}, { config: { System: { CircuitBreaker: { Failures: 100 } } } })
+const shared = await startHttp2Gateway(t)
 
 t.test('a client that leaves takes its stream with it, and nothing else', async t => {
   const origin = await startHttp2(t, stream => {

@@ -41,7 +41,7 @@ async function startOld(t: Test) {
 }
 
 /** Most tests need no gateway of their own: each has an upstream of its own. */
-const shared = await startHttp2Gateway(t, {}, { config: { System: { CircuitBreaker: { Failures: 100 } } } })
+const shared = await startHttp2Gateway(t)
 
 t.test('an upstream that offers HTTP/2 is spoken to in it, on one connection for many requests at a time', async t => {
   const waiting: (() => void)[] = []
