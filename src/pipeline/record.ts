@@ -88,39 +88,35 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 
 /** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
 function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
-  const { req, res, agent, target, decision, refusal, hitlId, grantId, ending } = exchange
+  const { req, res, target, decision } = exchange
+  // One shape for all exchanges; what is undefined is not written.
   log.info(
     {
       requestId: exchange.requestId,
-      ...(agent === undefined ? {} : { agentId: agent.id }),
-      method: req.method ?? '',
-      ...(target === undefined ? {} : { origin: target.origin.key, path: target.path }),
+      agentId: exchange.agent?.id,
+      method: req.method,
+      origin: target?.origin.key,
+      path: target?.path,
       status: res.headersSent ? res.statusCode : 0,
-      ...(refusal === undefined ? {} : { refusal }),
-      ...(decision === undefined ? {} : { ...decisionFields(decision), durationNs: exchange.decisionNs }),
-      ...(hitlId === undefined ? {} : { hitlId }),
-      ...(grantId === undefined ? {} : { grantId }),
-      ending: ending ?? 'aborted',
+      refusal: exchange.refusal,
+      decision: decision?.decision,
+      source: decision?.source,
+      policy: decision?.policy,
+      rule: decision?.rule,
+      evaluated: decision?.evaluated,
+      reason: decision === undefined || decision.decision === 'Allow' ? undefined : decision.reason,
+      risk: decision?.risk?.score,
+      shadow: decision === undefined || decision.shadow.length === 0 ? undefined : decision.shadow.map(shadowText),
+      durationNs: decision === undefined ? undefined : exchange.decisionNs,
+      hitlId: exchange.hitlId,
+      grantId: exchange.grantId,
+      ending: exchange.ending ?? 'aborted',
       ms: Math.round((clock.steady() - exchange.startedAt) * 100) / 100,
       bytesIn: exchange.body?.length ?? exchange.bytesUp,
       bytesOut: exchange.bytesDown,
     },
     'exchange',
   )
-}
-
-function decisionFields(decision: NonNullable<Exchange['decision']>) {
-  const { source, policy, rule, risk, evaluated, shadow } = decision
-  return {
-    decision: decision.decision,
-    source,
-    policy,
-    rule,
-    evaluated,
-    ...(decision.decision === 'Allow' ? {} : { reason: decision.reason }),
-    ...(risk === null ? {} : { risk: risk.score }),
-    ...(shadow.length === 0 ? {} : { shadow: shadow.map(shadowText) }),
-  }
 }
 
 function shadowText({ policy: other, rule, would }: Decision['shadow'][number]): string {

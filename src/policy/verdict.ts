@@ -1,6 +1,6 @@
 import { rulesBefore } from './candidates.ts'
 import type { CompiledPolicy } from './compile.ts'
-import type { Decision, DecisionSource, Effect, MatchedCondition } from './decision.ts'
+import type { Decision, DecisionSource, Effect, MatchedCondition, RiskSignal } from './decision.ts'
 import type { Facts } from './facts.ts'
 import { matchedConditions, ruleReason, unreadableFields } from './reason.ts'
 import { riskReason } from './risk.ts'
@@ -104,12 +104,7 @@ export class Verdict implements Decision {
   }
 
   get risk(): NonNullable<Decision['risk']> {
-    const { facts, rulebook } = this.#grounds
-    this.#risk ??= {
-      score: facts.risk.interval(facts).low,
-      threshold: rulebook.risk.threshold,
-      signals: facts.risk.signals(facts),
-    }
+    this.#risk ??= new Risk(this.#grounds)
     return this.#risk
   }
 
@@ -147,6 +142,27 @@ export class Verdict implements Decision {
       ...{ decision, source, policy, policyVersion, rule, priority, phase },
       ...{ reason, publicReason, matched, risk, shadow, unreadable, approvals, evaluated },
     }
+  }
+}
+
+/** The score, and on demand what it is made of: the log asks for the score alone. */
+class Risk {
+  readonly score: number
+  readonly threshold: number
+  readonly #facts: Facts
+
+  constructor({ facts, rulebook }: Grounds) {
+    this.score = facts.risk.interval(facts).low
+    this.threshold = rulebook.risk.threshold
+    this.#facts = facts
+  }
+
+  get signals(): readonly RiskSignal[] {
+    return this.#facts.risk.signals(this.#facts)
+  }
+
+  toJSON(): NonNullable<Decision['risk']> {
+    return { score: this.score, threshold: this.threshold, signals: this.signals }
   }
 }
 
