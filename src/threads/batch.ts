@@ -1,27 +1,65 @@
-/** Collects what is not urgent, so that it is sent once every so often and not once for each request. */
+/** Collects what is not urgent, so that it is told once every so often and not once for each request. */
 export interface Batch<T> {
   add(item: T): void
-  /** Sends what is there. */
+  /** Tells what is there. */
   flush(): void
 }
 
-/** @param everyMs longest time that an item waits */
-export function createBatch<T>(send: (items: readonly T[]) => void, everyMs = 5): Batch<T> {
+/** How long something may wait to be told, milliseconds. */
+const everyMs = 10
+
+export function createBatch<T>(tell: (items: readonly T[]) => void): Batch<T> {
   let items: T[] = []
-  let timer: NodeJS.Timeout | undefined
-  const flush = () => {
-    clearTimeout(timer)
-    timer = undefined
+  const flush = inTime(() => {
     if (items.length === 0) return
-    const sent = items
+    const told = items
     items = []
-    send(sent)
-  }
+    tell(told)
+  })
   return {
     add(item) {
       items.push(item)
-      timer ??= setTimeout(flush, everyMs)
+      flush.soon()
     },
-    flush,
+    flush: flush.now,
+  }
+}
+
+/** The same thing, so many times. */
+export type Counted<T> = readonly [item: T, times: number]
+
+/** A batch of things that often are the same. `keyOf` says which are. */
+export function createTally<T>(keyOf: (item: T) => string, tell: (items: readonly Counted<T>[]) => void): Batch<T> {
+  let items = new Map<string, [T, number]>()
+  const flush = inTime(() => {
+    if (items.size === 0) return
+    const told = [...items.values()]
+    items = new Map()
+    tell(told)
+  })
+  return {
+    add(item) {
+      const key = keyOf(item)
+      const known = items.get(key)
+      if (known === undefined) items.set(key, [item, 1])
+      else known[1] += 1
+      flush.soon()
+    },
+    flush: flush.now,
+  }
+}
+
+function inTime(work: () => void) {
+  let timer: NodeJS.Timeout | undefined
+  const now = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    work()
+  }
+  return {
+    now,
+    soon(): void {
+      timer ??= setTimeout(now, everyMs)
+    },
   }
 }

@@ -9,6 +9,7 @@ export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
 type Method<F> = F extends (...args: infer A) => infer R ? (signal: AbortSignal, ...args: A) => R | Awaited<R> : never
 
 type Message =
+  | { readonly tell: string; readonly args: readonly unknown[] }
   | { readonly ask: number; readonly method: string; readonly args: readonly unknown[] }
   | { readonly abort: number }
   | { readonly answer: number; readonly value: unknown }
@@ -32,27 +33,36 @@ export interface Link<Theirs> {
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
     options?: CallOptions,
   ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
+  /** A call that nobody waits for; what it throws is lost. */
+  tell<K extends keyof Theirs & string>(
+    method: K,
+    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
+  ): void
   /** The other side is gone: every call under way rejects, everything done for it is aborted. */
   end(): void
 }
+
+type AnyMethod = (signal: AbortSignal, ...args: readonly unknown[]) => unknown
 
 interface Waiting {
   resolve(value: never): void
   reject(error: Error): void
 }
 
+/** @param methods what the other side may ask for; what is only told comes to them as well */
 export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Methods<Ours>): Link<Theirs> {
   const waiting = new Map<number, Waiting>()
   const working = new Map<number, AbortController>()
   let nextId = 0
   let ended = false
 
+  const run = (method: string, signal: AbortSignal, args: readonly unknown[]) =>
+    (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
   async function work(id: number, method: string, args: readonly unknown[]): Promise<Message> {
     const controller = new AbortController()
     working.set(id, controller)
     try {
-      const run = methods[method as keyof Ours] as (signal: AbortSignal, ...args: readonly unknown[]) => unknown
-      return { answer: id, value: await run(controller.signal, ...args) }
+      return { answer: id, value: await run(method, controller.signal, args) }
     } catch (error) {
       const { name, message } = error as Error
       return { answer: id, failure: { name, message } }
@@ -61,20 +71,14 @@ export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Meth
     }
   }
 
-  function settle(message: Extract<Message, { answer: number }>): void {
-    const caller = waiting.get(message.answer)
-    waiting.delete(message.answer)
-    if ('failure' in message) caller?.reject(errorOf(message.failure))
-    else caller?.resolve(message.value as never)
-  }
-
   port.on('message', (message: Message) => {
     if ('ask' in message) {
       void work(message.ask, message.method, message.args).then(answer => {
         if (!ended) port.postMessage(answer, [])
       })
-    } else if ('abort' in message) working.get(message.abort)?.abort()
-    else settle(message)
+    } else if ('tell' in message) void run(message.tell, neverAborts, message.args)
+    else if ('abort' in message) working.get(message.abort)?.abort()
+    else settle(waiting, message)
   })
 
   return {
@@ -90,6 +94,9 @@ export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Meth
         )
       })
     },
+    tell(method, args) {
+      if (!ended) port.postMessage({ tell: method, args } satisfies Message, [])
+    },
     end() {
       ended = true
       for (const { reject } of waiting.values()) reject(gone())
@@ -98,6 +105,15 @@ export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Meth
     },
   }
 }
+
+function settle(waiting: Map<number, Waiting>, message: Extract<Message, { answer: number }>): void {
+  const caller = waiting.get(message.answer)
+  waiting.delete(message.answer)
+  if ('failure' in message) caller?.reject(errorOf(message.failure))
+  else caller?.resolve(message.value as never)
+}
+
+const neverAborts = new AbortController().signal
 
 const gone = () => new ThreadError('the other thread has ended')
 

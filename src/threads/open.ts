@@ -67,7 +67,7 @@ function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lo
       for (const [level, fields, message] of lines) log[level](fields, message)
     },
     trust: (_, notes) => {
-      for (const note of notes) identity.registry.recordTrust(...note)
+      for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },
   }
 }

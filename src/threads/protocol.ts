@@ -9,6 +9,7 @@ import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.
 import type { DetailView } from '../hitl/view.ts'
 import type { Log, LogFields } from '../log.ts'
 import type { AgentRecord, GrantRecord } from '../storage/store.ts'
+import type { Counted } from './batch.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** What a thread is started with. */
@@ -55,5 +56,6 @@ export interface ControlCalls {
   connect(port: MessagePort, address: string | undefined): Promise<void>
   lookup(name: string): Promise<readonly string[]>
   log(lines: readonly LogLine[]): Promise<void>
-  trust(notes: readonly TrustNote[]): Promise<void>
+  /** What agents did that moves their standing; of what happened several times, the first. */
+  trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

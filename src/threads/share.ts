@@ -1,13 +1,13 @@
 import { BroadcastChannel } from 'node:worker_threads'
 import type { Habits } from '../compose/habits.ts'
-import { createBatch } from './batch.ts'
+import type { Counted } from './batch.ts'
+import { createTally } from './batch.ts'
 
-/** What can be noted of an agent. */
-type Kind = 'request' | 'denied' | 'held' | 'humanDenied' | 'sent'
-
+/** What is noted of an exchange that is over. `at` is wall clock milliseconds. */
 type Note =
-  | readonly ['activity', Kind, readonly unknown[]]
-  | readonly ['shadow', policy: string, rule: string, would: string]
+  | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied', agentId: string, at: number]
+  | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
+  | readonly [kind: 'shadow', policy: string, rule: string, would: string]
 
 /**
  * Habits that all threads know: what one notes is there at once, and in the others some milliseconds later.
@@ -17,28 +17,25 @@ type Note =
 export function shareHabits(habits: Habits, channelName: string): Habits {
   const channel = new BroadcastChannel(channelName)
   channel.unref()
-  const batch = createBatch<Note>(notes => channel.postMessage(notes))
+  const tally = createTally<Note>(keyOf, notes => channel.postMessage(notes))
   channel.onmessage = event => {
-    for (const note of (event as { readonly data: readonly Note[] }).data) apply(habits, note)
+    const { data } = event as { readonly data: readonly Counted<Note>[] }
+    for (const [note, times] of data) for (let time = 0; time < times; time++) apply(habits, note)
   }
   const note = (one: Note): void => {
     apply(habits, one)
-    batch.add(one)
+    tally.add(one)
   }
-  const noting =
-    (kind: Kind) =>
-    (...args: readonly unknown[]): void =>
-      note(['activity', kind, args])
   const { activity, shadows } = habits
   return {
     activity: {
       of: (agentId, now) => activity.of(agentId, now),
       sweep: now => activity.sweep(now),
-      request: noting('request'),
-      denied: noting('denied'),
-      held: noting('held'),
-      humanDenied: noting('humanDenied'),
-      sent: noting('sent'),
+      request: (agentId, now) => note(['request', agentId, now]),
+      denied: (agentId, now) => note(['denied', agentId, now]),
+      held: (agentId, now) => note(['held', agentId, now]),
+      humanDenied: (agentId, now) => note(['humanDenied', agentId, now]),
+      sent: (agentId, { host, bytes }, now) => note(['sent', agentId, now, host, bytes]),
       get size() {
         return activity.size
       },
@@ -48,13 +45,26 @@ export function shareHabits(habits: Habits, channelName: string): Habits {
       note: (policy, rule, would) => note(['shadow', policy, rule, would]),
     },
     close() {
-      batch.flush()
+      tally.flush()
       channel.close()
     },
   }
 }
 
+/** Notes of one batch count as made at the same time. */
+function keyOf(note: Note): string {
+  switch (note[0]) {
+    case 'sent':
+      return `sent ${note[1]} ${note[4]} ${note[3]}`
+    case 'shadow':
+      return note.join(' ')
+    default:
+      return `${note[0]} ${note[1]}`
+  }
+}
+
 function apply({ activity, shadows }: Habits, note: Note): void {
-  if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
-  else (activity as unknown as Record<Kind, (...args: readonly unknown[]) => void>)[note[1]](...note[2])
+  if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
+  else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
+  else activity[note[0]](note[1], note[2])
 }

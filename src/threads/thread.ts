@@ -18,7 +18,7 @@ import { describeError } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import { openTokenCheck } from '../tokens/open.ts'
 import { systemLookup } from '../upstream/resolve.ts'
-import { createBatch } from './batch.ts'
+import { createBatch, createTally } from './batch.ts'
 import type { Link } from './link.ts'
 import { openLink } from './link.ts'
 import { createPassOn } from './own.ts'
@@ -50,7 +50,10 @@ async function learn() {
   const log = createThreadLog()
   const lookup = data.asksForLookup ? (name: string) => main.call('lookup', [name]) : systemLookup
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
-  const trust = createBatch<TrustNote>(notes => void main.call('trust', [notes]).catch(() => {}))
+  const trust = createTally<TrustNote>(
+    ([id, cause]) => `${cause} ${id}`,
+    notes => main.tell('trust', [notes]),
+  )
   const agents = createAgentReplica(data.agents, clock, (...note) => trust.add(note))
   const { verify } = await openTokenCheck({
     settings: config.Security.AgentAuth,
@@ -124,7 +127,7 @@ function portable(held: Suspension): Suspension {
 
 /** One log for all threads: lines are written by the main one. */
 function createThreadLog(): Log & { flush(): void } {
-  const batch = createBatch<LogLine>(lines => void main.call('log', [lines]).catch(() => {}))
+  const batch = createBatch<LogLine>(lines => main.tell('log', [lines]))
   const writer =
     (level: keyof Log): Log[keyof Log] =>
     (fields, message) =>
