@@ -122,3 +122,20 @@ export function bodyEncodingOf(bytes: Uint8Array): 'utf8' | 'base64' {
 export function escapeDeceptive(text: string): string {
   return text.replace(deceptive, char => `\\u{${char.codePointAt(0)!.toString(16)}}`)
 }
+
+/** The same for a text that may have several lines. */
+export function escapeLines(text: string | null): string | null {
+  return text?.split('\n').map(escapeDeceptive).join('\n') ?? null
+}
+
+/** The same for every text inside a JSON value. */
+export function escapeDeceptiveIn<T>(value: T): T {
+  return escapedIn(value) as T
+}
+
+function escapedIn(value: unknown): unknown {
+  if (typeof value === 'string') return escapeDeceptive(value)
+  if (Array.isArray(value)) return value.map(escapedIn)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, escapedIn(inner)]))
+}

@@ -7,6 +7,7 @@ import type { HitlBrief } from '../storage/store.ts'
 import { StoreError } from '../storage/store.ts'
 import type { HitlOptions, Verdict } from './model.ts'
 import { auditEntry } from './model.ts'
+import { escapeLines } from './redact.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000
@@ -65,7 +66,7 @@ export function decided(item: HitlBrief): Refusal {
       attempt: item.attempt,
       decidedBy: item.decidedBy,
       decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-      comment: item.comment,
+      comment: escapeLines(item.comment),
       responseStatus: item.responseStatus,
     },
   })

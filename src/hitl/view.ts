@@ -4,7 +4,7 @@
  */
 import type { HitlItem, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, Person } from './model.ts'
-import { escapeDeceptive } from './redact.ts'
+import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from './redact.ts'
 
 const readers = new Set(['reviewer', 'auditor', 'admin'])
 
@@ -131,8 +131,9 @@ function reasonPart(item: Shown, { matched, risk }: HeldDecision) {
     policyName: item.policyName,
     policyVersion: item.policyVersion,
     rule: item.rule,
-    matched,
-    risk,
+    // What an agent sent is in both.
+    matched: escapeDeceptiveIn(matched),
+    risk: escapeDeceptiveIn(risk),
     approvalsNeeded: item.approvalsNeeded,
   }
 }
@@ -152,7 +153,7 @@ export function detailView(item: HitlItem, body: Buffer | undefined, sight: Sigh
     replay: item.replay,
     attempt: item.attempt,
     decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-    comment: item.comment?.split('\n').map(escapeDeceptive).join('\n') ?? null,
+    comment: escapeLines(item.comment),
     responseStatus: item.responseStatus,
     responseStored: item.responseStored,
   }

@@ -1,7 +1,8 @@
+/** Threat T36 of SECURITY.md. */
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { listed, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import { held, listed, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
 
 t.test('a line of the list says what the request itself says', async t => {
   const desk = await openDesk({ directory: t.testdir() })
@@ -19,6 +20,30 @@ t.test('a line of the list says what the request itself says', async t => {
   const shared = Object.entries(detail ?? {}).filter(([name]) => name in (line ?? {}))
   t.same(line, Object.fromEntries(shared))
   t.match(other, { agentName: null, waitedSeconds: 60, approvedBy: [] })
+})
+
+t.test('what an agent sent deceives nobody, wherever it is shown', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const deceptive = 'pay\u202e\u0000me'
+  const suspension = held()
+  const decision = {
+    ...suspension.decision,
+    reason: `was ${deceptive}`,
+    matched: [{ condition: 'input.body.a eq "x"', actual: [deceptive, 7, null] }],
+    risk: { score: 0.9, threshold: 0.8, signals: [{ signal: 'host', points: 1, detail: deceptive }] },
+  }
+  const result = await desk.queue.suspend({ ...suspension, decision })
+  const id = 'id' in result ? result.id : ''
+  const written = 'pay\\u{202e}\\u{0}me'
+  const shown = {
+    reason: `was ${written}`,
+    matched: [{ condition: 'input.body.a eq "x"', actual: [written, 7, null] }],
+    risk: { score: 0.9, threshold: 0.8, signals: [{ signal: 'host', points: 1, detail: written }] },
+  }
+  t.match((await listed(desk))[0], shown)
+  t.match(await desk.queue.get(id, reviewer), shown)
+  t.match(desk.events[0]?.data, shown)
 })
 
 t.test('more than are read at one go are listed once each, oldest first', async t => {

@@ -25,8 +25,9 @@ t.test('a verdict on a verdict is told the outcome on record', async t => {
   const desk = await openDesk({ directory: t.testdir() })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
-  await desk.queue.deny(id, { ...verdict(), comment: 'no' })
-  const recorded = { hitlId: id, hitlStatus: 'Denied', decidedBy: 'reviewer-1', comment: 'no' }
+  await desk.queue.deny(id, { ...verdict(), comment: 'no,\nnever\u202e' })
+  const comment = 'no,\nnever\\u{202e}'
+  const recorded = { hitlId: id, hitlStatus: 'Denied', decidedBy: 'reviewer-1', comment }
   for (const again of [desk.queue.deny(id, verdict(secondReviewer)), desk.queue.approve(id, verdict())]) {
     t.match(await again, { refusal: 'already_decided', status: 409, members: recorded })
   }
