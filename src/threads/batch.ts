@@ -5,8 +5,8 @@ export interface Batch<T> {
   flush(): void
 }
 
-/** How long something may wait to be told, milliseconds. */
-const everyMs = 10
+/** How long something may wait to be told, milliseconds: each time wakes another thread up. */
+const everyMs = 50
 
 export function createBatch<T>(tell: (items: readonly T[]) => void): Batch<T> {
   let items: T[] = []

@@ -130,8 +130,11 @@ function createThreadLog(): Log & { flush(): void } {
   const batch = createBatch<LogLine>(lines => main.tell('log', [lines]))
   const writer =
     (level: keyof Log): Log[keyof Log] =>
-    (fields, message) =>
+    (fields, message) => {
       batch.add([level, 'error' in fields ? { ...fields, error: describeError(fields.error) } : fields, message])
+      // It may be the last that this thread says.
+      if (level === 'error') batch.flush()
+    }
   return {
     debug: writer('debug'),
     info: writer('info'),

@@ -61,15 +61,13 @@ t.test('what agents did is known to all threads soon', async t => {
       {
         name: 'many',
         effect: 'Deny',
-        conditions: [{ field: 'agent.requestsLastMinute', operator: 'gte', value: 60 }],
+        conditions: [{ field: 'agent.requestsLastMinute', operator: 'gte', value: 70 }],
       },
     ],
   })
   const { token } = await gateway.agent({ policyName: name })
-  t.strictSame(await all(token), [200])
-  t.strictSame(await all(token), [200])
-  const lines = gateway.log.length
-  while (gateway.log.length === lines) await all(token)
-  await new Promise(resolve => setTimeout(resolve, 50))
-  t.strictSame(await all(token), [403], 'no thread has seen sixty requests of this agent itself')
+  // 72 requests, of which no thread has seen more than some forty.
+  for (let i = 0; i < 3; i++) await all(token)
+  await new Promise(resolve => setTimeout(resolve, 300))
+  t.strictSame(await all(token), [403])
 })
