@@ -1,7 +1,8 @@
 /**
  * A table of numbers by key that all threads share: a fixed number of slots in one SharedArrayBuffer, found by a hash
  * of the key, and one lock. What is done between `lock` and `unlock` takes well under a microsecond, so whoever meets
- * another thread there waits for that; a thread that dies inside is let out by `releaseLock`.
+ * another thread there waits for that. A thread that dies inside is let out by `releaseLock`, or by whoever has waited
+ * long enough.
  */
 export interface TableShape {
   /** A power of two. */
@@ -12,6 +13,8 @@ export interface TableShape {
 
 /** Places that a key may have, behind the one that its hash says. */
 const reach = 32
+/** Waits of a tenth of a millisecond after which the holder of the lock is taken for dead: half a second or more. */
+const patience = 5_000
 /** Number of each field of a key that is new. */
 const initial = Number.NEGATIVE_INFINITY
 
@@ -70,16 +73,23 @@ export class SharedTable {
   /** Waits until no other thread works on the table. */
   lock(): void {
     const mine = this.#thread + 1
+    let last = 0
+    let waits = 0
     for (let tries = 1; ; tries++) {
       const holder = Atomics.compareExchange(this.#head, lockWord, 0, mine)
       if (holder === 0) return
       // Its holder is done within a microsecond, unless the system took the processor from it.
-      if (tries % 64 === 0) Atomics.wait(this.#head, lockWord, holder, 0.1)
+      if (tries % 64 !== 0) continue
+      waits = holder === last ? waits + 1 : 0
+      last = holder
+      // It has died there. The one that would hear of it may be waiting here.
+      if (waits > patience && Atomics.compareExchange(this.#head, lockWord, holder, mine) === holder) return
+      Atomics.wait(this.#head, lockWord, holder, 0.1)
     }
   }
 
   unlock(): void {
-    Atomics.store(this.#head, lockWord, 0)
+    Atomics.compareExchange(this.#head, lockWord, this.#thread + 1, 0)
   }
 
   /** Does something that no other thread may see half done. */

@@ -164,7 +164,8 @@ class ThreadPool implements Pool {
   }
 
   async #ask(member: Member, ask: (member: Member) => Promise<unknown>): Promise<void> {
-    const done = ask(member).catch(() => {})
+    // One that cannot do what it is told would go on with what is no longer in force.
+    const done = ask(member).catch(() => void member.worker.terminate())
     // What is told to a thread before it takes connections holds when it does.
     if (!member.listens) return
     const timer = setTimeout(() => void member.worker.terminate(), deafMs)

@@ -54,3 +54,18 @@ t.test('a thread that died with the lock is let out', async t => {
   table.releaseLock(1)
   t.equal(limiter.take('a', 0), 0)
 })
+
+t.test('who waits for a thread that has died goes on after a while, although nobody lets it out', async t => {
+  const { rates, takers } = startTakers(1, 0, { hold: true })
+  const [taker] = takers as [Worker]
+  await once(taker, 'message')
+  await taker.terminate()
+  const table = new SharedTable(rates, rateShape, 0)
+  const limiter = createRateLimiter({ requestsPerMinute: 60, burst: 1 }, table)
+  t.equal(limiter.take('a', 0), 0)
+  // What the dead one would still do harms nobody.
+  table.lock()
+  new SharedTable(rates, rateShape, 1).unlock()
+  t.equal(new Int32Array(rates)[0], 1, 'the lock is still held')
+  table.unlock()
+})
