@@ -1,3 +1,4 @@
+/** Threat T15 of SECURITY.md. */
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'

@@ -1,3 +1,4 @@
+/** Threat T29 of SECURITY.md. */
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { enough, openKept } from '../fixtures/kept.ts'

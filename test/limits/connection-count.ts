@@ -1,0 +1,48 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { connectionShape, createConnectionCount } from '../../src/limits/connection-count.ts'
+import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
+
+const shape = connectionShape(2)
+
+/** What two threads count together. */
+function open(limits: { all: number; perPeer: number }) {
+  const memory = createTableMemory(shape, randomBytes(8))
+  const counts = [0, 1].map(thread => createConnectionCount(limits, new SharedTable(memory, shape, thread), thread))
+  return { counts, table: new SharedTable(memory, shape, 0) }
+}
+
+t.test('a peer has so many connections over all threads, and another one its own', async t => {
+  const { counts } = open({ all: 100, perPeer: 3 })
+  const [here, there] = counts as [(typeof counts)[0], (typeof counts)[0]]
+  t.strictSame([here.enter('a'), there.enter('a'), here.enter('a'), there.enter('a')], [true, true, true, false])
+  t.equal(there.enter('b'), true)
+  here.leave('a')
+  t.strictSame([there.enter('a'), here.enter('a')], [true, false])
+})
+
+t.test('all peers together have so many; those that are not told apart count in the total alone', async t => {
+  const { counts } = open({ all: 3, perPeer: 1 })
+  const [here, there] = counts as [(typeof counts)[0], (typeof counts)[0]]
+  t.strictSame([here.enter(undefined), there.enter(undefined), here.enter('a')], [true, true, true])
+  t.strictSame([here.enter('b'), there.enter(undefined)], [false, false])
+  there.leave(undefined)
+  t.equal(here.enter('b'), true)
+})
+
+t.test('without a limit of a peer only the total counts', async t => {
+  const { counts } = open({ all: 10, perPeer: 0 })
+  t.ok(Array.from({ length: 10 }, () => counts[0]?.enter('a')).every(Boolean))
+  t.equal(counts[0]?.enter('a'), false)
+})
+
+t.test('the connections of a thread that died are gone, and no others', async t => {
+  const { counts, table } = open({ all: 10, perPeer: 2 })
+  const [here, there] = counts as [(typeof counts)[0], (typeof counts)[0]]
+  for (const peer of ['a', 'b', undefined]) there.enter(peer)
+  here.enter('a')
+  here.forget(1)
+  t.strictSame([here.enter('a'), here.enter('a')], [true, false])
+  for (const peer of ['a', 'a']) here.leave(peer)
+  t.equal(table.used, 0, 'nothing is left behind')
+})
