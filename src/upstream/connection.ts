@@ -19,6 +19,10 @@ export interface Pool {
   readonly free: Connection[]
   readonly waiting: Waiter[]
   open: number
+  /** Connections that may soon have room for many requests. */
+  opening: number
+  /** The last connection that was tried has turned out to be HTTP/2, or none was tried yet. */
+  multiplexes: boolean
 }
 
 /** A request that waits for a connection. */
@@ -69,6 +73,8 @@ export class Connection {
   address: string | undefined = undefined
   /** It speaks HTTP/2. Known once it is connected. */
   multiplexed = false
+  /** It is one of those that its pool has as opening. */
+  opening = false
   /** It stands among the free ones of its pool. */
   listed = false
   readonly #owner: ConnectionOwner

@@ -74,7 +74,8 @@ export class Connections implements ConnectionOwner {
    */
   send(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     const pool = this.#poolOf(origin)
-    const connection = this.#takeFree(pool, resolution) ?? this.#openConnection(pool, resolution)
+    const free = this.#takeFree(pool, resolution)
+    const connection = free ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
     if (connection !== undefined) this.#post(connection, request, handler)
     else if (pool.waiting.length < this.#settings.maxWaiting) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
@@ -83,7 +84,7 @@ export class Connections implements ConnectionOwner {
 
   /** Sends over a connection of its own that nothing else has used or will use: for replays. */
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    const pool: Pool = { origin, http2: false, free: [], waiting: [], open: 1 }
+    const pool: Pool = { origin, http2: false, free: [], waiting: [], open: 1, opening: 0, multiplexes: false }
     this.#open += 1
     this.#create(pool, resolution, true).dispatch(request, handler)
   }
@@ -108,6 +109,7 @@ export class Connections implements ConnectionOwner {
   /** The next waiters get it, or it goes on the stack. */
   giveBack(connection: Connection): void {
     const { pool } = connection
+    this.#settle(connection, connection.multiplexed)
     while (connection.hasRoom) {
       const waiter = pool.waiting[0]
       if (waiter === undefined) {
@@ -123,6 +125,7 @@ export class Connections implements ConnectionOwner {
       pool.waiting.shift()
       this.#post(connection.take(), waiter.request, waiter.handler)
     }
+    if (pool.http2) this.#openForWaiting(pool)
   }
 
   /** A waiter gets a new one in its place. */
@@ -131,11 +134,31 @@ export class Connections implements ConnectionOwner {
     pool.open -= 1
     this.#open -= 1
     connection.carrier.destroy().catch(() => {})
-    const waiter = pool.waiting[0]
-    const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
-    if (waiter === undefined || fresh === undefined) return
-    pool.waiting.shift()
-    this.#post(fresh, waiter.request, waiter.handler)
+    this.#settle(connection, false)
+    this.#openForWaiting(pool)
+  }
+
+  #openForWaiting(pool: Pool): void {
+    while (!this.#isComing(pool)) {
+      const waiter = pool.waiting[0]
+      const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
+      if (waiter === undefined || fresh === undefined) return
+      pool.waiting.shift()
+      this.#post(fresh, waiter.request, waiter.handler)
+    }
+  }
+
+  /** A connection is being opened that may take all that waits: a burst of requests needs no burst of connections. */
+  #isComing({ opening, multiplexes, waiting }: Pool): boolean {
+    return opening > 0 && multiplexes && waiting.length < this.#settings.maxWaiting
+  }
+
+  /** What a connection is has turned out. */
+  #settle(connection: Connection, multiplexes: boolean): void {
+    if (!connection.opening) return
+    connection.opening = false
+    connection.pool.opening -= 1
+    connection.pool.multiplexes = multiplexes
   }
 
   /**
@@ -159,7 +182,8 @@ export class Connections implements ConnectionOwner {
   #poolOf(origin: Origin): Pool {
     let pool = this.#pools.get(origin.key)
     if (pool === undefined) {
-      pool = { origin, http2: this.#offersHttp2(origin), free: [], waiting: [], open: 0 }
+      const http2 = this.#offersHttp2(origin)
+      pool = { origin, http2, free: [], waiting: [], open: 0, opening: 0, multiplexes: http2 }
       this.#pools.set(origin.key, pool)
     }
     return pool
@@ -191,7 +215,10 @@ export class Connections implements ConnectionOwner {
     if (this.#open >= this.#settings.total && !this.#closeOneIdle()) return undefined
     pool.open += 1
     this.#open += 1
-    return this.#create(pool, resolution, false)
+    const connection = this.#create(pool, resolution, false)
+    connection.opening = pool.http2
+    if (pool.http2) pool.opening += 1
+    return connection
   }
 
   #closeOneIdle(): boolean {
@@ -210,6 +237,9 @@ export class Connections implements ConnectionOwner {
         const onConnected = (address: string, protocol: unknown) => {
           connection.address = address
           connection.multiplexed = protocol === 'h2'
+          if (connection.multiplexed || !connection.opening) return
+          this.#settle(connection, false)
+          this.#openForWaiting(pool)
         }
         this.#dial(connection.resolution.addresses, { options, callback, onConnected, http2 })
       }

@@ -62,6 +62,23 @@ t.test('an upstream that offers HTTP/2 is spoken to in it, on one connection for
   t.strictSame(origin.connections, { h2: 1, http1: 0 })
 })
 
+t.test('a burst of requests to an upstream that was not called before needs one connection', async t => {
+  const origin = await startHttp2(t)
+  const answers = await Promise.all(Array.from({ length: 30 }, async () => (await shared.send(origin.url)).text()))
+  t.strictSame(answers, Array(30).fill('hello over h2'))
+  t.strictSame(origin.connections, { h2: 1, http1: 0 })
+
+  const old = await startOld(t)
+  const texts = await Promise.all(Array.from({ length: 30 }, async () => (await shared.send(old.url)).text()))
+  t.strictSame(texts, Array(30).fill('hello over http/1.1'), 'nor do they wait for each other where it is not spoken')
+  t.ok(old.connections() > 1)
+
+  const gone = await Promise.all(
+    Array.from({ length: 30 }, async () => (await shared.send('https://idp.test:1/')).status),
+  )
+  t.strictSame(gone, Array(30).fill(502))
+})
+
 t.test('hosts that are not named are spoken to in HTTP/1.1, and so are those that offer nothing else', async t => {
   const both = await startHttp2(t)
   const { send } = await startHttp2Gateway(t, { Http2Hosts: ['other.test'] })
