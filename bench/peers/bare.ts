@@ -84,7 +84,7 @@ function withoutConnection(raw: readonly string[]): string[] {
   return out
 }
 
-const server = createServer({ keepAliveTimeout: 600_000, noDelay: true }, (req, res) => {
+const server = createServer({ keepAliveTimeout: 600_000, noDelay: true, optimizeEmptyRequests: true }, (req, res) => {
   if (outbox.push(new Forward(req, res)) === 1) {
     setImmediate(() => {
       for (const forward of outbox.splice(0)) forward.dispatch()

@@ -11,6 +11,7 @@ import { refuse } from '../errors.ts'
 export function readBody(req: IncomingMessage, limit: number): Promise<Buffer | Refusal> {
   const tooLarge = refuse('body_too_large', `The request body is larger than ${limit} bytes.`)
   if (Number(req.headers['content-length'] ?? 0) > limit) return Promise.resolve(tooLarge)
+  if (req.readableEnded) return Promise.resolve(Buffer.alloc(0))
   return new Promise(resolve => {
     const chunks: Buffer[] = []
     let size = 0

@@ -83,7 +83,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
   if (unread) linger(res, body)
   else {
     res.end(body)
-    if (!res.req.complete) awaitEnd(res.req)
+    if (!res.req.complete && !res.req.readableEnded) awaitEnd(res.req)
   }
 }
 

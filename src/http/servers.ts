@@ -114,6 +114,8 @@ function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings): ServerO
     maxHeaderSize,
     insecureHTTPParser: false,
     noDelay: true,
+    // A request without the fields of a body is born ended: `readableEnded`, and it emits neither `end` nor `close`.
+    optimizeEmptyRequests: true,
     // An upgrade is never taken: the request is answered as if it had not been asked for.
     shouldUpgradeCallback: () => false,
   }

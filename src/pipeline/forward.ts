@@ -144,7 +144,8 @@ class Forward implements UpstreamHandler {
     this.#done = true
     const refusal = refusalOf(error)
     this.#parts.metrics?.count(failures, failureKind(error))
-    const clientFault = this.#exchange.req.destroyed && !this.#exchange.req.complete
+    const { req, hasBody } = this.#exchange
+    const clientFault = hasBody && req.destroyed && !req.complete
     closeCircuit(
       this.#exchange,
       clientFault || refusal.refusal === 'upstream_busy' ? 'neutral' : 'failure',

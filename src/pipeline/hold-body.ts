@@ -14,6 +14,7 @@ export interface HeldBody {
  * @returns undefined when the client left before the end
  */
 export function holdBody(req: IncomingMessage, limit: number): Promise<HeldBody | undefined> {
+  if (req.readableEnded) return Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
   return new Promise(resolve => {
     const chunks: Buffer[] = []
     let size = 0

@@ -43,7 +43,8 @@ export function createPassOn(main: Link<ControlCalls>, report: Report): (incomin
     })
     res.once('close', () => passed.destroy())
     if (incoming.expectsContinue) res.writeContinue()
-    req.pipe(passed)
+    if (req.readableEnded) passed.end()
+    else req.pipe(passed)
   }
 }
 

@@ -9,7 +9,7 @@ import { jsonReply, sendRefusal, sendReply } from '../../src/http/respond.ts'
 import { openRaw } from '../fixtures/raw.ts'
 
 async function serve(t: Test, answer: (res: ServerResponse) => unknown): Promise<number> {
-  const server = createServer((_req, res) => void answer(res))
+  const server = createServer({ optimizeEmptyRequests: true }, (_req, res) => void answer(res))
   // Nothing asks for the body unless the answer does.
   server.on('checkContinue', (_req, res) => void answer(res))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -21,6 +21,18 @@ async function serve(t: Test, answer: (res: ServerResponse) => unknown): Promise
 }
 
 const refused = (res: ServerResponse) => sendRefusal(res, refuse('policy_denied'), 'r-1')
+
+t.test('a refusal of a request without a body starts no timer that would close its connection', async t => {
+  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  let more: number | undefined
+  const port = await serve(t, res => {
+    const before = timers()
+    refused(res)
+    more = timers() - before
+  })
+  await (await fetch(`http://127.0.0.1:${port}/`)).text()
+  t.equal(more, 0)
+})
 
 t.test('a refusal is a problem document, named in a header, never cached', async t => {
   const errors = [{ field: 'a', message: 'b' }]
