@@ -63,7 +63,11 @@ async function main(): Promise<void> {
   const upstream = await startUpstream(cores.others)
   const sender = await createSender(cores.others)
   const contestants: Contestant[] = []
-  for (const road of chosen) contestants.push(...(await openRoad(road, upstream.port, cores.proxy)))
+  for (const road of chosen) {
+    progress(`starting ${road.name}`)
+    const place = { upstreamPort: upstream.port, cores: cores.proxy, built: values.built }
+    contestants.push({ name: road.name, ...(await road.open(place)) })
+  }
   const pids = contestants.flatMap(({ process }) => process?.pid ?? [])
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
   const rounds = await measureRounds(contestants, { sender, ...size, progress })
@@ -112,18 +116,6 @@ async function chooseRoads(names: readonly string[] | undefined): Promise<readon
     chosen.push(road)
   }
   return chosen
-}
-
-/** None when a road that may be left out does not start. */
-async function openRoad(road: Road, upstreamPort: number, cores: string | undefined): Promise<readonly Contestant[]> {
-  progress(`starting ${road.name}`)
-  try {
-    return [{ name: road.name, ...(await road.open({ upstreamPort, cores, built: values.built })) }]
-  } catch (error) {
-    if (road.optional !== true || values.only !== undefined) throw error
-    process.stderr.write(`${road.name} is left out, it does not start\n`)
-    return []
-  }
 }
 
 interface Paced {

@@ -29,8 +29,6 @@ export interface StartedRoad {
 export interface Road {
   readonly name: string
   readonly about: string
-  /** Left out when it does not start, unless it is named. */
-  readonly optional?: boolean
   /** Program it needs, beyond npm packages. */
   readonly needs?: readonly string[]
   open(place: Place): Promise<StartedRoad>
@@ -122,7 +120,7 @@ const manyPolicies = Array.from({ length: 999 }, (_, index) =>
 function threads(count: number): Road {
   const setup = { settings: { System: { Server: { Threads: count } } } }
   const road = gateway(`threads-${count}`, `full road, System:Server:Threads: ${count}, on any core`, { setup })
-  return { ...road, optional: true, open: place => road.open({ ...place, cores: undefined }) }
+  return { ...road, open: place => road.open({ ...place, cores: undefined }) }
 }
 
 export const roads: readonly Road[] = [
