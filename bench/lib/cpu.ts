@@ -51,3 +51,8 @@ export function machineMicroseconds(): number {
   const [, user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.split(/\s+/)
   return microseconds([user, nice, system, irq, softirq])
 }
+
+/** Time that the main thread of a process was ready to run, and something else had the core, microseconds. */
+export function waitedMicroseconds(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e3
+}
