@@ -1,26 +1,40 @@
 /**
  * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`.
  * Arguments are test files to run alone, without the other checks and without coverage.
+ *
+ * Each file is a program that prints TAP, and is started as one: the runner of tap loads its own hooks into every
+ * thread of every process, which takes as long again as all the tests.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { delimiter } from 'node:path'
-import { createInterface } from 'node:readline'
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runFile } from './fixtures/run-file.ts'
 
 /** Least share of src/ that the tests run through, per cent. */
 const leastCoverage = { lines: 95, branches: 95 }
 /** One more than the processors that CI has: some tests wait for the clock, most for the disk. */
 const jobs = 3
 
+/** Tests that repeat one thing thousands of times take longer measured, and run through nothing that others do not. */
+const unmeasured = /\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
+/** The longest go first, so that none is left to run alone at the end. */
+const longest = [
+  'test/hitl/model.ts',
+  'test/hitl/killed.ts',
+  'test/cli/serve.ts',
+  'test/security/tokens-on-the-wire.ts',
+]
+
 const root = fileURLToPath(new URL('..', import.meta.url))
-const coverageFile = `${root}.tap/report/coverage-summary.json`
+const measures = join(root, '.tap/coverage')
+const report = join(root, '.tap/report')
 const env = {
   ...process.env,
   PATH: `${root}node_modules/.bin${delimiter}${process.env['PATH']}`,
   REDOCLY_TELEMETRY: 'off',
-  // Every test file is a process, and most start a gateway, of three threads: compiling each module once for all of
-  // them saves a sixth of the CPU time. Functions out of the cache are covered as exactly as others (compared).
+  // Most test files start a gateway, of three threads: compiling each module once for all of them saves a sixth of the
+  // CPU time. Functions out of the cache are covered as exactly as others (compared).
   NODE_COMPILE_CACHE: `${root}.tap/compile-cache`,
 }
 
@@ -47,38 +61,57 @@ async function check(name: string, command: readonly string[]): Promise<void> {
   count(await succeeds(command), name)
 }
 
-/** Runs the tests and counts each of them. A line for each file, and what a failed one had to say. */
-async function runTests(options: readonly string[]): Promise<void> {
-  const args = ['run', '--reporter=tap', `--jobs=${jobs}`, '--allow-incomplete-coverage', ...options]
-  const child = spawn('tap', args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
-  const closed = new Promise<number | null>(resolve => child.on('close', resolve))
-  const failedBefore = counted.failed
-  let block: string[] = []
-  for await (const line of createInterface(child.stdout)) {
-    if (line.startsWith('# Subtest: ')) block = []
-    block.push(line)
-    const file = /^(ok|not ok) \d+ - (.*) # time=(.*)/.exec(line)
-    if (file !== null) countFile(file[1] === 'ok', `${file[2]} ${file[3]}`, block)
+function testFiles(): readonly string[] {
+  const exclude = ['test/fixtures/**', 'test/storage/contract.ts', 'test/storage/contract/**', 'test/*/child/**']
+  const found = globSync('test/*/**/*.ts', { cwd: root, exclude }).sort()
+  return [...longest, ...found.filter(file => !longest.includes(file))]
+}
+
+/** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
+async function runTests(files: readonly string[], measured: boolean): Promise<void> {
+  const waiting = [...files]
+  const work = async (): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const folder = measured && !unmeasured.test(file) ? join(measures, file.replaceAll('/', '-')) : undefined
+      const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
+      const result = await runFile(file, { cwd: root, env: { ...env, ...coverage } })
+      counted.passed += result.passed
+      counted.failed += result.failed
+      const title = `${file} ${(result.ms / 1_000).toFixed(1)} s (${result.passed + result.failed} tests)`
+      console.log(`${result.failed === 0 ? 'ok    ' : 'FAILED'}  ${title}`)
+      if (result.failed > 0) console.log(result.said)
+      if (folder !== undefined) keepOwn(folder)
+    }
   }
-  const ended = await closed
-  // A file that cannot be loaded, or a runner that breaks, fails no single test.
-  if (ended !== 0 && counted.failed === failedBefore) count(false, `tap ended with ${ended}\n${block.join('\n')}`)
+  await Promise.all(Array.from({ length: jobs }, work))
 }
 
-/** Titled tests stand one level below their file. One that is skipped or left to do is a failure. */
-function countFile(passed: boolean, title: string, block: readonly string[]): void {
-  const tests = block.filter(line => /^ {4}(ok|not ok) /.test(line))
-  const bad = tests.filter(line => /^ {4}not ok /.test(line) || /^[^#]*# (SKIP|TODO)/i.test(line))
-  counted.passed += tests.length - bad.length
-  counted.failed += bad.length
-  if (!passed && bad.length === 0) counted.failed++
-  console.log(`${passed && bad.length === 0 ? 'ok    ' : 'FAILED'}  ${title} (${tests.length} tests)`)
-  if (!passed || bad.length > 0)
-    console.log(block.filter(line => !/^\s*ok \d+(?!.*# (SKIP|TODO))/i.test(line)).join('\n'))
+/** Node measures every module that it loads; those of others are thrown away at once, as they are most of it. */
+function keepOwn(folder: string): void {
+  if (!existsSync(folder)) return
+  for (const name of readdirSync(folder)) {
+    const own = ownOf(readFileSync(join(folder, name), 'utf8'))
+    if (own !== undefined) writeFileSync(join(measures, name), JSON.stringify({ result: own }))
+  }
+  rmSync(folder, { recursive: true })
 }
 
-function checkCoverage(): void {
-  const { total } = existsSync(coverageFile) ? JSON.parse(readFileSync(coverageFile, 'utf8')) : { total: {} }
+/** Undefined when the process was killed, or had no room, while it wrote. */
+function ownOf(text: string): readonly object[] | undefined {
+  try {
+    const { result } = JSON.parse(text) as { result: { url: string }[] }
+    return result.filter(({ url }) => url.startsWith(`file://${root}src/`))
+  } catch {
+    return undefined
+  }
+}
+
+async function checkCoverage(): Promise<void> {
+  const reporters = ['--reporter=json-summary', '--reporter=text']
+  const folders = [`--temp-directory=${measures}`, `--reports-dir=${report}`]
+  await check('coverage is put together', ['c8', 'report', '--include=src/**', ...folders, ...reporters])
+  const summary = join(report, 'coverage-summary.json')
+  const { total } = existsSync(summary) ? JSON.parse(readFileSync(summary, 'utf8')) : { total: {} }
   for (const [kind, least] of Object.entries(leastCoverage)) {
     const { pct = 0 } = total[kind] ?? {}
     count(pct >= least, `${pct} % of ${kind} are covered; ${least} % are asked for`)
@@ -89,9 +122,10 @@ const files = process.argv.slice(2)
 // What tap is built of lives in node_modules, and an installation takes it away.
 if (files.length === 0 || !existsSync(`${root}.tap/plugins`)) await check('tap is built', ['tap', 'build'])
 if (files.length > 0) {
-  await runTests(['--disable-coverage', ...files])
+  await runTests(files, false)
 } else {
-  rmSync(coverageFile, { force: true })
+  for (const folder of [measures, report]) rmSync(folder, { recursive: true, force: true })
+  mkdirSync(measures, { recursive: true })
   // Each takes one processor and some seconds.
   await Promise.all([
     check('lint and format', ['biome', 'ci', '--colors=off']),
@@ -99,8 +133,8 @@ if (files.length > 0) {
     check('nothing is unused', ['knip']),
     check('openapi.json', ['redocly', 'lint', 'openapi.json']),
   ])
-  await runTests(['--coverage-report=json-summary', '--coverage-report=text'])
-  checkCoverage()
+  await runTests(testFiles(), true)
+  await checkCoverage()
 }
 console.log(`${counted.passed} passed, ${counted.failed} failed`)
 process.exitCode = counted.failed === 0 ? 0 : 1

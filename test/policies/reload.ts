@@ -1,4 +1,5 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import t from 'tap'
@@ -135,16 +136,19 @@ t.test('a directory that is a file refuses the start', async t => {
 
 t.test('a directory that cannot be followed is said, and can still be reloaded', async t => {
   const directory = t.testdir({ 'a.yaml': 'name: a\n' })
-  const failing = () => {
-    throw Object.assign(new Error('too many watchers'), { code: 'ENOSPC' })
+  const { watch } = fs
+  const replaceWatch = (by: typeof fs.watch) => {
+    fs.watch = by
+    syncBuiltinESMExports()
   }
-  const mocked = (await t.mockImport('../../src/policies/open.ts', {
-    '../../src/policies/watch.ts': { watchFolder: failing },
-  })) as { openPolicies: typeof openPolicies }
+  t.teardown(() => replaceWatch(watch))
+  replaceWatch(() => {
+    throw Object.assign(new Error('too many watchers'), { code: 'ENOSPC' })
+  })
   const rejected: string[] = []
   const report = { reloaded: () => {}, rejected: (lines: readonly string[]) => void rejected.push(...lines) }
   const parts = { store, language, clock: createClock(), usedBy: () => undefined, inline: [] }
-  const { book, reload } = await mocked.openPolicies({ ...parts, directory, report })
+  const { book, reload } = await openPolicies({ ...parts, directory, report })
   t.match(rejected, ['Policy:Directory is not watched: too many watchers'])
   writeFileSync(join(directory, 'b.yaml'), 'name: b\n')
   t.equal(await reload(), true)
