@@ -32,6 +32,7 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     'dist/swagger-ui/favicon-32x32.png',
     'dist/swagger-ui/swagger-ui-bundle.js',
     'dist/swagger-ui/swagger-ui.css',
+    'docs/bench.svg',
     'gateway.yaml',
     'openapi.json',
     'package.json',
