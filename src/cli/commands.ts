@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { StartupError } from '../errors.ts'
 import type { Command, Shell } from './shell.ts'
 import { UsageError } from './shell.ts'
@@ -53,10 +54,33 @@ function findCommand(args: readonly string[]): { readonly entry: Entry; readonly
 }
 
 function explain(shell: Shell): number {
-  const asked = ['--help', '-h', 'help'].includes(shell.args[0] ?? '')
+  const [first] = shell.args
+  if (first === '--version' || first === '-v') {
+    shell.print(ownVersion())
+    return 0
+  }
+  const asked = first !== undefined && ['--help', '-h', 'help'].includes(first)
   const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`)
-  const text = ['usage: agent-gateway COMMAND [OPTIONS]', '', ...lines, '', 'Each command explains itself with --help.']
+  const text = [
+    'usage: agent-gateway COMMAND [OPTIONS]',
+    '',
+    ...lines,
+    '',
+    'Each command explains itself with --help; --version prints the version.',
+  ]
   if (asked) shell.print(text.join('\n'))
-  else shell.complain(text.join('\n'))
+  else shell.complain([...(first === undefined ? [] : [unknown(shell.args), '']), ...text].join('\n'))
   return asked ? 0 : 2
+}
+
+function unknown(args: readonly string[]): string {
+  const groups = new Set(Object.keys(commands).map(name => name.split(' ')[0]))
+  // `policy` alone is the beginning of several: its second word is what is missing or wrong.
+  const words = groups.has(args[0]) ? 2 : 1
+  return `agent-gateway: there is no command "${args.slice(0, words).join(' ')}".`
+}
+
+function ownVersion(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -66,7 +66,7 @@ export async function postJson(
   sent.end(JSON.stringify(body))
   const [answer] = (await once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
-      `No gateway answers at ${door.name} (${error.code ?? error.message}). Start it with: npm start`,
+      `No gateway answers at ${door.name} (${error.code ?? error.message}). Start it, or say with --at where it listens.`,
     )
   })) as [IncomingMessage]
   let text = ''

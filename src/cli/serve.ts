@@ -1,3 +1,4 @@
+import { systemClock } from '../clock.ts'
 import type { Gateway } from '../gateway.ts'
 import { createGateway } from '../gateway.ts'
 import type { Address } from '../http/listeners.ts'
@@ -11,11 +12,14 @@ import { readArgs } from './shell.ts'
 export const help = `usage: agent-gateway serve [--config FILE]
 
 Starts the gateway. Log lines (JSON) go to standard output, what a person wants to know at start to standard error.
-SIGTERM and SIGINT finish what is in flight (System:Server:DrainSeconds) and end; a second one ends at once.
+SIGTERM and SIGINT finish what is in flight (System:Server:DrainSeconds) and end; another one later ends at once.
 SIGHUP reads the policies, the credentials of upstreams and the certificate anew.
 Sockets that systemd passes (LISTEN_FDS) are listened on instead of System:Server:Http.
 
 ${configHelp}`
+
+/** A signal that comes again within this was passed on, not sent again, milliseconds. */
+const sameWishMs = 500
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
@@ -39,20 +43,22 @@ export async function run(shell: Shell): Promise<number> {
 /** Resolves with the exit code once a signal has ended the gateway. */
 function untilClosed(shell: Shell, gateway: Gateway, log: Log & { flush(): void }): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
-  let closing = false
-  const stop = (): void => {
-    if (closing) {
+  let closing: { readonly signal: string; readonly at: number } | undefined
+  const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
+    if (closing !== undefined) {
+      // npm passes on what the terminal has sent to everyone: the same wish twice.
+      if (signal === closing.signal && systemClock.steady() - closing.at < sameWishMs) return
       log.error({ count: gateway.inFlight() }, 'ended at once, requests in flight were cut off')
       log.flush()
       shell.exit(1)
       return
     }
-    closing = true
+    closing = { signal, at: systemClock.steady() }
     log.info({ count: gateway.inFlight() }, 'stopping: no new requests, finishing those in flight')
     gateway.close().then(cutOff => resolve(cutOff === 0 ? 0 : 1), reject)
   }
-  shell.onSignal('SIGTERM', stop)
-  shell.onSignal('SIGINT', stop)
+  shell.onSignal('SIGTERM', () => stop('SIGTERM'))
+  shell.onSignal('SIGINT', () => stop('SIGINT'))
   shell.onSignal('SIGHUP', () => void gateway.reload())
   return promise
 }

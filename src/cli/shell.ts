@@ -44,6 +44,7 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
   try {
     return parseArgs({ args: [...shell.args], options, allowPositionals: true, strict: true })
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    // What Node says behind the first sentence is about operands that look like options: no command takes such.
+    throw new UsageError((error as Error).message.replace(/\. To specify .*/s, ''))
   }
 }

@@ -13,7 +13,7 @@ export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
 Asks the running gateway for a token of the first admin and prints it alone on a line.
 The credential is that of Security:Bootstrap or of bootstrap.json in Storage:DataDirectory.
 
-  curl -H "Authorization: Bearer $(npm run -s token)" http://127.0.0.1:7080/agents
+  curl -H "Authorization: Bearer $(agent-gateway token)" http://127.0.0.1:7080/agents
 
   --at ADDRESS   where the gateway listens, as it says at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, where the configuration says

@@ -1,13 +1,34 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 
-t.test('without a command, and with an unknown one, the commands are listed and the exit code is 2', async t => {
-  for (const args of [[], ['nothing'], ['toString'], ['policy', 'nothing']]) {
+t.test('without a command the commands are listed and the exit code is 2', async t => {
+  const shell = fakeShell([])
+  t.equal(await runCommand(shell), 2)
+  t.match(shell.complained[0], /^usage: agent-gateway COMMAND/)
+})
+
+t.test('an unknown command is named, the commands are listed and the exit code is 2', async t => {
+  for (const [args, name] of [
+    [['nothing', 'more'], 'nothing'],
+    [['toString'], 'toString'],
+    [['policy'], 'policy'],
+    [['policy', 'nothing', 'more'], 'policy nothing'],
+  ] as const) {
     const shell = fakeShell(args)
     t.equal(await runCommand(shell), 2)
-    t.match(shell.complained[0], /^usage: agent-gateway COMMAND/)
+    t.match(shell.complained[0], `agent-gateway: there is no command "${name}".\n\nusage: agent-gateway COMMAND`)
+  }
+})
+
+t.test('the version is that of the package', async t => {
+  for (const asked of ['--version', '-v']) {
+    const shell = fakeShell([asked])
+    t.equal(await runCommand(shell), 0)
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    t.strictSame(shell.printed, [version])
   }
 })
 
@@ -34,7 +55,7 @@ t.test('an option that is not known is named, with the help of the command, and 
   ]) {
     const shell = fakeShell(args)
     t.equal(await runCommand(shell), 2)
-    t.match(shell.complained[0], /^agent-gateway: .*\n\nusage: agent-gateway /)
+    t.match(shell.complained[0], /^agent-gateway: .{0,60}\n\nusage: agent-gateway /)
   }
 })
 

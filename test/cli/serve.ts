@@ -63,6 +63,21 @@ t.test('SIGTERM stops accepting, finishes what is in flight, and ends with 0', a
   t.equal(await gateway.ended, 0)
 })
 
+t.test('the same signal twice at once, as npm passes it on, is one', async t => {
+  const held = Promise.withResolvers<() => void>()
+  const origin = await startOrigin(t, (_req, res) => held.resolve(() => res.end('late')))
+  const gateway = await start(t)
+  const answer = proxied(gateway, origin.url)
+  const finish = await held.promise
+  gateway.child.kill('SIGINT')
+  await gateway.shows(/"message":"stopping/)
+  gateway.child.kill('SIGINT')
+  await t.rejects(fetch(`${gateway.url}/health`), 'it takes the second one before it is asked again')
+  finish()
+  t.equal(await (await answer).text(), 'late')
+  t.equal(await gateway.ended, 0)
+})
+
 t.test('a second signal ends at once with 1 and tells how many requests were cut off', async t => {
   const held = Promise.withResolvers<void>()
   const origin = await startOrigin(t, () => held.resolve())
