@@ -1,5 +1,12 @@
+import { systemClock } from '../clock.ts'
 import { readCertificate } from '../compose/certificate.ts'
+import { checkHooks } from '../compose/hitl.ts'
+import { openUpstreams } from '../compose/upstreams.ts'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
+import { createPoster } from '../upstream/post.ts'
+import { systemLookup } from '../upstream/resolve.ts'
 import type { Configuration } from './configuration.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readPolicies } from './policies.ts'
@@ -8,8 +15,9 @@ import { readArgs } from './shell.ts'
 
 export const help = `usage: agent-gateway check [--config FILE]
 
-Checks the configuration, the certificate and the policies without starting the gateway. Prints every mistake with its place.
-Exit code 0 when there is none, else 1. Policies made over the API are not looked at.
+Checks the configuration, what it names (certificate, credentials of upstreams, webhooks) and the policies, without
+starting the gateway. Prints every mistake with its place. Exit code 0 when there is none, else 1.
+Policies made over the API are not looked at.
 
 ${configHelp}`
 
@@ -17,7 +25,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
   const { entries, lines: mistakes } = await readPolicies(configuration)
-  const lines = [...(await certificateProblem(configuration)), ...mistakes]
+  const lines = [...(await startProblems(configuration, shell.env)), ...mistakes]
   for (const line of lines) shell.complain(line)
   if (lines.length > 0) return 1
   const names = [...entries.keys()].join(', ') || 'none'
@@ -25,12 +33,21 @@ export async function run(shell: Shell): Promise<number> {
   return 0
 }
 
-async function certificateProblem({ config, baseDirectory }: Configuration): Promise<readonly string[]> {
+/** What would stop the start beyond the text of the configuration, each part asked for itself. */
+async function startProblems({ config, baseDirectory }: Configuration, env: Environment): Promise<readonly string[]> {
+  const parts = [readCertificate(config, baseDirectory), tryUpstreams(config, baseDirectory, env)]
+  return (await Promise.allSettled(parts)).flatMap(part => {
+    if (part.status === 'fulfilled') return []
+    if (part.reason instanceof StartupError) return [part.reason.message]
+    throw part.reason
+  })
+}
+
+async function tryUpstreams(config: Config, baseDirectory: string, env: Environment): Promise<void> {
+  const upstreams = await openUpstreams(config, baseDirectory, { clock: systemClock, lookup: systemLookup, env })
   try {
-    await readCertificate(config, baseDirectory)
-    return []
-  } catch (error) {
-    if (error instanceof StartupError) return [error.message]
-    throw error
+    checkHooks(config.HumanInTheLoop.Webhooks, createPoster(upstreams))
+  } finally {
+    await upstreams.connections.close()
   }
 }

@@ -96,8 +96,12 @@ function sealingKeys({ Security }: Config, signing: Uint8Array): HitlOptions['se
   return Secret === undefined ? [key(signing), ...former] : [key(Secret), key(signing), ...former]
 }
 
-/** What can be refused at the start must not wait for the first message to fail. */
-function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], poster: Poster): void {
+/**
+ * What can be refused at the start must not wait for the first message to fail.
+ *
+ * @throws StartupError with a line for each webhook whose destination is refused
+ */
+export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], poster: Pick<Poster, 'check'>): void {
   const problems = hooks.flatMap(({ Url }, index) =>
     Url !== undefined && poster.check(Url) !== undefined
       ? [`HumanInTheLoop:Webhooks[${index}]:Url: Egress refuses this destination. Allow it there, or take another.`]

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Clock } from '../clock.ts'
@@ -61,10 +62,14 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
 
 function readAuthorities(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    const text = readFileSync(path, 'utf8')
+    // Without this TLS would pass over what is no certificate, and trust nobody.
+    new X509Certificate(text)
+    return text
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new StartupError(`Proxy:CaFile: ${path} cannot be read (${code}).`)
+    const { code, syscall } = error as NodeJS.ErrnoException
+    const problem = syscall === undefined ? 'holds no certificate in PEM form' : `cannot be read (${code})`
+    throw new StartupError(`Proxy:CaFile: ${path} ${problem}.`)
   }
 }
 

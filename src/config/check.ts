@@ -68,6 +68,13 @@ const checks: readonly CrossCheck[] = [
     },
   },
   {
+    settings: [schema.HumanInTheLoop.Webhooks],
+    problem: ({ HumanInTheLoop }) => {
+      const without = HumanInTheLoop.Webhooks.flatMap(({ Url }, index) => (Url === undefined ? [`entry ${index}`] : []))
+      return without.length === 0 ? undefined : `${without.join(', ')}: Url is needed`
+    },
+  },
+  {
     settings: [
       schema.HumanInTheLoop.LeaseSeconds,
       schema.Proxy.HeadersTimeoutSeconds,

@@ -1,3 +1,4 @@
+import { secretProblem } from './entropy.ts'
 import {
   cidr,
   clientSecret,
@@ -5,6 +6,7 @@ import {
   credentialPrefix,
   headerName,
   hitlEvent,
+  hitlEvents,
   hostAndPort,
   hostPattern,
   hours,
@@ -69,9 +71,11 @@ export const schema = {
       TokenIssuance: {
         Secret: secret(
           'Signing key of internal tokens, 32 bytes or more; generated into the data directory if absent.',
+          secretProblem,
         ),
         PreviousSecrets: secretList(
           'Signing keys used before Secret: their tokens are still accepted, none are issued with them. What was sealed under keys derived from them still opens.',
+          secretProblem,
         ),
         Issuer: text('agent-gateway', 'Issuer claim of internal tokens.'),
         Audience: text('agent-gateway', 'Audience claim of internal tokens.'),
@@ -103,7 +107,10 @@ export const schema = {
       ClientSecret: secret('Secret of the first admin; generated into bootstrap.json if absent.', clientSecret),
     },
     Sealing: {
-      Secret: secret('Key that seals requests held for review; derived from the signing key if absent.'),
+      Secret: secret(
+        'Key that seals requests held for review, 32 bytes or more; derived from the signing key if absent.',
+        secretProblem,
+      ),
     },
   },
   Storage: {
@@ -240,7 +247,10 @@ export const schema = {
         Url: secret('Address that is told what happens to requests held for review. It often holds a key.', httpUrl),
         Format: choice(['generic', 'slack'], 'generic', 'generic: the event as JSON; slack: a text for people.'),
         Secret: secret('Key of the HMAC-SHA256 in Gateway-Signature; absent: not signed.'),
-        Events: list('Kinds of events to tell; empty tells pending, what waits for review.', hitlEvent),
+        Events: list(
+          `Kinds of events to tell, of ${hitlEvents.join(', ')}; empty tells pending, what waits for review.`,
+          hitlEvent,
+        ),
       },
       'Whom to tell what happens to requests held for review: a list of Url, Format, Secret and Events.',
     ),

@@ -109,7 +109,10 @@ export const list = (meaning: string, format?: Format, value: readonly string[] 
   ...(format && { format }),
 })
 
-export const secretList = (meaning: string): Setting<readonly string[]> => ({ ...list(meaning), secret: true })
+export const secretList = (meaning: string, format?: Format): Setting<readonly string[]> => ({
+  ...list(meaning, format),
+  secret: true,
+})
 
 /** `hh:mm:ss` or `d.hh:mm:ss`, kept as milliseconds. `min` and `max` are milliseconds too. */
 export const timespan = (value: number, meaning: string, range: Range = {}): Setting<number> => ({

@@ -6,7 +6,6 @@ import { createHmac } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
-import { StartupError } from '../errors.ts'
 import type { EventLog, HitlEvent } from './events.ts'
 
 type Hook = Config['HumanInTheLoop']['Webhooks'][number]
@@ -42,7 +41,6 @@ const backOff = [1_000, 5_000, 30_000, 120_000, 600_000]
 /** Events that wait for one hook; the oldest is dropped for one more. */
 const maxWaiting = 1_000
 
-/** @throws StartupError when a hook has no address */
 export function createNotifier(options: NotifierOptions): Notifier {
   const stop = new AbortController()
   const hooks = options.hooks.map((hook, index) =>
@@ -65,15 +63,13 @@ interface HookOptions extends NotifierOptions {
 }
 
 function openHook(hook: Hook, name: string, options: HookOptions) {
-  const url = hook.Url
-  if (url === undefined) throw new StartupError(`HumanInTheLoop:Webhooks: ${name} has no Url. Give it one.`)
   const told = new Set<string>(hook.Events.length === 0 ? ['pending'] : hook.Events)
   const waiting: HitlEvent[] = []
   let running: Promise<void> | undefined
 
   async function drain(): Promise<void> {
     for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) {
-      const failure = await deliver({ ...hook, Url: url! }, event, options)
+      const failure = await deliver(hook, event, options)
       if (failure !== undefined) options.report(`${name} was not told of ${event.type} ${event.hitlId}`, failure)
     }
     running = undefined
@@ -92,7 +88,7 @@ function openHook(hook: Hook, name: string, options: HookOptions) {
 }
 
 /** Tries until the hook takes the event, refuses it for good, or the tries are used up. */
-async function deliver(hook: Hook & { Url: string }, event: HitlEvent, options: HookOptions): Promise<unknown> {
+async function deliver(hook: Hook, event: HitlEvent, options: HookOptions): Promise<unknown> {
   const { stop, delays = backOff } = options
   let failure: unknown
   for (const delay of [0, ...delays]) {
@@ -120,7 +116,7 @@ function isPassing(status: number): boolean {
  * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The
  * receiver refuses old times, and with them what somebody recorded.
  */
-function message(hook: Hook & { Url: string }, event: HitlEvent, now: number): Message {
+function message(hook: Hook, event: HitlEvent, now: number): Message {
   const body = JSON.stringify(hook.Format === 'slack' ? { text: slackText(event) } : genericBody(event))
   const headers = ['Content-Type', 'application/json', 'User-Agent', 'agent-gateway']
   if (hook.Secret !== undefined) {
@@ -128,7 +124,8 @@ function message(hook: Hook & { Url: string }, event: HitlEvent, now: number): M
     const signature = createHmac('sha256', hook.Secret).update(`${time}.${body}`).digest('hex')
     headers.push('Gateway-Signature', `t=${time},v1=${signature}`)
   }
-  return { url: hook.Url, headers, body }
+  // A hook without an address does not start: config/check.ts.
+  return { url: hook.Url as string, headers, body }
 }
 
 function genericBody({ id, type, at, hitlId, data }: HitlEvent) {

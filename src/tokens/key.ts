@@ -1,13 +1,12 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { secretProblem } from '../config/entropy.ts'
 import { StartupError } from '../errors.ts'
 import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
-import { secretProblem } from './entropy.ts'
 
 type CryptoKey = import('node:crypto').webcrypto.CryptoKey
 
 const settingName = 'Security:AgentAuth:TokenIssuance:Secret'
-const advice = 'Make one with: openssl rand -base64 48'
 
 export interface SigningKeys {
   /** Signs and verifies. */
@@ -54,7 +53,7 @@ async function storedSecret(path: string): Promise<string> {
 
 function strongSecret(text: string, name: string): Buffer<ArrayBuffer> {
   const problem = secretProblem(text)
-  if (problem !== undefined) throw new StartupError(`${name}: ${problem}. ${advice}`)
+  if (problem !== undefined) throw new StartupError(`${name}: ${problem}`)
   return Buffer.from(text)
 }
 

@@ -71,3 +71,30 @@ t.test('names what is wrong with the certificate', async t => {
     /gateway\.yaml:1:\d+: System:Server:Tls:KeyFile: CertificateFile and KeyFile are needed both, or/,
   )
 })
+
+t.test('names everything else that would stop the start', async t => {
+  const folder = t.testdir({
+    'gateway.yaml': `
+Proxy: { CaFile: authorities.pem }
+Upstreams: [{ Host: a.example, ValueFromEnv: NO_SUCH_KEY }]
+System: { Server: { Tls: { CertificateFile: none.pem, KeyFile: none.key } } }
+`,
+    'hooks.yaml': 'HumanInTheLoop: { Webhooks: [{ Url: "http://169.254.169.254/" }] }',
+    'authorities.yaml': 'Proxy: { CaFile: authorities.pem }',
+    'authorities.pem': 'x',
+  })
+  const complaints = async (file: string, env = {}) => {
+    const shell = fakeShell(['check', '--config', `${folder}/${file}`], env)
+    t.equal(await runCommand(shell), 1)
+    return shell.complained
+  }
+  t.strictSame(await complaints('gateway.yaml'), [
+    `System:Server:Tls:CertificateFile: ${folder}/none.pem cannot be read (ENOENT).`,
+    'Upstreams[0]: the environment variable NO_SUCH_KEY is not there.',
+  ])
+  t.match(await complaints('hooks.yaml'), [/^HumanInTheLoop:Webhooks\[0\]:Url: Egress refuses this destination/])
+  t.strictSame(await complaints('authorities.yaml'), [
+    `Proxy:CaFile: ${folder}/authorities.pem holds no certificate in PEM form.`,
+  ])
+  t.match(await complaints('authorities.yaml', { PROXY__CAFILE: 'none.pem' }), [/none\.pem cannot be read \(ENOENT\)/])
+})

@@ -132,7 +132,12 @@ t.test('a fault of the set-up is told in a line or two, without a stack, and the
       /gateway\.yaml:1:1: Sistem: unknown key, did you mean System\?/,
     ],
     ['a policy that is not there', {}, { POLICY__GLOBAL: 'none' }, /Policy:Global: there is no policy named none/],
-    ['a weak secret', {}, { SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: 'short' }, /TokenIssuance:Secret/],
+    [
+      'a weak secret',
+      {},
+      { SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: 'short' },
+      /TOKENISSUANCE__SECRET: must be 32 bytes/,
+    ],
   ]
   for (const [name, files, env, message] of cases) {
     await t.test(name, async t => {

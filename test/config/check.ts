@@ -47,6 +47,28 @@ t.test('the lease of a replay is longer than a replay may take to be answered', 
   t.strictSame(problems('HumanInTheLoop: { LeaseSeconds: 126 }'), [])
 })
 
+t.test('a webhook needs an address', async t => {
+  t.strictSame(problems('HumanInTheLoop: { Webhooks: [{ Url: "https://a.example/" }, {}, { Format: slack }] }'), [
+    'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 1, entry 2: Url is needed',
+  ])
+})
+
+t.test('a secret to sign or seal with is strong, and the problem says how to make one', async t => {
+  const advice = 'Make one with: openssl rand -base64 48'
+  t.strictSame(problems('Security: { Sealing: { Secret: short } }'), [
+    `gateway.yaml:1:24: Security:Sealing:Secret: must be 32 bytes or more. ${advice}`,
+  ])
+  const issuance = 'SECURITY__AGENTAUTH__TOKENISSUANCE__'
+  const strong = 'Xq8v0Zk3m1Lr7Tt2Yw9Bn4Hc6Jd5Fg0Ps8Va1Ue3'
+  t.strictSame(problems('', { [`${issuance}SECRET`]: 'CHANGEME'.repeat(5) }), [
+    `env ${issuance}SECRET: looks like a sample from documentation. ${advice}`,
+  ])
+  t.strictSame(problems('', { [`${issuance}PREVIOUSSECRETS`]: `${strong},short` }), [
+    `env ${issuance}PREVIOUSSECRETS: item 2 must be 32 bytes or more. ${advice}`,
+  ])
+  t.strictSame(problems('', { [`${issuance}SECRET`]: strong }), [])
+})
+
 t.test('the secret of the first admin needs its id', async t => {
   t.match(problems('Security: { Bootstrap: { ClientSecret: abc } }'), [/AgentId: is needed beside ClientSecret$/])
 })

@@ -170,10 +170,12 @@ t.test('policies in the file are handed on as they are, and cannot come from a v
 })
 
 t.test('the entries of a list of maps are checked like everything else, and have defaults', async t => {
-  const read = config('HumanInTheLoop: { Webhooks: [{ url: https://a.example/, Events: [denied] }, {}] }')
+  const read = config(
+    'HumanInTheLoop: { Webhooks: [{ url: https://a.example/, Events: [denied] }, { url: https://b.example/ }] }',
+  )
   t.strictSame(read.HumanInTheLoop.Webhooks, [
     { Url: 'https://a.example/', Format: 'generic', Secret: undefined, Events: ['denied'] },
-    { Url: undefined, Format: 'generic', Secret: undefined, Events: [] },
+    { Url: 'https://b.example/', Format: 'generic', Secret: undefined, Events: [] },
   ])
   t.ok(Object.isFrozen(read.HumanInTheLoop.Webhooks[0]))
   const text = [

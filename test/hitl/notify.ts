@@ -126,10 +126,3 @@ t.test('a notifier that is closed ends its pauses and tells nothing more', async
   await notifier.idle()
   t.equal(posted.length, 1)
 })
-
-t.test('a hook without an address stops the start', async t => {
-  t.throws(() => start({ hooks: [{ ...hook, Url: undefined }] }), {
-    name: 'StartupError',
-    message: /webhook 0 has no Url/,
-  })
-})

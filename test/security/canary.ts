@@ -46,7 +46,7 @@ const gateway = await startGateway(t, {
           Jwt: { Authority: authority, Audience: 'gateway', RequireHttpsMetadata: false },
         },
       },
-      Sealing: { Secret: canary('sealing secret') },
+      Sealing: { Secret: canary('sealing secret').padEnd(48, 'bY7') },
     },
     Upstreams: [{ Host: `127.0.0.1:${origin.port}`, Header: 'X-Operator', ValueFromEnv: 'KEY', AllowHttp: true }],
     HumanInTheLoop: {

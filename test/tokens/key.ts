@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
+import { secretProblem } from '../../src/config/entropy.ts'
 import { StartupError } from '../../src/errors.ts'
-import { secretProblem } from '../../src/tokens/entropy.ts'
 import { deriveKey, openSigningKeys } from '../../src/tokens/key.ts'
 import { signingSecret } from '../fixtures/tokens.ts'
 

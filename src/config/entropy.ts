@@ -1,6 +1,7 @@
-/** Least length and least estimated randomness of a signing secret. */
+/** Least length and least estimated randomness of a secret that keys are made of. */
 const minBytes = 32
 const minBits = 128
+const advice = 'Make one with: openssl rand -base64 48'
 
 /** Parts of sample and default secrets; long enough that a random secret never holds one. */
 const sampleWords = [
@@ -25,8 +26,13 @@ const sampleWords = [
   'qwerty',
 ]
 
-/** What makes this unfit as a signing secret; undefined when nothing does. Never holds the secret itself. */
+/** What makes this unfit to sign or seal with, and what to do; undefined when nothing does. Never holds the secret. */
 export function secretProblem(secret: string): string | undefined {
+  const weakness = weaknessOf(secret)
+  return weakness === undefined ? undefined : `${weakness}. ${advice}`
+}
+
+function weaknessOf(secret: string): string | undefined {
   if (new TextEncoder().encode(secret).length < minBytes) return `must be ${minBytes} bytes or more`
   const lower = secret.toLowerCase()
   if (sampleWords.some(word => lower.includes(word))) return 'looks like a sample from documentation'
