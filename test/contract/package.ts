@@ -27,6 +27,8 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     'LICENSE',
     'README.md',
     'SECURITY.md',
+    'deploy/agent-gateway.service',
+    'deploy/agent-gateway.socket',
     'dist/swagger-ui/LICENSE',
     'dist/swagger-ui/NOTICE',
     'dist/swagger-ui/favicon-32x32.png',
