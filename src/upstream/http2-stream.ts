@@ -25,7 +25,7 @@ const isPseudo = (name: string) => name.startsWith(':')
 
 /**
  * One exchange on an HTTP/2 stream, told to the same handler that one over HTTP/1.1 is told to. An answer counts as
- * whole only if its stream was not reset: Node ends the body of a stream that was reset as if it were complete.
+ * whole only if its last frame said so (END_STREAM): Node ends the body of a stream that was reset as if it were complete.
  */
 export class Http2Exchange implements Dispatcher.DispatchController {
   rawHeaders: Buffer[] | null = null
@@ -34,6 +34,8 @@ export class Http2Exchange implements Dispatcher.DispatchController {
   readonly #handler: UpstreamHandler
   readonly #settings: StreamSettings
   #responded = false
+  /** The upstream has ended the answer. */
+  #ended = false
   #paused = false
   #reason: Error | null = null
   #over = false
@@ -43,6 +45,7 @@ export class Http2Exchange implements Dispatcher.DispatchController {
     this.#stream = stream
     this.#handler = handler
     this.#settings = settings
+    this.#noteEnd()
     stream.setTimeout(settings.headersTimeoutMs)
     stream.on('headers', (fields, _flags, raw) => this.#told(fields, raw))
     stream.on('response', (fields, _flags, raw) => this.#respond(fields, raw))
@@ -98,6 +101,19 @@ export class Http2Exchange implements Dispatcher.DispatchController {
     this.#stream.resume()
   }
 
+  /**
+   * Node tells a reset from an end nowhere, least of all one that says NO_ERROR. But it ends the body of a stream that is
+   * still open for END_STREAM alone; one that was reset is closed by then.
+   */
+  #noteEnd(): void {
+    const stream = this.#stream
+    const push = stream.push
+    stream.push = (chunk, encoding) => {
+      if (chunk === null && !stream.closed) this.#ended = true
+      return push.call(stream, chunk, encoding)
+    }
+  }
+
   /** Passes the body on as fast as it is taken. Its source is not destroyed: the client has an answer to come. */
   #upload(body: Readable): void {
     const stream = this.#stream
@@ -116,6 +132,8 @@ export class Http2Exchange implements Dispatcher.DispatchController {
       body.pause()
     }
     body.once('end', () => body.off('close', onGone))
+    // One that was held up to a limit stands still.
+    body.resume()
   }
 
   #told(fields: IncomingHttpHeaders, raw: readonly string[]): void {
@@ -143,7 +161,7 @@ export class Http2Exchange implements Dispatcher.DispatchController {
 
   #complete(): void {
     if (this.#over) return
-    if (!this.#responded || this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR) {
+    if (!this.#responded || !this.#ended) {
       this.#fail(new StreamBrokenError())
       return
     }
