@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { isUnixPeer } from './unix-socket.ts'
 
 export interface ConnectionLimits {
   readonly maxConnections: number
@@ -27,7 +28,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
 
   const admit = (socket: Socket): void => {
     const peer = peerOf(socket)
-    if (!count.enter(peer)) {
+    if (isGone(socket) || !count.enter(peer)) {
       socket.destroy()
       return
     }
@@ -43,9 +44,21 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
       // Closes what is beyond the total before any work is done on it; not enough alone: each server counts its own.
       server.maxConnections = maxConnections
       server.on('connection', admit)
+      // TLS puts a socket of its own on top, which asks the system for the address anew, and keeps it.
+      server.prependListener('secureConnection', (socket: Socket) => {
+        if (isGone(socket)) socket.destroy()
+      })
     },
     destroy() {
       for (const socket of open) socket.destroy()
     },
   }
+}
+
+/**
+ * Whether the client has reset its connection already. What it sent could still be read; but it has no address any more,
+ * and a rule that refuses by address would let the request pass.
+ */
+function isGone(socket: Socket): boolean {
+  return socket.remoteAddress === undefined && !isUnixPeer(socket)
 }
