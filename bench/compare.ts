@@ -6,9 +6,9 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { startGateway } from './lib/gateway.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
+import { readOptions } from './lib/options.ts'
 import { temporaryFolder } from './lib/processes.ts'
 import { benchPolicy, proxied } from './lib/roads.ts'
 import type { Contestant } from './lib/rounds.ts'
@@ -29,22 +29,21 @@ Compares a revision (or a folder with the sources) with the work tree, or with a
   --json            the result as JSON
 `
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
+const { values, positionals } = readOptions(
+  help,
+  {
     slices: { type: 'string', default: '200' },
     connections: { type: 'string', default: '64' },
     rules: { type: 'string', default: '100' },
     log: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
   },
-})
+  { least: 1, most: 2 },
+)
 
 const project = fileURLToPath(new URL('..', import.meta.url))
 
-if (values.help || positionals.length === 0) process.stdout.write(help)
-else await main(positionals[0] as string, positionals[1] ?? project)
+await main(positionals[0] as string, positionals[1] ?? project)
 process.exit()
 
 async function main(before: string, after: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * The decision engine against a plain interpreter and against the libraries people use, as ratios of one run, so that
- * a noisy machine can judge them too. Exit code 1 when a gate is missed. `--no-peers` leaves the libraries out.
+ * a noisy machine can judge them too. Exit code 1 when a gate is missed.
  */
 import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../src/policy/compile.ts'
 import { decideHead } from '../src/policy/decide.ts'
@@ -10,12 +10,21 @@ import { defaultRiskSettings } from '../src/policy/risk-signals.ts'
 import type { Rulebook } from '../src/policy/rulebook.ts'
 import { naiveDecide, sortRules } from '../test/fixtures/naive-policy.ts'
 import { described, policyOf, rulebookOfCompiled } from '../test/fixtures/rulebook.ts'
+import { readOptions } from './lib/options.ts'
 import { createCasbin } from './peers-decide/casbin.ts'
 import { createCedar } from './peers-decide/cedar.ts'
 import { createCel } from './peers-decide/cel.ts'
 import { createJsonRulesEngine } from './peers-decide/json-rules-engine.ts'
 import { realisticPolicy, realisticRequests } from './peers-decide/realistic.ts'
 import { type Ask, createWorkload, type PlainRequest, type PlainRule, type Workload } from './peers-decide/workload.ts'
+
+const { values } = readOptions(
+  `usage: node bench/decide.ts [options]
+
+  --no-peers        the engine and the plain interpreter alone, without the libraries
+`,
+  { 'no-peers': { type: 'boolean', default: false } },
+)
 
 /** Something that answers all requests of its workload once. */
 interface Contestant {
@@ -245,6 +254,6 @@ async function timeCompile(policy: Policy): Promise<{ total: number; longest: nu
 await againstPlain()
 realistic()
 await compiling()
-if (!process.argv.includes('--no-peers')) await againstPeers()
+if (!values['no-peers']) await againstPeers()
 console.log(missed === 0 ? 'every gate is met' : `${missed} missed`)
 process.exitCode = missed === 0 ? 0 : 1

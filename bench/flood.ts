@@ -4,12 +4,12 @@
  * 100 ms. Exit code 1 when it does not.
  */
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { startGateway } from './lib/gateway.ts'
 import type { Guesses } from './lib/guesses.ts'
 import type { Answers, Sender } from './lib/load.ts'
 import { createSender } from './lib/load.ts'
 import { describeMachine, machineText } from './lib/machine.ts'
+import { readOptions } from './lib/options.ts'
 import { run } from './lib/processes.ts'
 import { benchPolicy } from './lib/roads.ts'
 import { median, ratios } from './lib/stats.ts'
@@ -24,14 +24,11 @@ const help = `usage: node bench/flood.ts [options]
   --slack N         the goals are multiplied by it, for machines that do other things too (1)
 `
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '4' },
-    guesses: { type: 'string', default: '500' },
-    slack: { type: 'string', default: '1' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const { values } = readOptions(help, {
+  rounds: { type: 'string', default: '5' },
+  seconds: { type: 'string', default: '4' },
+  guesses: { type: 'string', default: '500' },
+  slack: { type: 'string', default: '1' },
 })
 
 const [rounds, seconds, perSecond, slack] = [values.rounds, values.seconds, values.guesses, values.slack].map(
@@ -53,8 +50,7 @@ interface Part {
   readonly statuses: string
 }
 
-if (values.help) process.stdout.write(help)
-else await main()
+await main()
 process.exit()
 
 async function main(): Promise<void> {

@@ -14,6 +14,9 @@ import type { Person, Suspension } from '../src/hitl/model.ts'
 import { createQueue } from '../src/hitl/queue.ts'
 import { openSqliteStore } from '../src/storage/sqlite/open.ts'
 import { measureTraffic } from './lib/hitl-traffic.ts'
+import { readOptions } from './lib/options.ts'
+
+readOptions('usage: node bench/hitl.ts\n\nIt has no options.\n', {})
 
 const waiting = 10_000
 const contested = 200

@@ -8,7 +8,6 @@ import { readdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { verifyTrail } from '../src/audit/trail.ts'
 import type { AuditRecord } from '../src/storage/store.ts'
 import type { Attack, Battlefield } from './lib/attacks.ts'
@@ -16,6 +15,7 @@ import { attacks } from './lib/attacks.ts'
 import { residentBytes } from './lib/cpu.ts'
 import type { StartedGateway } from './lib/gateway.ts'
 import { startGateway } from './lib/gateway.ts'
+import { readOptions } from './lib/options.ts'
 
 const help = `usage: node bench/hostile.ts [options]
 
@@ -23,12 +23,9 @@ const help = `usage: node bench/hostile.ts [options]
   --growth N        growth of resident memory allowed, MiB (64)
 `
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '20' },
-    growth: { type: 'string', default: '64' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const { values } = readOptions(help, {
+  seconds: { type: 'string', default: '20' },
+  growth: { type: 'string', default: '64' },
 })
 
 const mebibyte = 2 ** 20
@@ -51,8 +48,7 @@ const policy = {
   rules: [startsWith('fine', '/ok', 'Allow'), startsWith('ask', '/held/', 'Hitl')],
 }
 
-if (values.help) process.stdout.write(help)
-else await main()
+await main()
 process.exit()
 
 async function main(): Promise<void> {

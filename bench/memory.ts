@@ -5,11 +5,11 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { parseArgs } from 'node:util'
 import { bodyOf } from './lib/bytes.ts'
 import { residentBytes } from './lib/cpu.ts'
 import { startGateway } from './lib/gateway.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
+import { readOptions } from './lib/options.ts'
 import { benchPolicy } from './lib/roads.ts'
 import { figure, table } from './lib/table.ts'
 import { startNodeUpstream } from './lib/upstream.ts'
@@ -21,13 +21,10 @@ const help = `usage: node bench/memory.ts [options]
   --limit N         growth allowed, MiB (64)
 `
 
-const { values } = parseArgs({
-  options: {
-    mib: { type: 'string', default: '1024' },
-    streams: { type: 'string', default: '1' },
-    limit: { type: 'string', default: '64' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const { values } = readOptions(help, {
+  mib: { type: 'string', default: '1024' },
+  streams: { type: 'string', default: '1' },
+  limit: { type: 'string', default: '64' },
 })
 
 const mebibyte = 2 ** 20
@@ -50,8 +47,7 @@ interface Growth {
   readonly after: number
 }
 
-if (values.help) process.stdout.write(help)
-else await main()
+await main()
 process.exit()
 
 async function main(): Promise<void> {

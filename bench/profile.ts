@@ -4,28 +4,16 @@
  */
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { cpuMicroseconds } from './lib/cpu.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores } from './lib/machine.ts'
+import { readOptions } from './lib/options.ts'
 import { temporaryFolder } from './lib/processes.ts'
 import type { CpuProfile, Share } from './lib/profile.ts'
 import { sharesOf } from './lib/profile.ts'
 import { roads } from './lib/roads.ts'
 import { figure, table } from './lib/table.ts'
 import { startUpstream } from './lib/upstream.ts'
-
-const { values } = parseArgs({
-  options: {
-    road: { type: 'string', default: 'gateway' },
-    seconds: { type: 'string', default: '10' },
-    warmup: { type: 'string', default: '5' },
-    connections: { type: 'string', default: '64' },
-    top: { type: 'string', default: '25' },
-    keep: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-})
 
 const help = `usage: node bench/profile.ts [options]
 
@@ -36,8 +24,16 @@ const help = `usage: node bench/profile.ts [options]
   --keep FILE       keeps the profile, for the developer tools of a browser
 `
 
-if (values.help) process.stdout.write(help)
-else await main()
+const { values } = readOptions(help, {
+  road: { type: 'string', default: 'gateway' },
+  seconds: { type: 'string', default: '10' },
+  warmup: { type: 'string', default: '5' },
+  connections: { type: 'string', default: '64' },
+  top: { type: 'string', default: '25' },
+  keep: { type: 'string' },
+})
+
+await main()
 process.exit()
 
 async function main(): Promise<void> {

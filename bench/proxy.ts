@@ -1,12 +1,12 @@
 /** The gateway against its peers on this machine: `npm run bench`. bench/README.md says what is measured and how. */
 import { writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { chartOf } from './lib/chart.ts'
 import type { Outcome, PacedGoal } from './lib/goals.ts'
 import { judgeCpu, judgeMemory, judgePaced, pacedGoals } from './lib/goals.ts'
 import type { Sender } from './lib/load.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
+import { readOptions } from './lib/options.ts'
 import { versionOf } from './lib/processes.ts'
 import { figuresText, outcomesText } from './lib/report.ts'
 import type { Road } from './lib/roads.ts'
@@ -30,19 +30,16 @@ const help = `usage: npm run bench -- [options]
   --check SLACK     exit code 1 when a goal times SLACK is missed
 `
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '3' },
-    slices: { type: 'string', default: '100' },
-    connections: { type: 'string', default: '64' },
-    only: { type: 'string' },
-    built: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    chart: { type: 'string' },
-    check: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const { values } = readOptions(help, {
+  rounds: { type: 'string', default: '5' },
+  seconds: { type: 'string', default: '3' },
+  slices: { type: 'string', default: '100' },
+  connections: { type: 'string', default: '64' },
+  only: { type: 'string' },
+  built: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+  chart: { type: 'string' },
+  check: { type: 'string' },
 })
 
 /** Share of what the slower one can carry that is offered when tails are compared. */
@@ -52,8 +49,7 @@ const progress = (text: string): void => {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
 
-if (values.help) process.stdout.write(help)
-else await main()
+await main()
 process.exit()
 
 async function main(): Promise<void> {

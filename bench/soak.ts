@@ -2,11 +2,12 @@
  * Memory over millions of requests: `node bench/soak.ts`. The gateway may not grow by more than a tenth once it has
  * served its first million. Exit code 1 when it does.
  */
-import { parseArgs } from 'node:util'
+
 import { residentBytes } from './lib/cpu.ts'
 import { startGateway } from './lib/gateway.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
+import { readOptions } from './lib/options.ts'
 import { benchPolicy, proxied } from './lib/roads.ts'
 import { median } from './lib/stats.ts'
 import { figure, table } from './lib/table.ts'
@@ -18,12 +19,9 @@ const help = `usage: node bench/soak.ts [options]
   --limit N         growth allowed after the first million, per cent (10)
 `
 
-const { values } = parseArgs({
-  options: {
-    millions: { type: 'string', default: '10' },
-    limit: { type: 'string', default: '10' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const { values } = readOptions(help, {
+  millions: { type: 'string', default: '10' },
+  limit: { type: 'string', default: '10' },
 })
 
 const million = 1_000_000
@@ -38,8 +36,7 @@ interface Sample {
   readonly mib: number
 }
 
-if (values.help) process.stdout.write(help)
-else await main(Number(values.millions) * million, 1 + Number(values.limit) / 100)
+await main(Number(values.millions) * million, 1 + Number(values.limit) / 100)
 process.exit()
 
 async function main(requests: number, limit: number): Promise<void> {

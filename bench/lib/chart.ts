@@ -6,7 +6,16 @@ const rowHeight = 30
 const labelWidth = 130
 const barWidth = 430
 const width = 640
-const top = 44
+const top = 70
+const legendWidth = 155
+
+/** What each colour stands for, light and dark. A road has the first that its name fits. */
+const kinds = [
+  { name: 'gateway', roads: /^gateway/, light: '#0969da', dark: '#4493f8', meaning: 'gateway' },
+  { name: 'threads', roads: /^threads-/, light: '#1b7c83', dark: '#39c5cf', meaning: 'gateway, any core' },
+  { name: 'post', roads: /^post/, light: '#8250df', dark: '#ab7df8', meaning: 'gateway, 16 KiB POST' },
+  { name: 'peer', roads: /^/, light: '#8c959f', dark: '#6e7681', meaning: 'others' },
+]
 
 /** A bar for each road: CPU time for one request, as an SVG document that follows the reader's light or dark mode. */
 export function chartOf(measured: readonly Measured[], caption: string): string {
@@ -19,10 +28,9 @@ export function chartOf(measured: readonly Measured[], caption: string): string 
   const rows = bars.map(({ name, cpu }, index) => {
     const y = top + index * rowHeight
     const length = Math.max(1, Math.round((cpu / most) * barWidth))
-    const kind = name.startsWith('gateway') ? 'own' : 'peer'
     return [
       `<text x="${labelWidth - 10}" y="${y + 16}" text-anchor="end">${escaped(name)}</text>`,
-      `<rect class="${kind}" x="${labelWidth}" y="${y}" width="${length}" height="${barHeight}" rx="2"/>`,
+      `<rect class="${kindOf(name)}" x="${labelWidth}" y="${y}" width="${length}" height="${barHeight}" rx="2"/>`,
       `<text x="${labelWidth + length + 8}" y="${y + 16}">${cpu.toFixed(1)}</text>`,
     ].join('\n')
   })
@@ -32,15 +40,35 @@ export function chartOf(measured: readonly Measured[], caption: string): string 
 <style>
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .small { font-size: 11px }
-.own { fill: #0969da }
-.peer { fill: #8c959f }
-@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .own { fill: #4493f8 } .peer { fill: #6e7681 } }
+${colours('light')}
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 }
+${colours('dark')}
+}
 </style>
 <text x="10" y="22">${title}</text>
+${legend(new Set(bars.map(({ name }) => kindOf(name))))}
 ${rows.join('\n')}
 <text class="small" x="10" y="${height - 12}">${escaped(caption)}</text>
 </svg>
 `
+}
+
+const kindOf = (road: string): string | undefined => kinds.find(({ roads }) => roads.test(road))?.name
+
+const colours = (mode: 'light' | 'dark'): string =>
+  kinds.map(kind => `.${kind.name} { fill: ${kind[mode]} }`).join('\n')
+
+/** The colours that occur, with what they mean. */
+function legend(found: ReadonlySet<string | undefined>): string {
+  return kinds
+    .filter(({ name }) => found.has(name))
+    .map(({ name, meaning }, index) => {
+      const x = 10 + index * legendWidth
+      return `<rect class="${name}" x="${x}" y="38" width="12" height="12" rx="2"/>
+<text class="small" x="${x + 18}" y="48">${meaning}</text>`
+    })
+    .join('\n')
 }
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')

@@ -48,7 +48,8 @@ const project = fileURLToPath(new URL('../../', import.meta.url))
 function defaults(accessLog: boolean): Tree {
   return {
     System: {
-      Server: { Http: { Port: 0 }, DrainSeconds: 2 },
+      // As the peers: a connection may stand idle while all others have their turn, however slow the machine.
+      Server: { Http: { Port: 0 }, DrainSeconds: 2, KeepAliveSeconds: 600 },
       RateLimit: { RequestsPerMinute: 10_000_000, Burst: 10_000_000 },
     },
     Security: {

@@ -27,12 +27,13 @@ const proxies = await Promise.all(
   load.proxies.map(async ({ request, pid }) => ({ pid, all: await openExchanges(request, load.connections, fail) })),
 )
 
+/** What happens on a connection that nothing was sent on. It ends this process: no slice would ever be whole again. */
 function fail(): never {
-  throw new Error('a connection was closed, or an answer came that nobody asked for')
+  throw new Error('a connection was closed while others had their turn, or an answer came that nobody asked for')
 }
 
 /** Sends so many requests, each connection the next one behind its answer, and resolves behind the last. */
-function slice(all: readonly Exchanges[], requests: number): Promise<void> {
+async function slice(all: readonly Exchanges[], requests: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let sent = Math.min(all.length, requests)
   let answered = 0
@@ -47,7 +48,8 @@ function slice(all: readonly Exchanges[], requests: number): Promise<void> {
     }
   }
   for (const exchanges of all.slice(0, sent)) exchanges.send()
-  return promise
+  await promise
+  for (const exchanges of all) exchanges.onAnswer = fail
 }
 
 async function measure({ pid, all }: (typeof proxies)[number]): Promise<number> {
