@@ -1,38 +1,19 @@
 import { isIP } from 'node:net'
+import { hopByHopRequest } from '../hop-by-hop.ts'
 import type { Format } from './setting.ts'
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
+/** Fields that frame or route a request: a credential in them would be lost, or break it. */
+const framingHeaders = new Set([...hopByHopRequest, 'content-type', 'via', 'www-authenticate'])
 /** Header fields that mean something else to HTTP, so that a token in them would be lost or leak. */
-const takenHeaders = new Set([
-  'authorization',
-  'proxy-authorization',
-  'www-authenticate',
-  'cookie',
-  'host',
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'content-length',
-  'content-type',
-  'expect',
-  'via',
-])
+const takenHeaders = new Set([...framingHeaders, 'authorization', 'proxy-authorization', 'cookie'])
 
 /** RFC 9110 section 5.1, without the fields that are taken. */
 export const headerName: Format = value => {
   if (!token.test(value) || value.includes('_')) return 'must be a header field name of letters, digits and dashes'
   return takenHeaders.has(value.toLowerCase()) ? 'must not be a field that HTTP itself uses' : undefined
 }
-
-/** Fields that a credential for an upstream cannot be in: they frame or route the request. */
-const framingHeaders = new Set(
-  [...takenHeaders].filter(name => !/^(?:authorization|proxy-authorization|cookie)$/.test(name)),
-)
 
 /** The field that a credential is sent in. */
 export const credentialHeader: Format = value => {

@@ -1,3 +1,5 @@
+import { hopByHopRequest, hopByHopResponse } from '../hop-by-hop.ts'
+
 /**
  * Names of header fields, worked out once. Nearly every request and answer has the same few dozen names, and telling
  * them apart needs them in lower case.
@@ -11,18 +13,6 @@ export interface FieldName {
   /** By these the gateway's own answers are known: an upstream must not be able to write them. */
   readonly own: boolean
 }
-
-const hopByHopResponse = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-const hopByHopRequest = new Set([...hopByHopResponse, 'content-length', 'expect', 'host', 'http2-settings'])
 
 /** Callers choose names: what is kept of them is bounded. */
 const maxKnown = 1_024

@@ -20,12 +20,24 @@ const formats: Record<string, { format: Format; right: string[]; wrong: string[]
   headerName: {
     format: headerName,
     right: ['Gateway-Authorization', 'X-Agent', 'x'],
-    wrong: ['a b', 'a:b', '', 'a_b', 'ä', 'Authorization', 'HOST', 'Transfer-Encoding', 'Cookie', 'Via'],
+    wrong: ['a b', 'a:b', '', 'a_b', 'ä', 'Authorization', 'HOST', 'Transfer-Encoding', 'Cookie', 'HTTP2-Settings'],
   },
   credentialHeader: {
     format: credentialHeader,
     right: ['Authorization', 'X-Api-Key', 'Cookie', 'x'],
-    wrong: ['a b', 'a:b', '', 'a_b', 'Host', 'Content-Length', 'Content-Type', 'connection', 'Via', 'Expect'],
+    wrong: [
+      'a b',
+      'a:b',
+      '',
+      'a_b',
+      'Host',
+      'Content-Length',
+      'Content-Type',
+      'connection',
+      'Via',
+      'Expect',
+      'Upgrade',
+    ],
   },
   credentialPrefix: {
     format: credentialPrefix,

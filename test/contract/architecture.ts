@@ -4,7 +4,7 @@ import { readSources } from '../fixtures/source.ts'
 
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
-  ['errors.ts', 'clock.ts', 'log.ts', 'priority.ts'],
+  ['errors.ts', 'clock.ts', 'hop-by-hop.ts', 'log.ts', 'priority.ts'],
   ['config', 'http', 'storage'],
   ['policy', 'policies', 'agents', 'tokens', 'limits', 'upstream', 'audit', 'hitl', 'telemetry'],
   ['pipeline', 'management'],

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import t from 'tap'
+import { apiCases } from '../fixtures/api-cases.ts'
 import type { TestAgent, TestGateway } from '../fixtures/gateway.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -33,18 +34,8 @@ const elsewhere: Readonly<Record<string, string>> = {
 /** No test yet: it is about the reviewers' page. */
 const later = ['A112']
 
-interface Case {
-  readonly id: string
-  readonly group: string
-  readonly request: string
-  readonly expect: string
-}
-
-const corpus: readonly Case[] = JSON.parse(
-  readFileSync(new URL('../cases/api_bad_input_cases.json', import.meta.url), 'utf8'),
-)
 // Those of the proxy are in proxy-cases.ts.
-const cases = corpus.filter(({ group }) => group !== 'proxy')
+const cases = apiCases(group => group !== 'proxy')
 
 const origin = await startOrigin(t)
 const target = `${origin.url}/v1/refunds?token=abc`

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import t from 'tap'
+import { apiCases } from '../fixtures/api-cases.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
@@ -37,17 +38,7 @@ const elsewhere: Readonly<Record<string, readonly [string, string]>> = {
   A081: ['test/config/formats.ts', ' takes what is right and says what is wrong'],
 }
 
-interface Case {
-  readonly id: string
-  readonly group: string
-  readonly request: string
-  readonly expect: string
-}
-
-const corpus: readonly Case[] = JSON.parse(
-  readFileSync(new URL('../cases/api_bad_input_cases.json', import.meta.url), 'utf8'),
-)
-const cases = corpus.filter(({ group }) => group === 'proxy')
+const cases = apiCases(group => group === 'proxy')
 
 const burst = 20
 const gateway = await startGateway(t, {
