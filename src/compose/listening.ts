@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { AcceptOptions, Acceptor } from '../http/accept.ts'
@@ -23,6 +24,9 @@ export interface ListeningParts {
   readonly limits: Pick<SharedLimits, 'connections'>
   readonly log: Log
 }
+
+/** Turns of the event loop in which the last exchanges must be over. */
+const longestEnd = 100
 
 /** What is accepted, as the configuration has it. */
 export function acceptSettings({ System, Proxy: proxy }: Config): Pick<AcceptOptions, 'bodyTimeoutMs' | 'viaName'> {
@@ -74,6 +78,8 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
         listener.destroy()
       }, limitMs)
       await listener.drain().finally(() => clearTimeout(timer))
+      // An exchange that was cut off is over, and on record, some turns after its connection.
+      for (let turn = 0; inFlight() > 0 && turn < longestEnd; turn++) await setImmediate()
       return cutOff
     },
     async listen() {

@@ -56,7 +56,7 @@ export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Meth
   let nextId = 0
   let ended = false
 
-  const run = (method: string, signal: AbortSignal, args: readonly unknown[]) =>
+  const run = async (method: string, signal: AbortSignal, args: readonly unknown[]) =>
     (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
   async function work(id: number, method: string, args: readonly unknown[]): Promise<Message> {
     const controller = new AbortController()
@@ -76,7 +76,7 @@ export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Meth
       void work(message.ask, message.method, message.args).then(answer => {
         if (!ended) port.postMessage(answer, [])
       })
-    } else if ('tell' in message) void run(message.tell, neverAborts, message.args)
+    } else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
     else if ('abort' in message) working.get(message.abort)?.abort()
     else settle(waiting, message)
   })

@@ -138,10 +138,11 @@ class ThreadPool implements Pool {
 
   async #open(member: Member): Promise<void> {
     const { link } = member
-    await link.call('changePolicies', [changeBetween([], this.#told)])
     await link.call('setListeners', [this.#ports])
     member.listens = true
-    await link.call('listen', [this.#ports[0] as number])
+    // The changes of which nobody has waited for it are made before this one, and so before it takes a connection.
+    await link.call('changePolicies', [changeBetween([], this.#told)])
+    if (!this.#closing) await link.call('listen', [this.#ports[0] as number])
   }
 
   #ended(thread: number, member: Member, livedMs: number): void {
@@ -165,7 +166,7 @@ class ThreadPool implements Pool {
 
   async #ask(member: Member, ask: (member: Member) => Promise<unknown>): Promise<void> {
     // One that cannot do what it is told would go on with what is no longer in force.
-    const done = ask(member).catch(() => void member.worker.terminate())
+    const done = ask(member).catch(() => member.worker.terminate())
     // What is told to a thread before it takes connections holds when it does.
     if (!member.listens) return
     const timer = setTimeout(() => void member.worker.terminate(), deafMs)

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
+import { enough, openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 
 async function until(holds: () => boolean): Promise<void> {
@@ -35,6 +36,23 @@ t.test('what does not finish in time is cut off and counted', async t => {
   const cutOff = gateway.close()
   await t.rejects(call)
   t.equal(await cutOff, 1)
+})
+
+t.test('what is cut off is on record, whichever thread had it', async t => {
+  const origin = await startOrigin(t, () => {})
+  const gateway = await startGateway(t, { config: { System: { Server: { Threads: 2, DrainSeconds: 0 } } } })
+  const { token } = await gateway.agent()
+  const headers = { 'Gateway-Authorization': `Bearer ${token}` }
+  const calls = openKept(t, gateway.port).map(client => client.call(`/proxy/${origin.url}/`, { headers }))
+  const broken = Promise.allSettled(calls)
+  await until(() => origin.seen.length === enough)
+  t.equal(await gateway.close(), enough)
+  await broken
+  const lines = gateway.log.filter(({ message }) => message === 'exchange')
+  t.strictSame(
+    lines.map(({ ending }) => ending),
+    Array(enough).fill('aborted'),
+  )
 })
 
 t.test('a gateway that cannot listen says what to do, and lets go of everything', async t => {

@@ -48,6 +48,12 @@ t.test('a failure says what it was; one of the store stays one', async t => {
   await t.rejects(ours.call('fail', ['other']), { name: 'ThreadError', message: 'TypeError: odd' })
 })
 
+t.test('what is only told and fails is lost, and nothing else with it', async t => {
+  const { ours } = openPair(t)
+  ours.tell('fail', ['told'])
+  t.equal(await ours.call('add', [1, 1]), 2)
+})
+
 t.test('who no longer waits says so on the other side', async t => {
   const { ours, seen } = openPair(t)
   const left = new AbortController()
