@@ -15,7 +15,7 @@ import { openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
-import { createSharedMemory, openSharedLimits, shareOf, threadsOf } from './compose/shared.ts'
+import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import type { Telemetry } from './compose/telemetry.ts'
 import { createTelemetry } from './compose/telemetry.ts'
 import type { Upstreams } from './compose/upstreams.ts'
@@ -82,6 +82,8 @@ interface Foundation {
   readonly identity: Identity
   readonly rules: Rules
   readonly followers: Followers
+  /** What start-up warns of, beside what the parts do. */
+  readonly warnings: readonly string[]
 }
 
 /** Whoever must hear of a change before it is answered. */
@@ -105,14 +107,17 @@ const recordMs = 1_000
 export async function createGateway(config: Config, options: GatewayOptions): Promise<Gateway> {
   const closers: Closers = []
   try {
-    return assemble(await open(shareOf(config, threadsOf(config, options)), options, closers), options, closers)
+    const opened = await open(shareOf(config, threadsOf(config, options)), options, closers)
+    return assemble({ ...opened, warnings: threadsWarnings(config, options) }, options, closers)
   } catch (error) {
     await closeAll(closers)
     throw error
   }
 }
 
-async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Foundation> {
+type Opened = Omit<Foundation, 'warnings'>
+
+async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
   const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
   const certificate = await readCertificate(config, baseDirectory)
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
@@ -241,7 +246,7 @@ function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
 }
 
 /** What a person should know at start. */
-function summarise({ config, dataDirectory, certificate, identity, rules }: Foundation): Gateway['summary'] {
+function summarise({ config, dataDirectory, certificate, identity, rules, warnings }: Foundation): Gateway['summary'] {
   const names = rules.policies.book.list().map(({ document }) => document.name)
   const { DenyPrivateNetworks } = config.Egress
   return [
@@ -251,7 +256,7 @@ function summarise({ config, dataDirectory, certificate, identity, rules }: Foun
     ['Policies', names.length === 0 ? 'none: every request is denied' : names.join(', ')],
     ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
     ...(config.Policy.Mode === 'observe' ? [['Mode', 'OBSERVE: nothing is refused or held by policy'] as const] : []),
-    ...identity.tokens.warnings.map(warning => ['Warning', warning] as const),
+    ...[...warnings, ...identity.tokens.warnings].map(warning => ['Warning', warning] as const),
   ]
 }
 

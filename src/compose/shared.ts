@@ -20,16 +20,28 @@ export interface SharedMemory {
   readonly inFlight: SharedArrayBuffer
 }
 
-/**
- * Threads that serve requests: as many as asked for, or as there are processors. One when there is no TCP port of our own
- * to share.
- */
-export function threadsOf(
-  { System: { Server } }: Config,
-  given: { readonly passedSockets?: readonly number[] },
-): number {
-  if (!Server.Http.Enabled || (given.passedSockets ?? []).length > 0) return 1
-  return Server.Threads === 0 ? availableParallelism() : Server.Threads
+interface Given {
+  readonly passedSockets?: readonly number[]
+}
+
+/** Threads that serve requests: as many as asked for, or as there are processors. One when there is no port to share. */
+export function threadsOf(config: Config, given: Given): number {
+  const { Threads } = config.System.Server
+  if (!sharesPort(config, given)) return 1
+  return Threads === 0 ? availableParallelism() : Threads
+}
+
+/** Several threads can listen on a TCP port of our own alone. */
+function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: Given): boolean {
+  return Server.Http.Enabled && passedSockets.length === 0
+}
+
+/** What start-up warns of, when more threads are asked for than can serve. */
+export function threadsWarnings(config: Config, given: Given): readonly string[] {
+  if (config.System.Server.Threads === 1 || sharesPort(config, given)) return []
+  return [
+    'System:Server:Threads: one thread serves, because a unix socket and passed sockets cannot be shared by several',
+  ]
 }
 
 /**

@@ -33,6 +33,24 @@ t.test('alone, it is all that is listened on; it has its mode, and goes with the
   t.notOk(existsSync(path))
 })
 
+t.test('start-up says that more threads than one have nothing to share there', async t => {
+  const Warning =
+    'System:Server:Threads: one thread serves, because a unix socket and passed sockets cannot be shared by several'
+  for (const [Threads, shown] of [
+    [1, []],
+    [2, [['Warning', Warning]]],
+    ['auto', [['Warning', Warning]]],
+  ] as const) {
+    const config = { System: { Server: { ...only, Threads } } }
+    const { gateway } = await startBare(t, { config, directory: shortDirectory(t) })
+    t.equal(gateway.pool, undefined)
+    t.strictSame(
+      gateway.summary.filter(([name]) => name === 'Warning' || name === 'Threads'),
+      shown,
+    )
+  }
+})
+
 t.test('a gateway with nothing to listen on says what to do', async t => {
   const started = startBare(t, { config: { System: { Server: { Http: { Enabled: false } } } } })
   await t.rejects(started, {
