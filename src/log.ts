@@ -1,4 +1,4 @@
-import { destination, type Level, type LevelOrString, type Logger, pino, stdTimeFunctions } from 'pino'
+import { destination, type Level, type LevelOrString, type Logger, pino } from 'pino'
 
 /**
  * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are
@@ -61,11 +61,22 @@ export interface ProcessLog extends Log {
   readonly flush: () => void
 }
 
-const { isoTime } = stdTimeFunctions
+/** Text that is handed on before the turn of the event loop is over, characters. */
+const mostGathered = 65_536
+/** Text that may wait for a reader that is slow or stuck; what comes then is dropped and counted, bytes. */
+const mostWaiting = 33_554_432
+
+interface Lines {
+  write(line: string): void
+  flush(): void
+  /** Lines that were dropped since it was asked last. */
+  takeDropped(): number
+}
 
 /** JSON lines to standard output, written behind the event loop's back so that no request waits for a slow reader. */
 export function createLog(level: LevelOrString): ProcessLog {
-  const stream = destination({ dest: 1, sync: false })
+  const stdout = destination({ dest: 1, sync: false, maxLength: mostWaiting })
+  const stream = gatherLines(stdout)
   const logger = pino(
     {
       level,
@@ -77,10 +88,61 @@ export function createLog(level: LevelOrString): ProcessLog {
     },
     stream,
   )
-  return { ...writers(logger, stream), flush: () => stream.flushSync() }
+  const log = writers(logger, stream)
+  stdout.on('drain', () => {
+    const count = stream.takeDropped()
+    if (count > 0) log.warn({ count }, 'log lines were dropped: standard output was not read for too long')
+  })
+  return { ...log, flush: stream.flush }
 }
 
-function writers(logger: Logger, stream: { write(line: string): void }): Log {
+/**
+ * Hands the lines of one turn of the event loop on together: sonic-boom measures all that waits with each line anew,
+ * and each piece that it writes wakes a thread.
+ */
+function gatherLines(stream: ReturnType<typeof destination>): Lines {
+  let gathered = ''
+  let dropped = 0
+  stream.on('drop', (text: string) => {
+    dropped += text.split('\n').length - 1
+  })
+  const handOn = (): void => {
+    if (gathered !== '') stream.write(gathered)
+    gathered = ''
+  }
+  return {
+    write(line) {
+      if (gathered === '') setImmediate(handOn)
+      gathered += line
+      if (gathered.length >= mostGathered) handOn()
+    },
+    flush() {
+      handOn()
+      stream.flushSync()
+    },
+    takeDropped() {
+      const count = dropped
+      dropped = 0
+      return count
+    },
+  }
+}
+
+let second = 0
+let untilSecond = ''
+
+/** The member `time` of a line: the text of a second is made once. */
+function isoTime(): string {
+  const now = Date.now()
+  const milliseconds = now % 1_000
+  if (now - milliseconds !== second || untilSecond === '') {
+    second = now - milliseconds
+    untilSecond = `,"time":"${new Date(second).toISOString().slice(0, -4)}`
+  }
+  return `${untilSecond}${String(milliseconds).padStart(3, '0')}Z"`
+}
+
+function writers(logger: Logger, stream: Lines): Log {
   const write = (level: Level): Write => {
     if (!logger.isLevelEnabled(level)) return () => {}
     const formatted = logger[level].bind(logger)
