@@ -18,6 +18,8 @@ interface Finding {
  */
 export class RiskAssessment implements RiskSource {
   readonly settings: RiskSettings
+  /** Points of the signals of the head that were asked, by their place among them. */
+  readonly #known: (number | undefined)[] = []
   #findings: readonly Finding[] | undefined
   #interval: RiskInterval | undefined
 
@@ -33,16 +35,17 @@ export class RiskAssessment implements RiskSource {
 
   /**
    * True when the score is certainly no higher than the threshold. Asks only as many signals as it takes to know that
-   * all others together could not lift it, the costly ones last: most requests are far below.
+   * all others together could not lift it, those that can most first and the costly last: most requests are far below.
    */
   staysWithin(facts: Facts): boolean {
     const { settings } = this
     const isPlain = facts.body?.kind === 'none' && settings.score === undefined && this.#interval === undefined
     if (!isPlain) return this.interval(facts).high <= settings.threshold
-    const most = mostPoints(settings)
-    let bound = most.total
-    for (let at = 0; at < byCost.length && bound / fullScore > settings.threshold; at++) {
-      bound -= most.each[at]! - Math.max(0, byCost[at]!.points(facts, settings))
+    const { total, order } = boundsOf(settings)
+    let bound = total
+    for (let next = 0; next < order.length && bound / fullScore > settings.threshold; next++) {
+      const { at, most } = order[next]!
+      bound -= most - Math.max(0, this.#ask(at, facts))
     }
     return Math.min(fullScore, bound) / fullScore <= settings.threshold
   }
@@ -60,17 +63,24 @@ export class RiskAssessment implements RiskSource {
   #find(facts: Facts): readonly Finding[] {
     if (this.#findings !== undefined) return this.#findings
     const found: Finding[] = []
-    this.#ask(headSignals, facts, found)
-    if (facts.body !== undefined && facts.body.kind !== 'none') this.#ask(bodySignals, facts, found)
+    headSignals.forEach((signal, at) => {
+      const points = this.#ask(at, facts)
+      if (points !== 0) found.push({ signal, points })
+    })
+    if (facts.body !== undefined && facts.body.kind !== 'none') {
+      for (const signal of bodySignals) {
+        const points = signal.points(facts, this.settings)
+        if (points !== 0) found.push({ signal, points })
+      }
+    }
     this.#findings = found
     return found
   }
 
-  #ask(signals: readonly Signal[], facts: Facts, found: Finding[]): void {
-    for (const signal of signals) {
-      const points = signal.points(facts, this.settings)
-      if (points !== 0) found.push({ signal, points })
-    }
+  /** Points of a signal of the head, worked out once. */
+  #ask(at: number, facts: Facts): number {
+    this.#known[at] ??= headSignals[at]!.points(facts, this.settings)
+    return this.#known[at]
   }
 
   /** Every signal that gave points, largest first. */
@@ -84,25 +94,25 @@ export class RiskAssessment implements RiskSource {
   }
 }
 
-/** Signals of the head, those that look at counts over time last. */
-const byCost = headSignals.toSorted((left, right) => Number(left.costly ?? false) - Number(right.costly ?? false))
-
-interface MostPoints {
-  /** What each signal of `byCost` can add. */
-  readonly each: readonly number[]
+interface Bounds {
+  /** Signals of the head by their place, with what each can add. */
+  readonly order: readonly { readonly at: number; readonly most: number }[]
   readonly total: number
 }
 
-const known = new WeakMap<RiskSettings, MostPoints>()
+const known = new WeakMap<RiskSettings, Bounds>()
 
-function mostPoints(settings: RiskSettings): MostPoints {
-  let most = known.get(settings)
-  if (most === undefined) {
-    const each = byCost.map(({ name, times = 1 }) => Math.max(0, settings.points[name] * times))
-    most = { each, total: each.reduce((sum, points) => sum + points, 0) }
-    known.set(settings, most)
+function boundsOf(settings: RiskSettings): Bounds {
+  let bounds = known.get(settings)
+  if (bounds === undefined) {
+    const order = headSignals
+      .map(({ name, times = 1, costly = false }, at) => ({ at, costly, most: settings.points[name] * times }))
+      .filter(({ most }) => most > 0)
+      .toSorted((left, right) => Number(left.costly) - Number(right.costly) || right.most - left.most)
+    bounds = { order, total: order.reduce((sum, { most }) => sum + most, 0) }
+    known.set(settings, bounds)
   }
-  return most
+  return bounds
 }
 
 interface RiskInterval {
