@@ -1,4 +1,5 @@
 import { destination, type Level, type LevelOrString, type Logger, pino } from 'pino'
+import { systemClock } from './clock.ts'
 
 /**
  * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are
@@ -133,7 +134,7 @@ let untilSecond = ''
 
 /** The member `time` of a line: the text of a second is made once. */
 function isoTime(): string {
-  const now = Date.now()
+  const now = systemClock.now()
   const milliseconds = now % 1_000
   if (now - milliseconds !== second || untilSecond === '') {
     second = now - milliseconds

@@ -1,8 +1,6 @@
 import { isIP } from 'node:net'
-import { hopByHopRequest } from '../hop-by-hop.ts'
+import { hopByHopRequest, token } from '../field-names.ts'
 import type { Format } from './setting.ts'
-
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */
 const framingHeaders = new Set([...hopByHopRequest, 'content-type', 'via', 'www-authenticate'])

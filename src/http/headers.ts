@@ -148,24 +148,15 @@ function isOneOf(lowerName: string, tokenNames: readonly string[]): boolean {
   return false
 }
 
-/** Header fields by their lower-case names, each value as text or, when repeated, all of them. */
-export type Decoded = Readonly<Record<string, string | string[] | undefined>>
-
-/**
- * The fields of an upstream response to pass on, as text: bytes become the code points of the same number.
- *
- * @param decoded the same fields as undici has decoded them, so that they are decoded once
- */
-export function downstreamFields(raw: readonly Buffer[], decoded: Decoded = {}): string[] {
+/** The fields of an upstream response to pass on, flat: name, value, name, value. */
+export function downstreamFields(raw: readonly string[]): string[] {
   const out: string[] = []
   let nominated: string[] | undefined
   for (let i = 0; i < raw.length; i += 2) {
-    const name = (raw[i] as Buffer).toString('latin1')
+    const name = raw[i] as string
     const { lower, hopByHopResponse, own } = fieldName(name)
-    if (lower === 'connection') nominated = connectionNames((raw[i + 1] as Buffer).toString('latin1'), nominated)
-    if (hopByHopResponse || own) continue
-    const value = decoded[lower]
-    out.push(name, typeof value === 'string' ? value : (raw[i + 1] as Buffer).toString('latin1'))
+    if (lower === 'connection') nominated = connectionNames(raw[i + 1] as string, nominated)
+    if (!hopByHopResponse && !own) out.push(name, raw[i + 1] as string)
   }
   return nominated === undefined ? out : withoutNames(out, nominated)
 }

@@ -1,4 +1,4 @@
-import { hopByHopRequest, hopByHopResponse } from '../hop-by-hop.ts'
+import { hopByHopRequest, hopByHopResponse, token } from '../field-names.ts'
 
 /**
  * Names of header fields, worked out once. Nearly every request and answer has the same few dozen names, and telling
@@ -6,6 +6,8 @@ import { hopByHopRequest, hopByHopResponse } from '../hop-by-hop.ts'
  */
 export interface FieldName {
   readonly lower: string
+  /** It is one at all (RFC 9110 section 5.1). */
+  readonly isToken: boolean
   /** For one connection only, or set anew for the next one (spec 4.4, RFC 9110 section 7.6.1). */
   readonly hopByHopRequest: boolean
   /** For one connection only (RFC 9110 section 7.6.1). */
@@ -28,6 +30,7 @@ function learn(name: string): FieldName {
   const lower = name.toLowerCase()
   const learnt = {
     lower,
+    isToken: token.test(name),
     hopByHopRequest: hopByHopRequest.has(lower),
     hopByHopResponse: hopByHopResponse.has(lower),
     own: isOwnField(lower),

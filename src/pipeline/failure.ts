@@ -2,19 +2,16 @@ import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { FailureKind } from '../telemetry/layout.ts'
 import { UpstreamBusyError } from '../upstream/connections.ts'
+import { UpstreamError } from '../upstream/handler.ts'
 
-/** Errors by their code, as far as it tells more than that something failed. */
+/** Errors of the system by their code, as far as it tells more than that something failed. */
 const kinds: Readonly<Record<string, FailureKind>> = {
   ECONNREFUSED: 'refused',
   ECONNRESET: 'reset',
   EPIPE: 'reset',
-  UND_ERR_SOCKET: 'reset',
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
-  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
   ETIMEDOUT: 'connect_timeout',
-  UND_ERR_HEADERS_TIMEOUT: 'headers_timeout',
-  UND_ERR_BODY_TIMEOUT: 'body_timeout',
 }
 
 /** OpenSSL names its reasons without a common beginning; these are the ones of a certificate that does not do. */
@@ -23,10 +20,10 @@ const certificateCode = /^(?:CERT_|ERR_TLS_|ERR_SSL_|EPROTO$|DEPTH_|SELF_SIGNED_
 /** Why an upstream request failed, as one of few kinds: for counters. */
 export function failureKind(error: Error): FailureKind {
   if (error instanceof UpstreamBusyError) return 'busy'
+  if (error instanceof UpstreamError) return error.fault
   const code = codeOf(error)
   const known = kinds[code]
   if (known !== undefined) return known
-  if (code.startsWith('HPE_') || code.startsWith('UND_ERR_RES')) return 'malformed'
   return certificateCode.test(code) ? 'tls' : 'other'
 }
 

@@ -1,10 +1,9 @@
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { Decoded } from '../http/headers.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { sendRefusal } from '../http/respond.ts'
 import { failures } from '../telemetry/layout.ts'
-import type { Connection, Dispatcher, UpstreamHandler, UpstreamRequest } from '../upstream/connections.ts'
+import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
 import { failureKind, refusalOf } from './failure.ts'
@@ -36,10 +35,12 @@ export function forward(exchange: Exchange, parts: Parts): undefined {
 function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): UpstreamRequest {
   const fields = requestFields(exchange, parts)
   return {
-    method: exchange.req.method as Dispatcher.HttpMethod,
+    method: exchange.req.method as string,
     path: target.requestTarget,
-    headers: exchange.credentials === undefined ? fields : fields.concat(exchange.credentials),
+    fields: exchange.credentials === undefined ? fields : fields.concat(exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
+    // A length that was announced stays announced; node's parser sees that it is kept.
+    bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,
   }
 }
 
@@ -47,10 +48,6 @@ function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): Upst
 export function requestFields(exchange: Exchange, parts: Parts): string[] {
   const headers = upstreamFields(exchange.req.rawHeaders, exchange.fields, exchange.tokenNames)
   if (parts.config.Proxy.Via) headers.push('Via', viaOf(exchange.req.httpVersion))
-  // A length that was announced stays announced; undici checks that it is kept.
-  if (exchange.body === undefined && exchange.fields.contentLength > 0) {
-    headers.push('Content-Length', String(exchange.fields.contentLength))
-  }
   return exchange.req.method === 'OPTIONS' ? countHop(headers) : headers
 }
 
@@ -60,11 +57,11 @@ const viaOf = (httpVersion: string) => `${httpVersion} ${viaName}`
 
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
 class Forward implements UpstreamHandler {
-  connection: Connection | undefined = undefined
+  lease: Lease | undefined = undefined
   readonly #exchange: Exchange
   readonly #target: Target
   readonly #parts: Parts
-  #controller: Dispatcher.DispatchController | undefined = undefined
+  #control: Control | undefined = undefined
   /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
   #missing = 0
   #interim = 0
@@ -78,68 +75,62 @@ class Forward implements UpstreamHandler {
     exchange.sender = this
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#done) controller.abort(new Error('the client left'))
+  onRequestStart(control: Control): void {
+    this.#control = control
+    if (this.#done) control.abort(new Error('the client left'))
   }
 
-  onBodySent(chunk: Buffer): void {
-    this.#exchange.bytesUp += chunk.length
-    noteStreamed(chunk.length)
+  onBodySent(bytes: number): void {
+    this.#exchange.bytesUp += bytes
+    noteStreamed(bytes)
     const most = this.#parts.config.Proxy.MaxRequestBytes
     if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, decoded: Decoded, reason = ''): void {
-    const raw = controller.rawHeaders as unknown as readonly Buffer[]
-    if (status < 200) {
-      this.#pass(status, raw)
-      return
-    }
+  onResponseStart({ status, reason, fields: received, contentLength = 0 }: ResponseHead): void {
     const { res, req } = this.#exchange
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
-    const fields = downstreamFields(raw, decoded)
+    const fields = downstreamFields(received)
     // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
     res.writeHead(status, reason, fields)
-    this.#missing = shortLength(decoded)
+    this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
     if (this.#missing === 0) process.nextTick(flushHead, this.#exchange)
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     const { res } = this.#exchange
     this.#exchange.bytesDown += chunk.length
     noteStreamed(chunk.length)
     if (this.#missing > 0 && chunk.length === this.#missing) {
       // The whole answer is here: head and body leave in one write.
       if (chunk.length <= oneStringBytes) res.end(chunk.toString('latin1'), 'latin1')
-      else res.end(chunk)
+      else res.end(Buffer.from(chunk))
       return
     }
     this.#missing = 0
-    if (res.write(chunk)) return
-    controller.pause()
+    if (res.write(Buffer.from(chunk))) return
+    this.#control?.pause()
     this.#exchange.stalledSince = this.#parts.clock.steady()
     if (this.#listensForDrain) return
     this.#listensForDrain = true
     res.on('drain', () => this.#drained())
   }
 
-  onResponseEnd(controller: Dispatcher.DispatchController): void {
+  onResponseEnd(trailers: readonly string[]): void {
     if (this.#done) return
     this.#done = true
     const { res } = this.#exchange
     this.#exchange.ending = 'forwarded'
-    this.connection?.release(true)
-    const trailers = controller.rawTrailers as unknown as readonly Buffer[] | null
-    if (trailers !== null && trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
+    this.lease?.release(true)
+    if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
     res.end()
   }
 
-  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
-    this.connection?.release(false)
+  onResponseError(error: Error): void {
+    this.lease?.release(false)
     if (this.#done) return
     this.#done = true
     const refusal = refusalOf(error)
@@ -155,12 +146,12 @@ class Forward implements UpstreamHandler {
   }
 
   /** Interim answers are for the client that asked for the request (RFC 9110 section 15.2). */
-  #pass(status: number, raw: readonly Buffer[]): void {
+  onInterim({ status, fields: received }: ResponseHead): void {
     const { res, req } = this.#exchange
     this.#interim += 1
     if (this.#interim > mostInterim) this.#giveUp(refuse('upstream_failed'))
     if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
-    const fields = pairs(downstreamFields(raw))
+    const fields = pairs(downstreamFields(received))
     if (status === 102) res.writeProcessing()
     else if (status === 103 && fields.some(([name]) => name.toLowerCase() === 'link')) {
       res.writeEarlyHints(hintsOf(fields))
@@ -169,7 +160,7 @@ class Forward implements UpstreamHandler {
 
   #drained(): void {
     this.#exchange.stalledSince = undefined
-    this.#controller?.resume()
+    this.#control?.resume()
   }
 
   /** Ends the exchange on our own account: the upstream request is cut off, not completed short. */
@@ -178,7 +169,7 @@ class Forward implements UpstreamHandler {
     this.#done = true
     closeCircuit(this.#exchange, refusal.refusal === 'upstream_failed' ? 'failure' : 'neutral', this.#parts)
     this.#fail(refusal)
-    this.#controller?.abort(new Error(refusal.refusal))
+    this.#control?.abort(new Error(refusal.refusal))
   }
 
   #fail(refusal: Refusal): void {
@@ -195,7 +186,7 @@ class Forward implements UpstreamHandler {
     this.#done = true
     this.#exchange.ending = 'aborted'
     if (this.#parts.connections.cancel(this.#target.origin, this)) return
-    this.#controller?.abort(new Error('the client left'))
+    this.#control?.abort(new Error('the client left'))
   }
 }
 
@@ -204,12 +195,6 @@ const noBytes = Buffer.alloc(0)
 /** Lets a head leave whose body did not come with it. flushHeaders would write it as UTF-8 and change its bytes. */
 function flushHead({ res }: Exchange): void {
   if (!res.writableEnded && !res.destroyed) res.write(noBytes)
-}
-
-/** Length of a body that is short enough to wait for it; 0 when there is none, or it is long or not announced. */
-function shortLength({ 'content-length': text }: Decoded): number {
-  const length = typeof text === 'string' ? Number(text) : 0
-  return length <= oneWriteBytes ? length : 0
 }
 
 function pairs(fields: readonly string[]): [string, string][] {

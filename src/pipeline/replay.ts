@@ -5,7 +5,7 @@ import type { HeldRequest, ReplayResult, Send } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import type { Connection, Dispatcher, UpstreamHandler } from '../upstream/connections.ts'
+import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
 import { refusalOf } from './failure.ts'
@@ -56,21 +56,21 @@ function credentialsFor(
   return credentials.fieldsFor({ origin, agent, rawHeaders, tokenNames: [] })
 }
 
-function upstreamRequest(request: HeldRequest, target: Target, credentials: readonly string[]) {
+function upstreamRequest(request: HeldRequest, target: Target, credentials: readonly string[]): UpstreamRequest {
   return {
-    method: request.method as Dispatcher.HttpMethod,
+    method: request.method,
     path: target.requestTarget,
-    headers: [...request.rawHeaders, ...credentials],
+    fields: [...request.rawHeaders, ...credentials],
     body: request.body.byteLength === 0 ? null : Buffer.from(request.body),
   }
 }
 
 /** Turns the answer of a replay into a value with a body to read. */
 class Replay implements UpstreamHandler {
-  connection: Connection | undefined = undefined
+  lease: Lease | undefined = undefined
   readonly #resolve: (result: ReplayResult) => void
   readonly #learnt: (outcome: Outcome) => void
-  #sent = false
+  #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
 
   constructor(resolve: (result: ReplayResult) => void, learnt: (outcome: Outcome) => void) {
@@ -78,36 +78,34 @@ class Replay implements UpstreamHandler {
     this.#learnt = learnt
   }
 
-  onRequestStart(): void {
-    this.#sent = true
+  onRequestStart(control: Control): void {
+    this.#control = control
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    if (status < 200) return
+  onResponseStart({ status, fields }: ResponseHead): void {
     this.#learnt(outcomeOfStatus(status))
-    const body = new Readable({ read: () => controller.resume() })
+    const body = new Readable({ read: () => this.#control?.resume() })
     this.#body = body
-    const rawHeaders = downstreamFields(controller.rawHeaders as unknown as readonly Buffer[])
-    this.#resolve({ kind: 'answered', status, rawHeaders, body })
+    this.#resolve({ kind: 'answered', status, rawHeaders: downstreamFields(fields), body })
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#body?.push(chunk) === false) controller.pause()
+  onResponseData(chunk: Buffer): void {
+    if (this.#body?.push(Buffer.from(chunk)) === false) this.#control?.pause()
   }
 
   onResponseEnd(): void {
-    this.connection?.release(true)
+    this.lease?.release(true)
     this.#body?.push(null)
   }
 
-  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
-    this.connection?.release(false)
+  onResponseError(error: Error): void {
+    this.lease?.release(false)
     if (this.#body !== undefined) {
       this.#body.destroy(error)
       return
     }
     this.#learnt('failure')
     // Without a single byte on the wire nothing has happened, and a person may decide anew.
-    this.#resolve({ kind: this.#sent ? 'failed' : 'notSent', refusal: refusalOf(error) })
+    this.#resolve({ kind: this.#control === undefined ? 'notSent' : 'failed', refusal: refusalOf(error) })
   }
 }

@@ -1,14 +1,6 @@
-import type { Dispatcher } from 'undici'
+import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Origin } from './origin.ts'
 import type { Resolution } from './resolve.ts'
-
-/** Handler of one upstream request. `connection` is set before it is sent; it calls `release` exactly once. */
-export interface UpstreamHandler extends Dispatcher.DispatchHandler {
-  connection: Connection | undefined
-  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void
-}
-
-export type UpstreamRequest = Pick<Dispatcher.DispatchOptions, 'method' | 'path' | 'headers' | 'body'>
 
 /** The connections to one origin. */
 export interface Pool {
@@ -42,13 +34,13 @@ export interface ConnectionOwner {
   discard(connection: Connection): void
 }
 
-/** What carries requests: a Client of undici, or a session of HTTP/2. */
+/** What carries requests: a connection that speaks HTTP/1.1 or HTTP/2. */
 export interface Carrier {
   /** Any failure reaches the handler. False: it takes no more until it emits `drain`. */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean
   /** It takes no more at all. */
   readonly destroyed: boolean
-  destroy(): Promise<unknown>
+  destroy(): void
   on(event: 'disconnect' | 'drain', listener: () => void): unknown
 }
 
@@ -65,7 +57,7 @@ export interface ConnectionParts {
 export const maxStreams = 100
 
 /** One connection to one origin. Carries one request at a time, over HTTP/2 as many as there is room for. */
-export class Connection {
+export class Connection implements Lease {
   readonly pool: Pool
   readonly carrier: Carrier
   resolution: Resolution
@@ -120,12 +112,12 @@ export class Connection {
 
   /** Sends a request that it was taken for. False: there is no room for it any more, and it must go elsewhere. */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
-    if (this.multiplexed && (this.#full || this.#retired || this.carrier.destroyed)) {
+    if (this.#retired || this.carrier.destroyed || (this.multiplexed && this.#full)) {
       this.#underway -= 1
       if (this.#retired) this.retire()
       return false
     }
-    handler.connection = this
+    handler.lease = this
     this.#full = !this.carrier.dispatch(request, handler)
     if (this.#full && this.multiplexed) this.#unlist()
     return true

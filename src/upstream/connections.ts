@@ -1,17 +1,17 @@
-import type { Socket } from 'node:net'
-import type { buildConnector, Dispatcher } from 'undici'
-import { Client } from 'undici'
+import type { OnReadOpts, Socket } from 'node:net'
 import type { Clock } from '../clock.ts'
-import type { Carrier, ConnectionOwner, Pool, UpstreamHandler, UpstreamRequest } from './connection.ts'
+import type { Carrier, ConnectionOwner, Pool } from './connection.ts'
 import { Connection } from './connection.ts'
 import type { Dial, DialSettings } from './dial.ts'
 import { createDial } from './dial.ts'
 import { hostMatches } from './egress.ts'
-import { Negotiated } from './negotiated.ts'
+import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { Connect, Http1Settings, OnSocket } from './http1.ts'
+import { Http1Connection } from './http1.ts'
+import { authorityOf } from './http1-head.ts'
+import { isHttp2, Negotiated } from './negotiated.ts'
 import type { Origin } from './origin.ts'
 import type { Resolution } from './resolve.ts'
-
-export type { Connection, Dispatcher, UpstreamHandler, UpstreamRequest }
 
 export interface ConnectionSettings extends DialSettings {
   /** Connections to one origin, and to all together. */
@@ -28,9 +28,9 @@ export interface ConnectionSettings extends DialSettings {
 
 /** Largest header section of an upstream response, bytes. */
 const maxHeaderSize = 65_536
-const idleMs = 4_000
+const keepAliveMs = 4_000
 /** Longest idle time that an upstream's Keep-Alive hint may ask for. */
-const maxIdleMs = 60_000
+const maxKeepAliveMs = 60_000
 
 /** No connection became free in time. Nothing was sent. */
 export class UpstreamBusyError extends Error {
@@ -44,11 +44,12 @@ interface Posted {
 }
 
 /**
- * Connections to upstreams: one undici Client each, because a stack of single connections costs less CPU than a
- * pool, and because each is pinned to the addresses that egress has checked.
+ * Connections to upstreams: for each origin a stack of single ones, each pinned to the addresses that egress has
+ * checked.
  */
 export class Connections implements ConnectionOwner {
   readonly #settings: ConnectionSettings
+  readonly #http: Http1Settings
   readonly #clock: Clock
   readonly #pools = new Map<string, Pool>()
   readonly #dial: Dial
@@ -58,6 +59,8 @@ export class Connections implements ConnectionOwner {
 
   constructor(settings: ConnectionSettings, clock: Clock) {
     this.#settings = settings
+    const { headersTimeoutMs, idleTimeoutMs } = settings
+    this.#http = { headersTimeoutMs, idleTimeoutMs, keepAliveMs, maxKeepAliveMs, maxHeaderSize }
     this.#clock = clock
     this.#dial = createDial(settings)
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()
@@ -79,7 +82,7 @@ export class Connections implements ConnectionOwner {
     if (connection !== undefined) this.#post(connection, request, handler)
     else if (pool.waiting.length < this.#settings.maxWaiting) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
-    } else handler.onResponseError(null, new UpstreamBusyError())
+    } else handler.onResponseError(new UpstreamBusyError())
   }
 
   /** Sends over a connection of its own that nothing else has used or will use: for replays. */
@@ -99,11 +102,11 @@ export class Connections implements ConnectionOwner {
   }
 
   /** Closes what is idle now and cuts off the rest. */
-  async close(): Promise<void> {
+  close(): void {
     clearInterval(this.#sweeper)
     const free = [...this.#pools.values()].flatMap(pool => pool.free.splice(0))
     this.#pools.clear()
-    await Promise.all(free.map(connection => connection.carrier.destroy()))
+    for (const { carrier } of free) carrier.destroy()
   }
 
   /** The next waiters get it, or it goes on the stack. */
@@ -133,7 +136,7 @@ export class Connections implements ConnectionOwner {
     const { pool } = connection
     pool.open -= 1
     this.#open -= 1
-    connection.carrier.destroy().catch(() => {})
+    connection.carrier.destroy()
     this.#settle(connection, false)
     this.#openForWaiting(pool)
   }
@@ -162,17 +165,20 @@ export class Connections implements ConnectionOwner {
   }
 
   /**
-   * Hands requests to their connections once per loop turn, in the check phase. undici then writes to a reused
-   * connection one turn later, so that a whole poll phase lies between: an answer that nobody asked for is read
-   * before the request is written, and closes the connection instead of answering the next request.
+   * Hands requests to their connections together, in the check phase of the loop turn after this one, so that a whole
+   * poll phase lies between: an answer that nobody asked for is read before the request is written, and closes the
+   * connection instead of answering the next request.
    */
   #post(connection: Connection, request: UpstreamRequest, handler: UpstreamHandler): void {
-    if (this.#outbox.push({ connection, request, handler }) === 1) setImmediate(this.#flush)
+    if (this.#outbox.push({ connection, request, handler }) === 1) setImmediate(this.#ripen)
   }
 
-  readonly #flush = (): void => {
-    const posted = this.#outbox
+  readonly #ripen = (): void => {
+    setImmediate(this.#flush, this.#outbox)
     this.#outbox = []
+  }
+
+  readonly #flush = (posted: readonly Posted[]): void => {
     for (const { connection, request, handler } of posted) {
       if (connection.dispatch(request, handler)) continue
       this.send(connection.pool.origin, connection.resolution, request, handler)
@@ -232,57 +238,39 @@ export class Connections implements ConnectionOwner {
   }
 
   #create(pool: Pool, resolution: Resolution, alone: boolean): Connection {
-    const dialer = (http2: boolean): buildConnector.connector => {
-      return (options, callback) => {
-        const onConnected = (address: string, protocol: unknown) => {
+    const { origin, http2 } = pool
+    const connect = (onread: OnReadOpts | undefined, done: OnSocket): void => {
+      this.#dial(connection.resolution.addresses, { origin, http2, onread }, (error, socket, address) => {
+        if (socket !== undefined) {
           connection.address = address
-          connection.multiplexed = protocol === 'h2'
-          if (connection.multiplexed || !connection.opening) return
-          this.#settle(connection, false)
-          this.#openForWaiting(pool)
+          connection.multiplexed = isHttp2(socket)
+          if (!connection.multiplexed && connection.opening) {
+            this.#settle(connection, false)
+            this.#openForWaiting(pool)
+          }
         }
-        this.#dial(connection.resolution.addresses, { options, callback, onConnected, http2 })
-      }
+        done(error, socket)
+      })
     }
-    const carrier = pool.http2 ? this.#negotiated(pool.origin, dialer) : this.#http1(pool.origin, dialer(false))
+    const carrier = http2 ? this.#negotiated(origin, connect) : this.#http1(origin, connect)
     const connection = new Connection({ owner: this, pool, resolution, carrier, alone })
     return connection
   }
 
-  #http1(origin: Origin, connect: buildConnector.connector): Carrier {
-    const { headersTimeoutMs, idleTimeoutMs } = this.#settings
-    // Its dispatch takes more kinds of requests than ours are.
-    return new Client(origin.key, {
-      allowH2: false,
-      headersTimeout: headersTimeoutMs,
-      bodyTimeout: idleTimeoutMs,
-      keepAliveTimeout: idleMs,
-      keepAliveMaxTimeout: maxIdleMs,
-      maxHeaderSize,
-      connect,
-    }) as unknown as Carrier
+  #http1(origin: Origin, connect: Connect): Carrier {
+    return new Http1Connection(authorityOf(origin), this.#http, connect)
   }
 
-  #negotiated(origin: Origin, dialer: (http2: boolean) => buildConnector.connector): Carrier {
-    const { headersTimeoutMs, idleTimeoutMs } = this.#settings
-    const settings = { headersTimeoutMs, idleTimeoutMs, keepAliveMs: idleMs, maxHeaderSize }
-    const http1 = (socket: Socket): Carrier => {
-      let used = false
-      return this.#http1(origin, (options, callback) => {
-        // undici does not see an answer that comes while it asks.
-        if (!used) queueMicrotask(() => callback(null, socket))
-        else dialer(false)(options, callback)
-        used = true
-      })
-    }
-    return new Negotiated({ origin, settings, connect: dialer(true), http1 })
+  #negotiated(origin: Origin, connect: Connect): Carrier {
+    const http1 = (socket: Socket): Carrier => this.#http1(origin, (_, done) => done(null, socket))
+    return new Negotiated({ origin, settings: this.#http, connect, http1 })
   }
 
   #sweep(): void {
     const oldest = this.#clock.steady() - this.#settings.waitMs
     for (const [key, pool] of this.#pools) {
       while ((pool.waiting[0]?.since ?? Number.POSITIVE_INFINITY) < oldest) {
-        pool.waiting.shift()?.handler.onResponseError(null, new UpstreamBusyError())
+        pool.waiting.shift()?.handler.onResponseError(new UpstreamBusyError())
       }
       if (pool.open === 0 && pool.waiting.length === 0) this.#pools.delete(key)
     }

@@ -2,9 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import { constants } from 'node:http2'
 import type { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
-import { errors } from 'undici'
-import type { UpstreamHandler, UpstreamRequest } from './connection.ts'
+import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { UpstreamError } from './handler.ts'
 
 export interface StreamSettings {
   readonly headersTimeoutMs: number
@@ -15,10 +14,7 @@ export interface StreamSettings {
   readonly onEnd: () => void
 }
 
-/** The stream ended before the answer was whole. */
-class StreamBrokenError extends Error {
-  override readonly name = 'StreamBrokenError'
-}
+const broken = (): Error => new UpstreamError('reset', 'the stream ended before the answer was whole')
 
 /** Pseudo-header fields (RFC 9113 section 8.3). */
 const isPseudo = (name: string) => name.startsWith(':')
@@ -27,9 +23,7 @@ const isPseudo = (name: string) => name.startsWith(':')
  * One exchange on an HTTP/2 stream, told to the same handler that one over HTTP/1.1 is told to. An answer counts as
  * whole only if its last frame said so (END_STREAM): Node ends the body of a stream that was reset as if it were complete.
  */
-export class Http2Exchange implements Dispatcher.DispatchController {
-  rawHeaders: Buffer[] | null = null
-  rawTrailers: Buffer[] | null = null
+export class Http2Exchange implements Control {
   readonly #stream: ClientHttp2Stream
   readonly #handler: UpstreamHandler
   readonly #settings: StreamSettings
@@ -37,8 +31,8 @@ export class Http2Exchange implements Dispatcher.DispatchController {
   /** The upstream has ended the answer. */
   #ended = false
   #paused = false
-  #reason: Error | null = null
   #over = false
+  #trailers: readonly string[] = []
   #stopUpload: () => void = () => {}
 
   constructor(stream: ClientHttp2Stream, handler: UpstreamHandler, settings: StreamSettings) {
@@ -47,43 +41,30 @@ export class Http2Exchange implements Dispatcher.DispatchController {
     this.#settings = settings
     this.#noteEnd()
     stream.setTimeout(settings.headersTimeoutMs)
-    stream.on('headers', (fields, _flags, raw) => this.#told(fields, raw))
+    stream.on('headers', (fields, _flags, raw) => this.#guarded(() => handler.onInterim?.(headOf(fields, raw))))
     stream.on('response', (fields, _flags, raw) => this.#respond(fields, raw))
     stream.on('trailers', (_fields, _flags, raw) => {
-      this.rawTrailers = bytesOf(raw)
+      this.#trailers = withoutPseudo(raw)
     })
-    stream.on('data', (chunk: Buffer) => this.#guarded(() => this.#handler.onResponseData?.(this, chunk)))
+    stream.on('data', (chunk: Buffer) => this.#guarded(() => handler.onResponseData(chunk)))
     stream.on('timeout', () => this.#timeOut())
     stream.on('error', error => this.#fail(error))
     stream.on('end', () => this.#complete())
-    stream.on('close', () => this.#fail(new StreamBrokenError()))
+    stream.on('close', () => this.#fail(broken()))
   }
 
   /** Sends the body, if any, and begins to listen. */
   start(body: UpstreamRequest['body']): void {
-    this.#guarded(() => this.#handler.onRequestStart?.(this, undefined))
-    if (this.#over || body === null || body === undefined) return
-    if (typeof body === 'object' && 'pipe' in body) this.#upload(body as Readable)
+    this.#guarded(() => this.#handler.onRequestStart?.(this))
+    if (this.#over || body === null) return
+    if (!Buffer.isBuffer(body)) this.#upload(body)
     else {
       this.#stream.end(body)
-      this.#guarded(() => this.#handler.onBodySent?.(body as Buffer))
+      this.#guarded(() => this.#handler.onBodySent?.(body.length))
     }
   }
 
-  get aborted(): boolean {
-    return this.#reason !== null
-  }
-
-  get paused(): boolean {
-    return this.#paused
-  }
-
-  get reason(): Error | null {
-    return this.#reason
-  }
-
   abort(reason: Error): void {
-    this.#reason ??= reason
     this.#fail(reason)
   }
 
@@ -118,12 +99,12 @@ export class Http2Exchange implements Dispatcher.DispatchController {
   #upload(body: Readable): void {
     const stream = this.#stream
     const onData = (chunk: Buffer) => {
-      this.#guarded(() => this.#handler.onBodySent?.(chunk))
+      this.#guarded(() => this.#handler.onBodySent?.(chunk.length))
       if (!this.#over && !stream.write(chunk)) body.pause()
     }
     const onDrain = () => void body.resume()
     const onEnd = () => void stream.end()
-    const onGone = () => this.#fail(new StreamBrokenError())
+    const onGone = () => this.#fail(broken())
     body.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone)
     stream.on('drain', onDrain)
     this.#stopUpload = () => {
@@ -136,43 +117,32 @@ export class Http2Exchange implements Dispatcher.DispatchController {
     body.resume()
   }
 
-  #told(fields: IncomingHttpHeaders, raw: readonly string[]): void {
-    if (this.#over) return
-    this.rawHeaders = bytesOf(raw)
-    const status = Number(fields[':status'])
-    // The others are joined when they are there twice: they are for the handler to take from the raw ones.
-    const length = fields['content-length']
-    const known = length === undefined ? {} : { 'content-length': length }
-    // HTTP/2 has no reason phrase.
-    this.#guarded(() => this.#handler.onResponseStart?.(this, status, known, STATUS_CODES[status] ?? ''))
-  }
-
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
     this.#responded = true
     this.#stream.setTimeout(this.#settings.idleTimeoutMs)
-    this.#told(fields, raw)
+    this.#guarded(() => this.#handler.onResponseStart(headOf(fields, raw)))
   }
 
   #timeOut(): void {
     if (this.#over) return
     this.#settings.onTimeout()
-    this.#fail(this.#responded ? new errors.BodyTimeoutError() : new errors.HeadersTimeoutError())
+    this.#fail(this.#responded ? bodyLate() : headLate())
   }
 
   #complete(): void {
     if (this.#over) return
     if (!this.#responded || !this.#ended) {
-      this.#fail(new StreamBrokenError())
+      this.#fail(broken())
       return
     }
     this.#leave()
-    this.#handler.onResponseEnd?.(this, {})
+    this.#handler.onResponseEnd(this.#trailers)
   }
 
   #fail(error: Error): void {
     if (this.#over) return
     this.#leave()
-    this.#handler.onResponseError(this, error)
+    this.#handler.onResponseError(error)
   }
 
   /** Lets go of the stream. What is not finished on it is cancelled. */
@@ -191,17 +161,28 @@ export class Http2Exchange implements Dispatcher.DispatchController {
     try {
       tell()
     } catch (error) {
-      this.abort(error as Error)
+      this.#fail(error as Error)
     }
   }
 }
 
-/** Field names and values as bytes, flat, without those that are HTTP/2's own. */
-function bytesOf(raw: readonly string[]): Buffer[] {
-  const bytes: Buffer[] = []
+const headLate = (): Error => new UpstreamError('headers_timeout', 'no head of an answer in time')
+const bodyLate = (): Error => new UpstreamError('body_timeout', 'nothing came for too long')
+
+/** The reason is the usual one: HTTP/2 has none. */
+function headOf(fields: IncomingHttpHeaders, raw: readonly string[]): ResponseHead {
+  const status = Number(fields[':status'])
+  const length = fields['content-length']
+  const contentLength = length === undefined ? undefined : Number(length)
+  return { status, reason: STATUS_CODES[status] ?? '', fields: withoutPseudo(raw), contentLength }
+}
+
+/** Fields without those that are HTTP/2's own, flat. */
+function withoutPseudo(raw: readonly string[]): string[] {
+  const fields: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
-    if (!isPseudo(name)) bytes.push(Buffer.from(name, 'latin1'), Buffer.from(raw[i + 1] as string, 'latin1'))
+    if (!isPseudo(name)) fields.push(name, raw[i + 1] as string)
   }
-  return bytes
+  return fields
 }

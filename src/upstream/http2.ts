@@ -2,8 +2,10 @@ import { EventEmitter } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import { connect } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { Carrier, UpstreamHandler, UpstreamRequest } from './connection.ts'
+import type { Carrier } from './connection.ts'
 import { maxStreams } from './connection.ts'
+import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
 import type { Origin } from './origin.ts'
 
@@ -21,8 +23,7 @@ export interface Http2Settings {
 }
 
 /**
- * A connection that speaks HTTP/2. It is Node's own and not undici's, which (8.12) takes an answer that was cancelled
- * midway for a whole one, loses what a slow reader has not taken when trailers come, and sends requests again by itself.
+ * A connection that speaks HTTP/2, over Node's own client.
  *
  * Emits `drain` when it takes requests again, and `disconnect` when it takes no more.
  */
@@ -61,7 +62,7 @@ export class Http2Session extends EventEmitter implements Carrier {
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     const stream = this.#open(request)
     if (stream instanceof Error) {
-      handler.onResponseError(null, stream)
+      handler.onResponseError(stream)
       return this.#hasRoom
     }
     clearTimeout(this.#idle)
@@ -81,7 +82,7 @@ export class Http2Session extends EventEmitter implements Carrier {
     return this.#session.closed || this.#session.destroyed
   }
 
-  async destroy(): Promise<void> {
+  destroy(): void {
     clearTimeout(this.#idle)
     this.#session.destroy()
   }
@@ -91,9 +92,8 @@ export class Http2Session extends EventEmitter implements Carrier {
   }
 
   #open(request: UpstreamRequest): ClientHttp2Stream | Error {
-    const { body = null } = request
     try {
-      return this.#session.request(this.#fieldsOf(request), { endStream: body === null })
+      return this.#session.request(this.#fieldsOf(request), { endStream: request.body === null })
     } catch (error) {
       return error as Error
     }
@@ -103,15 +103,14 @@ export class Http2Session extends EventEmitter implements Carrier {
    * Names are lower-case (RFC 9113 section 8.2.1). Fields of the same name become one, as RFC 9110 section 5.3 allows,
    * because Node refuses some that are there twice; cookies are joined in their own way (RFC 9113 section 8.2.3).
    */
-  #fieldsOf({ method, path, headers, body }: UpstreamRequest): OutgoingHttpHeaders {
-    const { scheme, key } = this.#origin
+  #fieldsOf({ method, path, fields: raw, body, bodyLength }: UpstreamRequest): OutgoingHttpHeaders {
     const fields: Record<string, string> = Object.create(null)
     fields[':method'] = method
-    fields[':scheme'] = scheme
-    fields[':authority'] = key.slice(`${scheme}://`.length)
+    fields[':scheme'] = this.#origin.scheme
+    fields[':authority'] = authorityOf(this.#origin)
     fields[':path'] = path
-    if (Buffer.isBuffer(body)) fields['content-length'] = String(body.length)
-    const raw = headers as readonly string[]
+    const length = Buffer.isBuffer(body) ? body.length : bodyLength
+    if (length !== undefined) fields['content-length'] = String(length)
     for (let i = 0; i < raw.length; i += 2) {
       const name = (raw[i] as string).toLowerCase()
       const before = fields[name]

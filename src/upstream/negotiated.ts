@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import type { buildConnector } from 'undici'
-import type { Carrier, UpstreamHandler, UpstreamRequest } from './connection.ts'
+import type { Carrier } from './connection.ts'
+import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { Connect } from './http1.ts'
 import type { Http2Settings } from './http2.ts'
 import { Http2Session } from './http2.ts'
 import type { Origin } from './origin.ts'
@@ -10,9 +11,14 @@ export interface NegotiatedParts {
   readonly origin: Origin
   readonly settings: Http2Settings
   /** Connects, and offers HTTP/2. */
-  readonly connect: buildConnector.connector
+  readonly connect: Connect
   /** What carries requests in HTTP/1.1 over a connection that is there. */
   readonly http1: (socket: Socket) => Carrier
+}
+
+/** The upstream has chosen it. */
+export function isHttp2(socket: Socket): boolean {
+  return 'alpnProtocol' in socket && socket.alpnProtocol === 'h2'
 }
 
 /** Nobody wants the connection any more. */
@@ -40,24 +46,22 @@ export class Negotiated extends EventEmitter implements Carrier {
 
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     if (this.#carrier !== undefined) return this.#carrier.dispatch(request, handler)
-    const { host, hostname, protocol, port } = new URL(this.#parts.origin.key)
-    this.#parts.connect({ host, hostname, protocol, port }, (...[error, socket]) => {
-      if (error === null && this.#destroyed) socket.destroy()
-      if (error !== null || this.#destroyed) handler.onResponseError(null, error ?? new DestroyedError())
+    this.#parts.connect(undefined, (error, socket) => {
+      if (this.#destroyed) socket?.destroy()
+      if (socket === undefined || this.#destroyed) handler.onResponseError(error ?? new DestroyedError())
       else if (this.#begin(socket).dispatch(request, handler)) this.emit('drain')
     })
     return false
   }
 
-  async destroy(): Promise<void> {
+  destroy(): void {
     this.#destroyed = true
-    await this.#carrier?.destroy()
+    this.#carrier?.destroy()
   }
 
   #begin(socket: Socket): Carrier {
     const { origin, settings, http1 } = this.#parts
-    const isHttp2 = 'alpnProtocol' in socket && socket.alpnProtocol === 'h2'
-    this.#carrier = isHttp2 ? new Http2Session(socket, origin, settings) : http1(socket)
+    this.#carrier = isHttp2(socket) ? new Http2Session(socket, origin, settings) : http1(socket)
     this.#carrier.on('disconnect', () => this.emit('disconnect'))
     this.#carrier.on('drain', () => this.emit('drain'))
     return this.#carrier

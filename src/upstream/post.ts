@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Dispatcher } from 'undici'
 import type { Refusal } from '../errors.ts'
-import type { Connection, Connections, UpstreamHandler, UpstreamRequest } from './connections.ts'
+import type { Connections } from './connections.ts'
 import type { Egress } from './egress.ts'
+import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { UpstreamError } from './handler.ts'
 import type { Origin } from './origin.ts'
 import { createOrigin } from './origin.ts'
 import type { Resolver } from './resolve.ts'
@@ -56,8 +57,8 @@ export function createPoster({ connections, egress, resolver, timeoutMs = 10_000
       const request: UpstreamRequest = {
         method: 'POST',
         path: url.pathname + url.search,
-        headers: [...message.headers],
-        body: message.body,
+        fields: message.headers,
+        body: Buffer.from(message.body),
       }
       const posting = new Posting(origin.host)
       const done = new AbortController()
@@ -79,11 +80,11 @@ function originOf(url: URL): Origin {
 
 /** Takes the status of an answer and leaves the rest. */
 class Posting implements UpstreamHandler {
-  connection: Connection | undefined = undefined
+  lease: Lease | undefined = undefined
   readonly status: Promise<number>
   readonly #host: string
   readonly #outcome = Promise.withResolvers<number>()
-  #controller: Dispatcher.DispatchController | undefined = undefined
+  #control: Control | undefined = undefined
   #over = false
 
   constructor(host: string) {
@@ -91,35 +92,40 @@ class Posting implements UpstreamHandler {
     this.status = this.#outcome.promise
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#over) controller.abort(new PostError('over'))
+  onRequestStart(control: Control): void {
+    this.#control = control
+    if (this.#over) control.abort(new PostError('over'))
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    if (status < 200) return
+  onResponseStart({ status }: ResponseHead): void {
     this.#outcome.resolve(status)
     this.#over = true
     // The status says it all; closing the connection is the short way to be rid of a body.
-    controller.abort(new PostError('over'))
+    this.#control?.abort(new PostError('over'))
   }
 
   onResponseData(): void {}
 
   onResponseEnd(): void {
-    this.connection?.release(true)
+    this.lease?.release(true)
   }
 
-  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+  onResponseError(error: Error): void {
     this.#over = true
-    this.connection?.release(false)
-    this.#outcome.reject(new PostError(`${this.#host}: ${'code' in error ? error.code : error.name}`))
+    this.lease?.release(false)
+    this.#outcome.reject(new PostError(`${this.#host}: ${nameOf(error)}`))
   }
 
   giveUp(why: string): void {
     if (this.#over) return
     this.#over = true
     this.#outcome.reject(new PostError(`${this.#host}: ${why}`))
-    this.#controller?.abort(new PostError(why))
+    this.#control?.abort(new PostError(why))
   }
+}
+
+/** What tells one failure from another, without the text: it may hold more than the host. */
+function nameOf(error: Error): string {
+  if (error instanceof UpstreamError) return error.fault
+  return 'code' in error ? String(error.code) : error.name
 }

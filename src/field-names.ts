@@ -1,3 +1,6 @@
+/** What a field name is made of (RFC 9110 section 5.1). */
+export const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
 /** Header fields, in lower case, that are for one connection only (RFC 9110 section 7.6.1). */
 export const hopByHopResponse: ReadonlySet<string> = new Set([
   'connection',

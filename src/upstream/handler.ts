@@ -1,0 +1,71 @@
+/** A request to an upstream, and who is told what becomes of it: the same over HTTP/1.1 and HTTP/2. */
+import type { Readable } from 'node:stream'
+
+export interface UpstreamRequest {
+  readonly method: string
+  /** Path and query as they are sent. */
+  readonly path: string
+  /** Flat: name, value, name, value. Without Host and what frames the body: the connection sets those. */
+  readonly fields: readonly string[]
+  readonly body: Buffer | Readable | null
+  /** Length that was announced for a body that streams, bytes; undefined: it is not known. */
+  readonly bodyLength?: number | undefined
+}
+
+/** The head of an answer. */
+export interface ResponseHead {
+  readonly status: number
+  readonly reason: string
+  /** Flat, as received: bytes as the code points of the same number. */
+  readonly fields: string[]
+  /** Length that is announced, bytes; undefined when none is. */
+  readonly contentLength: number | undefined
+}
+
+/** What a handler can do about its own exchange. Of no effect once that is over. */
+export interface Control {
+  /** Ends it at once: `onResponseError` is told `reason`. */
+  abort(reason: Error): void
+  /** Reads no more of the answer, until `resume`. What was read already still comes. */
+  pause(): void
+  resume(): void
+}
+
+/** The place on a connection that an exchange takes. */
+export interface Lease {
+  /** Gives it back; `sound` when the answer came whole. */
+  release(sound: boolean): void
+}
+
+/**
+ * Told of one exchange: first `onRequestStart` once it is about to be sent, last either `onResponseEnd` or
+ * `onResponseError`. `lease` is set before; it is released exactly once.
+ */
+export interface UpstreamHandler {
+  lease: Lease | undefined
+  onRequestStart?(control: Control): void
+  /** So many bytes of the body are about to be written. */
+  onBodySent?(bytes: number): void
+  /** An answer with status 1xx. */
+  onInterim?(head: ResponseHead): void
+  onResponseStart(head: ResponseHead): void
+  /** `chunk` is valid during this call alone: its memory is used again. */
+  onResponseData(chunk: Buffer): void
+  /** The answer came whole. `trailers` are like `fields`. */
+  onResponseEnd(trailers: readonly string[]): void
+  /** Without an `onRequestStart` before, not a byte was sent. */
+  onResponseError(error: Error): void
+}
+
+/** What can go wrong with an upstream, beside what the system says of it. */
+export type UpstreamFault = 'connect_timeout' | 'headers_timeout' | 'body_timeout' | 'reset' | 'malformed'
+
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError'
+  readonly fault: UpstreamFault
+
+  constructor(fault: UpstreamFault, message: string) {
+    super(message)
+    this.fault = fault
+  }
+}

@@ -1,0 +1,236 @@
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import { ChunkedBody } from './chunked.ts'
+import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { UpstreamError } from './handler.ts'
+import type { Http1Head } from './http1-head.ts'
+import { readHead, writeHead } from './http1-head.ts'
+import { Upload } from './http1-upload.ts'
+
+export interface ExchangeEnd {
+  /** The connection stands where the next request may begin. */
+  readonly reusable: boolean
+  /** What the upstream says about idle connections, seconds. */
+  readonly keepAlive: number | undefined
+}
+
+export interface ExchangeSettings {
+  readonly socket: Socket
+  readonly idleTimeoutMs: number
+  readonly maxHeaderSize: number
+  /** Told of every piece of the request that was written. */
+  readonly onSent: () => void
+  /** Told once, before the handler is told of the end. */
+  readonly onEnd: (end: ExchangeEnd) => void
+}
+
+/** Bodies up to this length are joined with their head as one string: one write of one piece, bytes. */
+const oneStringBytes = 2_048
+
+/** One request and its answer on a connection that speaks HTTP/1.1. */
+export class Http1Exchange implements Control {
+  readonly #request: UpstreamRequest
+  readonly #handler: UpstreamHandler
+  readonly #settings: ExchangeSettings
+  #head: Http1Head | undefined
+  /** What has come of a head that is not whole. */
+  #partial = ''
+  /** Bytes of the body that are still to come, when its length is known. */
+  #left = 0
+  #chunked: ChunkedBody | undefined
+  #idleTimer: NodeJS.Timeout | undefined
+  #upload: Upload | undefined
+  #paused = false
+  #over = false
+
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, settings: ExchangeSettings) {
+    this.#request = request
+    this.#handler = handler
+    this.#settings = settings
+  }
+
+  /** Sends the request, or as much of it as is there. */
+  start(authority: string): void {
+    this.#guarded(() => {
+      const head = writeHead(this.#request, authority)
+      this.#handler.onRequestStart?.(this)
+      if (this.#over) return
+      const { body } = this.#request
+      if (body === null) this.#settings.socket.write(head, 'latin1')
+      else if (Buffer.isBuffer(body)) this.#sendWhole(head, body)
+      else this.#stream(head, body)
+    })
+  }
+
+  #sendWhole(head: string, body: Buffer): void {
+    const { socket } = this.#settings
+    this.#handler.onBodySent?.(body.length)
+    if (body.length <= oneStringBytes) socket.write(head + body.toString('latin1'), 'latin1')
+    else {
+      socket.cork()
+      socket.write(head, 'latin1')
+      socket.write(body)
+      socket.uncork()
+    }
+  }
+
+  #stream(head: string, body: Readable): void {
+    const { socket, onSent } = this.#settings
+    socket.write(head, 'latin1')
+    this.#upload = new Upload(body, {
+      socket,
+      chunked: this.#request.bodyLength === undefined,
+      onChunk: bytes => {
+        this.#handler.onBodySent?.(bytes)
+        onSent()
+        return !this.#over
+      },
+      onDone: onSent,
+      onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
+    })
+  }
+
+  drained(): void {
+    this.#upload?.resume()
+  }
+
+  /** What has come on the connection; taken in during the call. */
+  read(bytes: Buffer): void {
+    this.#guarded(() => {
+      const at = this.#head === undefined ? this.#readHeads(bytes) : 0
+      if (this.#head !== undefined && !this.#over) this.#readBody(at === 0 ? bytes : bytes.subarray(at))
+    })
+  }
+
+  /** The upstream has closed its side: the end of a body that has no other. */
+  ended(): void {
+    if (this.#head?.framing === 'close') this.#complete(false)
+    else this.fail(new UpstreamError('reset', 'the upstream closed the connection before its answer was whole'))
+  }
+
+  /** The time to the head is over. A client that is slow to send its body is not the upstream's fault. */
+  headLate(): void {
+    const waitsForClient = this.#upload !== undefined && !this.#upload.done && !this.#settings.socket.writableNeedDrain
+    if (this.#head !== undefined || waitsForClient) return
+    this.fail(new UpstreamError('headers_timeout', 'no head of an answer in time'))
+  }
+
+  fail(error: Error): void {
+    if (this.#over) return
+    this.#leave(false)
+    this.#handler.onResponseError(error)
+  }
+
+  abort(reason: Error): void {
+    this.fail(reason)
+  }
+
+  pause(): void {
+    if (this.#over || this.#paused) return
+    this.#paused = true
+    this.#settings.socket.pause()
+    // While nobody takes what came, the upstream may be silent.
+    clearTimeout(this.#idleTimer)
+    this.#idleTimer = undefined
+  }
+
+  resume(): void {
+    if (this.#over || !this.#paused) return
+    this.#paused = false
+    this.#watchIdle()
+    this.#settings.socket.resume()
+  }
+
+  /** Reads interim heads and the head of the answer. Returns how many of `bytes` that took. */
+  #readHeads(bytes: Buffer): number {
+    let text = this.#partial + bytes.toString('latin1')
+    const before = text.length - bytes.length
+    let at = 0
+    while (!this.#over) {
+      const end = text.indexOf('\r\n\r\n', at)
+      const size = (end < 0 ? text.length : end) - at
+      if (size > this.#settings.maxHeaderSize) throw new UpstreamError('malformed', 'a head that is too large')
+      if (end < 0) {
+        this.#partial = text.slice(at)
+        return bytes.length
+      }
+      const head = readHead(text.slice(at, end + 2), this.#request.method)
+      at = end + 4
+      this.#take(head)
+      if (this.#head !== undefined) break
+    }
+    text = ''
+    this.#partial = ''
+    return at - before
+  }
+
+  #take(head: Http1Head): void {
+    if (head.status === 101) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')
+    if (head.status < 200) {
+      this.#handler.onInterim?.(head)
+      return
+    }
+    this.#head = head
+    this.#left = head.contentLength ?? 0
+    if (head.framing === 'chunked') {
+      this.#chunked = new ChunkedBody(chunk => this.#pass(chunk), this.#settings.maxHeaderSize)
+    }
+    this.#handler.onResponseStart(head)
+  }
+
+  #readBody(bytes: Buffer): void {
+    const head = this.#head as Http1Head
+    let used = 0
+    if (head.framing === 'length') {
+      used = Math.min(this.#left, bytes.length)
+      this.#left -= used
+      this.#pass(used === bytes.length ? bytes : bytes.subarray(0, used))
+    } else if (head.framing === 'close') {
+      used = bytes.length
+      this.#pass(bytes)
+    } else if (this.#chunked !== undefined) used = this.#chunked.take(bytes)
+    if (this.#over) return
+    if (head.framing === 'none' || (head.framing === 'length' && this.#left === 0) || this.#chunked?.complete) {
+      this.#complete(used === bytes.length)
+    } else if (!this.#paused) this.#watchIdle()
+  }
+
+  #pass(bytes: Buffer): void {
+    if (bytes.length > 0 && !this.#over) this.#handler.onResponseData(bytes)
+  }
+
+  #watchIdle(): void {
+    if (this.#idleTimer !== undefined) this.#idleTimer.refresh()
+    else {
+      const late = () => this.fail(new UpstreamError('body_timeout', 'nothing came for too long'))
+      this.#idleTimer = setTimeout(late, this.#settings.idleTimeoutMs).unref()
+    }
+  }
+
+  /** @param exact nothing came behind the answer */
+  #complete(exact: boolean): void {
+    if (this.#over) return
+    const trailers = this.#chunked?.trailers ?? []
+    this.#leave(exact)
+    this.#handler.onResponseEnd(trailers)
+  }
+
+  #leave(sound: boolean): void {
+    this.#over = true
+    clearTimeout(this.#idleTimer)
+    const sent = this.#upload?.done ?? true
+    this.#upload?.stop()
+    if (this.#paused) this.#settings.socket.resume()
+    const { persistent = false, keepAlive } = this.#head ?? {}
+    this.#settings.onEnd({ reusable: sound && sent && persistent, keepAlive })
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      if (this.#over) throw error
+      this.fail(error as Error)
+    }
+  }
+}

@@ -1,0 +1,174 @@
+/** Heads in HTTP/1.1 (RFC 9112): that of a request written, that of an answer read, strictly. */
+import { fieldName } from '../http/names.ts'
+import type { ResponseHead, UpstreamRequest } from './handler.ts'
+import { UpstreamError } from './handler.ts'
+import type { Origin } from './origin.ts'
+
+/** How the end of a body is known (RFC 9112 section 6.3). */
+export type Framing = 'none' | 'length' | 'chunked' | 'close'
+
+export interface Http1Head extends ResponseHead {
+  readonly framing: Framing
+  /** The connection may be used again. */
+  readonly persistent: boolean
+  /** Seconds for which the upstream keeps an idle connection, when it says so. */
+  readonly keepAlive: number | undefined
+}
+
+/** What must not be in a head: anything but field content and whole line ends. */
+const unsafeHead = /[^\t\x20-\x7e\x80-\xff\r\n]|\r(?!\n)|(?<!\r)\n/
+const methodName = /^[A-Z-]+$/
+const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
+const unsafeTarget = /[^\x21-\x7e]/
+const digits = /^\d{1,15}$/
+
+/** Methods whose requests have a body, so that an absent one is said to be empty (RFC 9110 section 8.6). */
+const withBody = new Set(['POST', 'PUT', 'PATCH'])
+
+function malformed(what: string): UpstreamError {
+  return new UpstreamError('malformed', what)
+}
+
+/**
+ * The head of a request, with Host and the framing of its body.
+ * @throws when a part holds what would change the framing: it has been checked where it came in, and is again here
+ */
+export function writeHead({ method, path, fields, body, bodyLength }: UpstreamRequest, authority: string): string {
+  if (!methodName.test(method) || unsafeTarget.test(path)) throw new Error('cannot happen: a malformed request line')
+  let head = `${method} ${path} HTTP/1.1\r\nHost: ${authority}\r\n`
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    const value = fields[i + 1] as string
+    if (!fieldName(name).isToken || unsafeValue.test(value)) throw new Error('cannot happen: a malformed field')
+    head += `${name}: ${value}\r\n`
+  }
+  if (body === null) return withBody.has(method) ? `${head}Content-Length: 0\r\n\r\n` : `${head}\r\n`
+  const length = Buffer.isBuffer(body) ? body.length : bodyLength
+  return length === undefined ? `${head}Transfer-Encoding: chunked\r\n\r\n` : `${head}Content-Length: ${length}\r\n\r\n`
+}
+
+/** Host and port as they stand in `Host`. */
+export function authorityOf({ scheme, key }: Origin): string {
+  return key.slice(`${scheme}://`.length)
+}
+
+/** What the fields say of the message they stand in. */
+interface Framed {
+  contentLength: number | undefined
+  chunked: boolean
+  close: boolean
+  keptAlive: boolean
+  keepAlive: number | undefined
+}
+
+/**
+ * Reads the head of an answer. Nothing is repaired: where two readers could differ about its end, it is refused.
+ *
+ * @param text all of it, bytes as the code points of the same number, with the line end of its last line
+ * @param method of the request: the answer to HEAD has no body
+ * @throws UpstreamError `malformed`
+ */
+export function readHead(text: string, method: string): Http1Head {
+  checkBytes(text)
+  const lineEnd = text.indexOf('\r\n')
+  const minor = text.charCodeAt(7) - 48
+  const status = statusOf(text, lineEnd)
+  const fields = readFields(text, lineEnd + 2)
+  const framed = framedBy(fields)
+  if (framed.chunked && (framed.contentLength !== undefined || minor === 0)) throw malformed('two framings')
+  const framing = framingOf(framed, method, status)
+  return {
+    status,
+    reason: text.slice(13, lineEnd),
+    fields,
+    contentLength: framed.contentLength,
+    framing,
+    persistent: framing !== 'close' && !framed.close && (minor === 1 || framed.keptAlive),
+    keepAlive: framed.keepAlive,
+  }
+}
+
+/** @throws UpstreamError when `text` holds anything but what lines of a head are made of */
+export function checkBytes(text: string): void {
+  if (unsafeHead.test(text)) throw malformed('a byte that does not belong there')
+}
+
+/** `HTTP/1.1 200 OK`; the reason may be empty, and so may the space before it. */
+function statusOf(text: string, lineEnd: number): number {
+  const status = Number(text.slice(9, 12))
+  const isWhole = lineEnd === 12 || (lineEnd > 12 && text[12] === ' ')
+  const isHttp1 = text.startsWith('HTTP/1.1 ') || text.startsWith('HTTP/1.0 ')
+  if (!isWhole || !isHttp1 || !/^[1-9]\d\d$/.test(text.slice(9, 12))) throw malformed('the status line')
+  return status
+}
+
+/** Field lines from `start` on, flat. Folded ones (RFC 9112 section 5.2) are refused, as is space before a colon. */
+export function readFields(text: string, start: number): string[] {
+  const fields: string[] = []
+  let at = start
+  while (at < text.length) {
+    const lineEnd = text.indexOf('\r\n', at)
+    const colon = text.indexOf(':', at)
+    if (colon < at || colon > lineEnd) throw malformed('a field without a colon')
+    const name = text.slice(at, colon)
+    if (!fieldName(name).isToken) throw malformed('the name of a field')
+    fields.push(name, trimmed(text, colon + 1, lineEnd))
+    at = lineEnd + 2
+  }
+  return fields
+}
+
+const space = 0x20
+const tab = 0x09
+
+function trimmed(text: string, start: number, end: number): string {
+  let from = start
+  let to = end
+  while (from < to && isBlank(text.charCodeAt(from))) from += 1
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to -= 1
+  return text.slice(from, to)
+}
+
+const isBlank = (code: number): boolean => code === space || code === tab
+
+function framedBy(fields: readonly string[]): Framed {
+  const framed: Framed = {
+    contentLength: undefined,
+    chunked: false,
+    close: false,
+    keptAlive: false,
+    keepAlive: undefined,
+  }
+  for (let i = 0; i < fields.length; i += 2)
+    noteField(framed, fieldName(fields[i] as string).lower, fields[i + 1] as string)
+  return framed
+}
+
+function noteField(framed: Framed, name: string, value: string): void {
+  switch (name) {
+    case 'content-length':
+      if (framed.contentLength !== undefined || !digits.test(value)) throw malformed('Content-Length')
+      framed.contentLength = Number(value)
+      break
+    case 'transfer-encoding':
+      // Another coding would have to be taken off here, since the field is not passed on.
+      if (framed.chunked || value.toLowerCase() !== 'chunked') throw malformed('Transfer-Encoding')
+      framed.chunked = true
+      break
+    case 'connection':
+      for (const option of value.toLowerCase().split(',')) {
+        framed.close ||= option.trim() === 'close'
+        framed.keptAlive ||= option.trim() === 'keep-alive'
+      }
+      break
+    case 'keep-alive':
+      framed.keepAlive = Number(/(?:^|[\s,;])timeout=(\d{1,9})/i.exec(value)?.[1] ?? Number.NaN) || undefined
+  }
+}
+
+function framingOf({ contentLength, chunked }: Framed, method: string, status: number): Framing {
+  if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return 'none'
+  if (chunked) return 'chunked'
+  if (contentLength === undefined) return 'close'
+  return contentLength === 0 ? 'none' : 'length'
+}
