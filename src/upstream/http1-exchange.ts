@@ -5,7 +5,7 @@ import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { UpstreamError } from './handler.ts'
 import type { Http1Head } from './http1-head.ts'
 import { readHead, writeHead } from './http1-head.ts'
-import { Upload } from './http1-upload.ts'
+import { Upload } from './upload.ts'
 
 export interface ExchangeEnd {
   /** The connection stands where the next request may begin. */
@@ -77,15 +77,19 @@ export class Http1Exchange implements Control {
   #stream(head: string, body: Readable): void {
     const { socket, onSent } = this.#settings
     socket.write(head, 'latin1')
+    const chunked = this.#request.bodyLength === undefined
     this.#upload = new Upload(body, {
-      socket,
-      chunked: this.#request.bodyLength === undefined,
+      write: chunk => (chunked ? writeChunk(socket, chunk) : socket.write(chunk)),
+      end: () => {
+        if (chunked) socket.write('0\r\n\r\n', 'latin1')
+        onSent()
+      },
+      isFull: () => socket.writableNeedDrain,
       onChunk: bytes => {
         this.#handler.onBodySent?.(bytes)
         onSent()
         return !this.#over
       },
-      onDone: onSent,
       onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
     })
   }
@@ -233,4 +237,13 @@ export class Http1Exchange implements Control {
       this.fail(error as Error)
     }
   }
+}
+
+/** One chunk of a body without an announced length (RFC 9112 section 7.1). */
+function writeChunk(socket: Socket, chunk: Buffer): void {
+  socket.cork()
+  socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
+  socket.write(chunk)
+  socket.write('\r\n', 'latin1')
+  socket.uncork()
 }

@@ -4,6 +4,7 @@ import { constants } from 'node:http2'
 import type { Readable } from 'node:stream'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { UpstreamError } from './handler.ts'
+import { Upload } from './upload.ts'
 
 export interface StreamSettings {
   readonly headersTimeoutMs: number
@@ -33,7 +34,7 @@ export class Http2Exchange implements Control {
   #paused = false
   #over = false
   #trailers: readonly string[] = []
-  #stopUpload: () => void = () => {}
+  #upload: Upload | undefined
 
   constructor(stream: ClientHttp2Stream, handler: UpstreamHandler, settings: StreamSettings) {
     this.#stream = stream
@@ -57,7 +58,7 @@ export class Http2Exchange implements Control {
   start(body: UpstreamRequest['body']): void {
     this.#guarded(() => this.#handler.onRequestStart?.(this))
     if (this.#over || body === null) return
-    if (!Buffer.isBuffer(body)) this.#upload(body)
+    if (!Buffer.isBuffer(body)) this.#send(body)
     else {
       this.#stream.end(body)
       this.#guarded(() => this.#handler.onBodySent?.(body.length))
@@ -95,26 +96,20 @@ export class Http2Exchange implements Control {
     }
   }
 
-  /** Passes the body on as fast as it is taken. Its source is not destroyed: the client has an answer to come. */
-  #upload(body: Readable): void {
+  #send(body: Readable): void {
     const stream = this.#stream
-    const onData = (chunk: Buffer) => {
-      this.#guarded(() => this.#handler.onBodySent?.(chunk.length))
-      if (!this.#over && !stream.write(chunk)) body.pause()
-    }
-    const onDrain = () => void body.resume()
-    const onEnd = () => void stream.end()
-    const onGone = () => this.#fail(broken())
-    body.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone)
-    stream.on('drain', onDrain)
-    this.#stopUpload = () => {
-      body.off('data', onData).off('end', onEnd).off('close', onGone)
-      stream.off('drain', onDrain)
-      body.pause()
-    }
-    body.once('end', () => body.off('close', onGone))
-    // One that was held up to a limit stands still.
-    body.resume()
+    const upload = new Upload(body, {
+      write: chunk => stream.write(chunk),
+      end: () => stream.end(),
+      isFull: () => stream.writableNeedDrain,
+      onChunk: bytes => {
+        this.#guarded(() => this.#handler.onBodySent?.(bytes))
+        return !this.#over
+      },
+      onBroken: () => this.#fail(broken()),
+    })
+    stream.on('drain', () => upload.resume())
+    this.#upload = upload
   }
 
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
@@ -148,7 +143,7 @@ export class Http2Exchange implements Control {
   /** Lets go of the stream. What is not finished on it is cancelled. */
   #leave(): void {
     this.#over = true
-    this.#stopUpload()
+    this.#upload?.stop()
     const stream = this.#stream
     stream.setTimeout(0)
     if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL)

@@ -1,12 +1,14 @@
-import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
+/** Where a body goes, and who is told. */
 export interface UploadParts {
-  readonly socket: Socket
-  readonly chunked: boolean
+  readonly write: (chunk: Buffer) => void
+  readonly end: () => void
+  /** Enough is on its way: no more until `resume`. */
+  readonly isFull: () => boolean
   /** Told of the length of each piece before it is written; false: no more of it. */
   readonly onChunk: (bytes: number) => boolean
-  readonly onDone: () => void
+  /** The source is gone before its end. */
   readonly onBroken: () => void
 }
 
@@ -20,7 +22,7 @@ export class Upload {
     this.#body = body
     this.#parts = parts
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onBroken).on('error', this.#onBroken)
-    // Whoever held the beginning of it has paused it.
+    // One that was held up to a limit stands still.
     body.resume()
   }
 
@@ -29,29 +31,20 @@ export class Upload {
   }
 
   stop(): void {
-    const isWhole = this.done
     this.#body.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onBroken)
-    if (!isWhole) this.#body.pause()
+    if (!this.done) this.#body.pause()
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    const { socket, chunked, onChunk } = this.#parts
+    const { write, isFull, onChunk } = this.#parts
     if (!onChunk(chunk.length)) return
-    if (chunked) {
-      socket.cork()
-      socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
-      socket.write(chunk)
-      socket.write('\r\n', 'latin1')
-      socket.uncork()
-    } else socket.write(chunk)
-    if (socket.writableNeedDrain) this.#body.pause()
+    write(chunk)
+    if (isFull()) this.#body.pause()
   }
 
   readonly #onEnd = (): void => {
     this.done = true
-    const { chunked, socket, onDone } = this.#parts
-    if (chunked) socket.write('0\r\n\r\n', 'latin1')
-    onDone()
+    this.#parts.end()
   }
 
   readonly #onBroken = (): void => {
