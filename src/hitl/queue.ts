@@ -63,8 +63,9 @@ export function createQueue(options: HitlOptions): Queue {
     return work
   }
   const read = (id: string) => store.hitl.get(id, clock.now())
-  const waiters = createWaiters({ events, read, stopping })
-  const visible = (item: HitlItem | undefined, viewer: Person) =>
+  const brief = (id: string) => store.hitl.brief(id, clock.now())
+  const waiters = createWaiters({ events, brief, read, stopping })
+  const visible = <I extends HitlBrief>(item: I | undefined, viewer: Person) =>
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
@@ -83,7 +84,8 @@ export function createQueue(options: HitlOptions): Queue {
       return plain && parseAnswer(plain)
     },
     async waitForVerdict(id, viewer, { ms, signal }) {
-      if (visible(await read(id), viewer) === undefined) return undefined
+      // Who waits must not hold the body all the while.
+      if (visible(await brief(id), viewer) === undefined) return undefined
       return show(await waiters.wait(id, ms, signal), viewer)
     },
     approve: (id, approval) => track(orUnavailable(approve(options, id, approval, track))),

@@ -1,7 +1,7 @@
 /**
  * Waiting for a verdict (`Prefer: wait`, RFC 7240 section 4.3).
  */
-import type { HitlItem } from '../storage/store.ts'
+import type { HitlBrief, HitlItem } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
 /** After these the item reads differently to who waits for it. */
@@ -17,12 +17,15 @@ export interface Waiters {
 
 export interface WaiterOptions {
   readonly events: EventLog
+  /** Whether there is an outcome yet. */
+  readonly brief: (id: string) => Promise<HitlBrief | undefined>
+  /** The item with its body. */
   readonly read: (id: string) => Promise<HitlItem | undefined>
   /** Aborts when the gateway stops: then nobody is kept waiting. */
   readonly stopping: AbortSignal
 }
 
-export function createWaiters({ events, read, stopping }: WaiterOptions): Waiters {
+export function createWaiters({ events, brief, read, stopping }: WaiterOptions): Waiters {
   const waiting = new Map<string, Set<() => void>>()
   stopping.addEventListener('abort', () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
@@ -52,9 +55,8 @@ export function createWaiters({ events, read, stopping }: WaiterOptions): Waiter
       // Listen first, read then: a verdict in between is seen by one or the other.
       const listening = listen(id, ms, signal)
       try {
-        const item = await read(id)
-        if (item === undefined || isSettled(item)) return item
-        await listening.promise
+        const before = await brief(id)
+        if (before !== undefined && !isSettled(before)) await listening.promise
         return await read(id)
       } finally {
         listening.close()
@@ -64,6 +66,6 @@ export function createWaiters({ events, read, stopping }: WaiterOptions): Waiter
 }
 
 /** Whether the outcome for the agent is on record. */
-function isSettled(item: HitlItem): boolean {
+function isSettled(item: HitlBrief): boolean {
   return item.status === 'Denied' || (item.status === 'Approved' && item.replay !== 'inFlight')
 }

@@ -86,8 +86,8 @@ function noteTime(exchange: Exchange, start: number, { clock }: Parts): void {
   exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
 }
 
-/** A decision works out its record from the body when asked. What streams on must not stay in memory for that. */
-function withoutBody(decision: Decision): Decision {
+/** A decision works out its record from the body when asked. What goes on must not stay in memory for that. */
+export function withoutBody(decision: Decision): Decision {
   return JSON.parse(JSON.stringify(decision)) as Decision
 }
 

@@ -7,6 +7,7 @@ import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { closeCircuit } from './circuit.ts'
+import { withoutBody } from './decide.ts'
 import type { Exchange } from './exchange.ts'
 import { requestFields } from './forward.ts'
 import { holdBody } from './hold-body.ts'
@@ -19,19 +20,27 @@ const pollSeconds = '5'
 export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
   // A held request tells nothing of its upstream, and must not keep a probe of the circuit from the request's replay.
   closeCircuit(exchange, 'neutral', parts)
-  const body = await wholeBody(exchange, parts)
-  if (isRefusal(body)) return body
-  exchange.body = body
-  const suspension = suspensionOf(exchange, body, parts)
-  const suspended = await parts.queue.suspend(suspension)
+  const suspended = await store(exchange, parts)
   if (isRefusal(suspended)) return suspended
   exchange.hitlId = suspended.id
   exchange.ending = 'suspended'
-  const seconds = preferredWait(exchange.req.rawHeaders)
-  const verdict =
-    seconds === 0 ? undefined : await waitFor({ exchange, agent: suspension.agent, id: suspended.id, seconds }, parts)
+  // Nobody waits on a connection that is closed.
+  const seconds = exchange.res.destroyed ? 0 : preferredWait(exchange.req.rawHeaders)
+  const verdict = seconds === 0 ? undefined : await waitFor({ exchange, id: suspended.id, seconds }, parts)
   if (verdict === 'pending' || verdict === undefined) return accepted(exchange, suspended, seconds)
   return verdict === 'answered' ? undefined : verdict
+}
+
+/** Puts the request away. From then on its body is in the store alone: an agent may wait for its verdict for long. */
+async function store(exchange: Exchange, parts: Parts): Promise<Suspended | Refusal> {
+  const body = await wholeBody(exchange, parts)
+  if (isRefusal(body)) return body
+  exchange.body = body
+  const suspended = await parts.queue.suspend(suspensionOf(exchange, body, parts))
+  exchange.body = undefined
+  exchange.bytesUp = body.length
+  exchange.decision = exchange.decision && withoutBody(exchange.decision)
+  return suspended
 }
 
 /** True when a reviewer has let the like of this request pass for a while; the use is on record then. */
@@ -42,7 +51,7 @@ export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolea
   return true
 }
 
-function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspension & { agent: AgentRecord } {
+function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspension {
   const { target, agent, decision, req, requestId } = exchange
   if (target === undefined || agent === undefined || decision === undefined)
     throw new Error('cannot happen: no decision')
@@ -93,16 +102,18 @@ function accepted(exchange: Exchange, suspended: Suspended, waited: number): und
 
 interface Wait {
   readonly exchange: Exchange
-  readonly agent: AgentRecord
   readonly id: string
   readonly seconds: number
 }
 
 async function waitFor(wait: Wait, parts: Parts): Promise<'pending' | 'answered' | Refusal> {
-  const { exchange, agent, id, seconds } = wait
+  const { exchange, id, seconds } = wait
   const left = new AbortController()
   exchange.res.once('close', () => left.abort())
-  const view = await parts.queue.waitForVerdict(id, agent, { ms: seconds * 1_000, signal: left.signal })
+  const view = await parts.queue.waitForVerdict(id, exchange.agent as AgentRecord, {
+    ms: seconds * 1_000,
+    signal: left.signal,
+  })
   if (view === undefined) return refuse('not_found', 'The request lapsed: nobody decided it in time.')
   if (view.status === 'Pending' || view.replay === 'inFlight') return 'pending'
   if (view.status === 'Denied') return denied(view)
@@ -116,9 +127,9 @@ function denied(view: DetailView): Refusal {
 
 /** Gives the agent the upstream's answer to what was approved. */
 async function deliver(wait: Wait, view: DetailView, parts: Parts): Promise<'answered' | Refusal> {
-  const { exchange, agent, id } = wait
+  const { exchange, id } = wait
   if (view.replay === 'failed') return refuse('upstream_failed', 'The request was approved, but the upstream failed.')
-  const answer = view.replay === 'completed' ? await parts.queue.answer(id, agent) : undefined
+  const answer = view.replay === 'completed' ? await parts.queue.answer(id, exchange.agent as AgentRecord) : undefined
   if (answer === undefined) return refuse('answer_not_kept')
   exchange.upstreamStatus = answer.status
   const { res } = exchange

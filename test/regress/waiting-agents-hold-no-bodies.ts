@@ -1,0 +1,43 @@
+/** Each agent that waited for its verdict kept the body of its request in memory, twice: up to 2.3 MiB for 55 seconds. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { allowAll, eventually, startGateway } from '../fixtures/gateway.ts'
+import { openKept } from '../fixtures/kept.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+
+setFlagsFromString('--expose-gc')
+const collect: () => void = runInNewContext('gc')
+
+function megabytesInUse(): number {
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return (heapUsed + external) / 1e6
+}
+
+t.test('bodies of held requests are in the store alone while their agents wait', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t, {
+    config: {
+      System: { Server: { Threads: 1 } },
+      HumanInTheLoop: { MaxPendingPercentPerAgent: 100 },
+      Policies: [allowAll, { name: 'ask', default: 'Hitl' }],
+    },
+  })
+  const { token } = await gateway.agent({ policyName: 'ask' })
+  const headers = { 'Gateway-Authorization': `Bearer ${token}`, Prefer: 'wait=30' }
+  const body = Buffer.alloc(1_000_000, 'x')
+  const clients = openKept(t, gateway.port, 60)
+  const before = megabytesInUse()
+  const calls = clients.map(client => client.call(`/proxy/${origin.url}/`, { method: 'POST', headers, body }))
+  const broken = Promise.allSettled(calls)
+  const held = async () => JSON.parse((await gateway.manage('GET', '/hitl')).text).length as number
+  t.equal(await eventually(held, count => count === clients.length), clients.length)
+  const grown = await eventually(
+    () => megabytesInUse() - before,
+    megabytes => megabytes < 20,
+  )
+  t.ok(grown < 20, `${grown.toFixed()} MB for ${clients.length} bodies of 1 MB`)
+  for (const client of clients) client.close()
+  await broken
+})
