@@ -19,7 +19,7 @@ Sockets that systemd passes (LISTEN_FDS) are listened on instead of System:Serve
 ${configHelp}`
 
 /** A signal that comes again within this was passed on, not sent again, milliseconds. */
-const sameWishMs = 500
+const sameWishMs = 1_000
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
