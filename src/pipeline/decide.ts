@@ -8,7 +8,7 @@ import type { AgentRecord } from '../storage/store.ts'
 import { classifyAddress } from '../upstream/address.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { literalAddress } from '../upstream/resolve.ts'
-import { closeCircuit } from './circuit.ts'
+import { closeCircuit, passCircuit } from './circuit.ts'
 import type { Exchange, Step } from './exchange.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
@@ -57,6 +57,8 @@ interface Open {
 
 async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open, parts: Parts) {
   const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
+  // A body that comes drop by drop must not keep a probe of the circuit from everybody else.
+  closeCircuit(exchange, 'neutral', parts)
   exchange.continue()
   const held = await holdBody(exchange.req, MaxEvaluatedBodyBytes)
   if (held === undefined) return refuse('invalid_request', 'The request ended before its body did.')
@@ -68,7 +70,7 @@ async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open,
   const start = parts.clock.steady()
   const decision = decideBody(rulebook, head, first, held)
   noteTime(exchange, start, parts)
-  return settle(exchange, held.complete ? decision : withoutBody(decision), parts)
+  return passCircuit(exchange, parts) ?? settle(exchange, held.complete ? decision : withoutBody(decision), parts)
 }
 
 /** Keeps the decision and sees to it: a refusal, or the way to the destination. */

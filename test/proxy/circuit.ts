@@ -3,6 +3,7 @@ import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import { openRaw } from '../fixtures/raw.ts'
 
 t.test('five failures open the circuit of that origin alone; after its time one probe closes it', async t => {
   let status = 503
@@ -49,4 +50,30 @@ t.test('clients that leave and requests that are refused never open a circuit', 
     while (gateway.gateway.inFlight() > 0) await new Promise(setImmediate)
   }
   t.equal((await gateway.proxy(token, `${origin.url}/`)).status, 200)
+})
+
+t.test('a body that is waited for to decide on keeps no probe from others', async t => {
+  let status = 503
+  const origin = await startOrigin(t, (_req, res) => {
+    res.statusCode = status
+    res.end()
+  })
+  const clock = createClock(Date.now())
+  const gateway = await startGateway(t, { clock, config: { System: { CircuitBreaker: { Failures: 1 } } } })
+  const conditions = [{ field: 'input.body.kind', operator: 'eq', value: 'bad' }]
+  await gateway.policy({ name: 'reads', default: 'Allow', rules: [{ name: 'bad', effect: 'Deny', conditions }] })
+  const [slow, other] = [await gateway.agent({ policyName: 'reads' }), await gateway.agent()]
+  t.equal((await gateway.proxy(other.token, origin.url)).status, 503)
+  status = 200
+  clock.advance(30_000)
+
+  const client = await openRaw(t, gateway.port)
+  const fields = `Host: g\r\nGateway-Authorization: Bearer ${slow.token}\r\nContent-Type: application/json\r\n`
+  client.write(`POST /proxy/${origin.url}/ HTTP/1.1\r\n${fields}Content-Length: 17\r\nExpect: 100-continue\r\n\r\n`)
+  await client.until(/100 Continue/)
+  client.write('{ "kind":')
+  t.equal((await gateway.proxy(other.token, origin.url)).status, 200)
+  client.write(' "good"}')
+  t.match(await client.until(/200 OK/), 'HTTP/1.1 200 OK')
+  t.equal(origin.seen.length, 3)
 })
