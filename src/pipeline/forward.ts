@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
@@ -154,7 +155,7 @@ class Forward implements UpstreamHandler {
     const fields = pairs(downstreamFields(received))
     if (status === 102) res.writeProcessing()
     else if (status === 103 && fields.some(([name]) => name.toLowerCase() === 'link')) {
-      res.writeEarlyHints(hintsOf(fields))
+      writeHints(res, hintsOf(fields))
     }
   }
 
@@ -195,6 +196,15 @@ const noBytes = Buffer.alloc(0)
 /** Lets a head leave whose body did not come with it. flushHeaders would write it as UTF-8 and change its bytes. */
 function flushHead({ res }: Exchange): void {
   if (!res.writableEnded && !res.destroyed) res.write(noBytes)
+}
+
+/** Node knows fewer forms of links than RFC 8288 has, and throws at the others: those hints are left out. */
+function writeHints(res: ServerResponse, hints: Record<string, string | string[]>): void {
+  try {
+    res.writeEarlyHints(hints)
+  } catch {
+    // The answer itself is still to come.
+  }
 }
 
 function pairs(fields: readonly string[]): [string, string][] {
