@@ -178,7 +178,7 @@ class Forward implements UpstreamHandler {
     this.#exchange.refusal = refusal.refusal
     this.#exchange.ending = res.headersSent ? 'broken' : 'refused'
     // Behind a head that has left, a broken connection is the only honest end.
-    if (res.headersSent) res.destroy()
+    if (res.headersSent) breakOff(this.#exchange)
     else sendRefusal(res, refusal, requestId)
   }
 
@@ -196,6 +196,16 @@ const noBytes = Buffer.alloc(0)
 /** Lets a head leave whose body did not come with it. flushHeaders would write it as UTF-8 and change its bytes. */
 function flushHead({ res }: Exchange): void {
   if (!res.writableEnded && !res.destroyed) res.write(noBytes)
+}
+
+/**
+ * In HTTP/1.0 a body without a length ends with the connection (RFC 9112 section 6.3): that it was cut short shows only
+ * in a reset, or over TLS in the farewell that is missing. A unix socket has neither.
+ */
+function breakOff({ req, res, socket }: Exchange): void {
+  const isPlainTcp = socket.remoteAddress !== undefined && !('encrypted' in socket)
+  if (req.httpVersion === '1.0' && isPlainTcp) socket.resetAndDestroy()
+  else res.destroy()
 }
 
 /** Node knows fewer forms of links than RFC 8288 has, and throws at the others: those hints are left out. */
