@@ -43,6 +43,8 @@ export interface AcceptCounts {
 export interface Acceptor {
   /** Takes the requests of a server. */
   serve(server: Server): void
+  /** Counts the connections of a server, if anything is counted. */
+  count(server: Server): void
   /** From now on each connection ends behind the answer under way. */
   drain(): void
 }
@@ -82,6 +84,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('clientError', (error, socket) => {
         if (refuseUnreadable(error, socket)) options.counts?.refused(unreadableCode(error))
       })
+    },
+    count(server) {
       if (options.counts !== undefined) countConnections(server, options.counts)
     },
     drain() {

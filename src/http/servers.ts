@@ -55,6 +55,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
 
   const take = <S extends Server>(server: S): S => {
     connections.watch(server)
+    acceptor.count(server)
     return serve(server)
   }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 
 const gateway = await startGateway(t, { config: { System: { Server: { Threads: 2 } } } })
@@ -28,6 +28,20 @@ t.test('calls of the gateway itself are answered alike, whichever thread took th
     t.equal(found.length, 1, `${path}: ${found}`)
     t.match(found[0], new RegExp(`^${status} `))
   }
+})
+
+t.test('a connection counts once, also while a call that came on it is passed on', async t => {
+  const count = async () => {
+    const counts = new Set<string | undefined>()
+    for (const client of clients) {
+      const { text } = await client.call('/metrics', { headers: admin })
+      counts.add(/^agent_gateway_client_connections (\d+)$/m.exec(text)?.[1])
+    }
+    return [...counts]
+  }
+  // A connection from before may close in between.
+  const counts = await eventually(count, ({ length }) => length === 1)
+  t.equal(counts.length, 1, `${counts}`)
 })
 
 t.test('a body of a megabyte arrives whole, and one that is too large is 413', async t => {
