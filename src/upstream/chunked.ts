@@ -12,14 +12,16 @@ type Expected = 'size' | 'data' | 'dataEnd' | 'trailers' | 'nothing'
 
 /** Takes a body in chunks apart (RFC 9112 section 7.1). Refuses whatever two readers could understand differently. */
 export class ChunkedBody {
-  trailers: readonly string[] = []
+  readonly trailers: string[] = []
   readonly #onData: (chunk: Buffer) => void
   readonly #maxTrailers: number
   #expected: Expected = 'size'
   /** Bytes of the chunk that are still to come. */
   #left = 0
-  /** What has come of a line, or of the trailers. */
+  /** What has come of a line. */
   #text = ''
+  /** Length of the trailers whose lines are whole. */
+  #trailerBytes = 0
 
   /** @param maxTrailers largest trailer section, bytes */
   constructor(onData: (chunk: Buffer) => void, maxTrailers: number) {
@@ -29,6 +31,11 @@ export class ChunkedBody {
 
   get complete(): boolean {
     return this.#expected === 'nothing'
+  }
+
+  /** Takes no more, whatever came. */
+  stop(): void {
+    this.#expected = 'nothing'
   }
 
   /**
@@ -56,19 +63,19 @@ export class ChunkedBody {
     const found = bytes.indexOf(lineFeed, at)
     const end = found < 0 ? bytes.length : found + 1
     this.#text += bytes.toString('latin1', at, end)
-    const most = this.#expected === 'trailers' ? this.#maxTrailers : maxSizeLine
+    const most = this.#expected === 'trailers' ? this.#maxTrailers - this.#trailerBytes : maxSizeLine
     if (this.#text.length > most) throw new UpstreamError('malformed', 'a chunk with a long line')
     if (found >= 0) this.#endLine()
     return end - at
   }
 
   #endLine(): void {
-    if (this.#expected === 'trailers') {
-      this.#endTrailer()
-      return
-    }
     const text = this.#text
     this.#text = ''
+    if (this.#expected === 'trailers') {
+      this.#endTrailer(text)
+      return
+    }
     if (this.#expected === 'dataEnd') {
       if (text !== '\r\n') throw new UpstreamError('malformed', 'a chunk that is longer than its size')
       this.#expected = 'size'
@@ -81,11 +88,16 @@ export class ChunkedBody {
   }
 
   /** An empty line ends them. */
-  #endTrailer(): void {
-    const text = this.#text
-    if (text !== '\r\n' && !text.endsWith('\r\n\r\n')) return
-    checkBytes(text)
-    this.trailers = readFields(text.slice(0, -2), 0)
-    this.#expected = 'nothing'
+  #endTrailer(line: string): void {
+    checkBytes(line)
+    this.#trailerBytes += line.length
+    if (line === '\r\n') {
+      this.#expected = 'nothing'
+      return
+    }
+    const fields = readFields(line, 0)
+    // It would be passed on, and frames nothing here (RFC 9110 section 6.5.1).
+    if (fields[0]?.toLowerCase() === 'content-length') throw new UpstreamError('malformed', 'a length behind the body')
+    this.trailers.push(...fields)
   }
 }

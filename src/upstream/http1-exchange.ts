@@ -4,7 +4,7 @@ import { ChunkedBody } from './chunked.ts'
 import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { UpstreamError } from './handler.ts'
 import type { Http1Head } from './http1-head.ts'
-import { readHead, writeHead } from './http1-head.ts'
+import { checkBeginning, readHead, writeHead } from './http1-head.ts'
 import { Upload } from './upload.ts'
 
 export interface ExchangeEnd {
@@ -65,6 +65,7 @@ export class Http1Exchange implements Control {
   #sendWhole(head: string, body: Buffer): void {
     const { socket } = this.#settings
     this.#handler.onBodySent?.(body.length)
+    if (this.#over) return
     if (body.length <= oneStringBytes) socket.write(head + body.toString('latin1'), 'latin1')
     else {
       socket.cork()
@@ -86,9 +87,12 @@ export class Http1Exchange implements Control {
       },
       isFull: () => socket.writableNeedDrain,
       onChunk: bytes => {
-        this.#handler.onBodySent?.(bytes)
+        this.#guarded(() => this.#handler.onBodySent?.(bytes))
+        if (this.#over) return false
         onSent()
-        return !this.#over
+        // An answer that waits for the rest of the request does not stand still.
+        this.#idleTimer?.refresh()
+        return true
       },
       onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
     })
@@ -156,6 +160,7 @@ export class Http1Exchange implements Control {
       if (size > this.#settings.maxHeaderSize) throw new UpstreamError('malformed', 'a head that is too large')
       if (end < 0) {
         this.#partial = text.slice(at)
+        checkBeginning(this.#partial)
         return bytes.length
       }
       const head = readHead(text.slice(at, end + 2), this.#request.method)
@@ -224,6 +229,7 @@ export class Http1Exchange implements Control {
     clearTimeout(this.#idleTimer)
     const sent = this.#upload?.done ?? true
     this.#upload?.stop()
+    this.#chunked?.stop()
     if (this.#paused) this.#settings.socket.resume()
     const { persistent = false, keepAlive } = this.#head ?? {}
     this.#settings.onEnd({ reusable: sound && sent && persistent, keepAlive })

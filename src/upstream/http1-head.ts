@@ -11,7 +11,7 @@ export interface Http1Head extends ResponseHead {
   readonly framing: Framing
   /** The connection may be used again. */
   readonly persistent: boolean
-  /** Seconds for which the upstream keeps an idle connection, when it says so. */
+  /** Seconds for which the upstream keeps an idle connection, when it says so. 0: not at all. */
   readonly keepAlive: number | undefined
 }
 
@@ -19,7 +19,8 @@ export interface Http1Head extends ResponseHead {
 const unsafeHead = /[^\t\x20-\x7e\x80-\xff\r\n]|\r(?!\n)|(?<!\r)\n/
 const methodName = /^[A-Z-]+$/
 const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
-const unsafeTarget = /[^\x21-\x7e]/
+const unsafeTarget = /[^\x21-\x7e]|^$/
+const beginning = 'HTTP/1.'
 const digits = /^\d{1,15}$/
 
 /** Methods whose requests have a body, so that an absent one is said to be empty (RFC 9110 section 8.6). */
@@ -39,7 +40,8 @@ export function writeHead({ method, path, fields, body, bodyLength }: UpstreamRe
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string
     const value = fields[i + 1] as string
-    if (!fieldName(name).isToken || unsafeValue.test(value)) throw new Error('cannot happen: a malformed field')
+    const { isToken, hopByHopRequest } = fieldName(name)
+    if (!isToken || hopByHopRequest || unsafeValue.test(value)) throw new Error('cannot happen: a field out of place')
     head += `${name}: ${value}\r\n`
   }
   if (body === null) return withBody.has(method) ? `${head}Content-Length: 0\r\n\r\n` : `${head}\r\n`
@@ -91,6 +93,14 @@ export function readHead(text: string, method: string): Http1Head {
 /** @throws UpstreamError when `text` holds anything but what lines of a head are made of */
 export function checkBytes(text: string): void {
   if (unsafeHead.test(text)) throw malformed('a byte that does not belong there')
+}
+
+/**
+ * @param text what has come of a head
+ * @throws UpstreamError when it will be none: what speaks another protocol may wait for us as we wait for it
+ */
+export function checkBeginning(text: string): void {
+  if (!text.startsWith(beginning) && !beginning.startsWith(text)) throw malformed('the status line')
 }
 
 /** `HTTP/1.1 200 OK`; the reason may be empty, and so may the space before it. */
@@ -162,8 +172,13 @@ function noteField(framed: Framed, name: string, value: string): void {
       }
       break
     case 'keep-alive':
-      framed.keepAlive = Number(/(?:^|[\s,;])timeout=(\d{1,9})/i.exec(value)?.[1] ?? Number.NaN) || undefined
+      framed.keepAlive = keepAliveOf(value)
   }
+}
+
+function keepAliveOf(value: string): number | undefined {
+  const seconds = /(?:^|[\s,;])timeout=(\d{1,9})/i.exec(value)?.[1]
+  return seconds === undefined ? undefined : Number(seconds)
 }
 
 function framingOf({ contentLength, chunked }: Framed, method: string, status: number): Framing {

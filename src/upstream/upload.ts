@@ -24,6 +24,8 @@ export class Upload {
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onBroken).on('error', this.#onBroken)
     // One that was held up to a limit stands still.
     body.resume()
+    // One that is gone already will not say so again.
+    if (body.destroyed) process.nextTick(this.#onBroken)
   }
 
   resume(): void {
@@ -37,7 +39,8 @@ export class Upload {
 
   readonly #onData = (chunk: Buffer): void => {
     const { write, isFull, onChunk } = this.#parts
-    if (!onChunk(chunk.length)) return
+    // In chunks an empty piece would say that this is the end.
+    if (chunk.length === 0 || !onChunk(chunk.length)) return
     write(chunk)
     if (isFull()) this.#body.pause()
   }
