@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import t from 'tap'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -87,4 +88,19 @@ const waitFor = (port: number) => `until (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>
 t.test('every command of the package that the README names is there', async t => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   for (const [, name] of readme.matchAll(/npm run (?:-s )?([\w-]+)/g)) t.type(scripts[name!], 'string', name!)
+})
+
+t.test('the fields of a line of the access log are those that the README names', async t => {
+  const gateway = await startGateway(t)
+  await gateway.proxy(undefined, 'http://a.example/')
+  const isLine = ({ message }: { message: string }) => message === 'exchange'
+  const [line = {}] = await eventually(
+    () => gateway.log.filter(isLine),
+    ({ length }) => length > 0,
+  )
+  const [, table = ''] = /\| Field of `exchange` \|.*\n\|---.*\n((?:\|.*\n)+)/.exec(readme) ?? []
+  const cells = table.split('\n').map(row => row.split('|')[1] ?? '')
+  const named = cells.flatMap(cell => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name))
+  const written = Object.keys(line).filter(name => name !== 'level' && name !== 'message')
+  t.strictSame(named.sort(), written.sort())
 })
