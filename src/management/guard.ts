@@ -31,6 +31,9 @@ export interface Guard {
   admit(req: IncomingMessage, operation: Operation, requestId: string): Promise<Caller | Refusal>
 }
 
+/** A request in HTTP/1.0 may leave `Host` out (RFC 9112 section 3.2), as health checks do. No browser does. */
+const nameless = { hostname: '', port: '' }
+
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export function createGuard(parts: GuardParts): Guard {
@@ -46,7 +49,8 @@ export function createGuard(parts: GuardParts): Guard {
 
   return {
     checkOrigin(req) {
-      const host = parseHost(`http://${req.headers.host}`)
+      const { host: named = '' } = req.headers
+      const host = named === '' ? nameless : parseHost(`http://${named}`)
       if (host === undefined) return refuse('foreign_origin')
       if (allowedHosts.size > 0 && !allowedHosts.has(host.hostname)) return refuse('foreign_origin')
       const { origin } = req.headers

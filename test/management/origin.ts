@@ -36,6 +36,7 @@ t.test('with AllowedHosts, a call to another name is refused', async t => {
   t.equal(await statusFor('gateway.example'), 200)
   t.equal(await statusFor('GATEWAY.example:7080'), 200)
   t.equal(await statusFor(`127.0.0.1:${port}`), 200)
+  t.equal(await statusFor(''), 403)
   t.equal(await statusFor('rebound.evil.example'), 403)
   t.equal(await statusFor('gateway.example.evil.example'), 403)
   t.equal(await statusFor('evil@gateway.example:x'), 403)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
+import { openRaw } from '../fixtures/raw.ts'
 
 const gateway = await startGateway(t, { config: { System: { Server: { Threads: 2 } } } })
 const clients = openKept(t, gateway.port)
@@ -28,6 +29,15 @@ t.test('calls of the gateway itself are answered alike, whichever thread took th
     t.equal(found.length, 1, `${path}: ${found}`)
     t.match(found[0], new RegExp(`^${status} `))
   }
+})
+
+t.test('a health check in HTTP/1.0 without a Host is answered in every thread', async t => {
+  const answers = clients.map(async () => {
+    const client = await openRaw(t, gateway.port)
+    client.write('GET /health HTTP/1.0\r\n\r\n')
+    return (await client.closed()).slice(0, 15)
+  })
+  t.strictSame([...new Set(await Promise.all(answers))], ['HTTP/1.1 200 OK'])
 })
 
 t.test('a connection counts once, also while a call that came on it is passed on', async t => {
