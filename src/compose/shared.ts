@@ -45,8 +45,8 @@ export function threadsWarnings(config: Config, given: Given): readonly string[]
 }
 
 /**
- * The configuration of one of so many threads. Each has its part of the connections to upstreams: together they keep to
- * what is configured.
+ * The configuration of one of so many threads. Each has its part of the connections to upstreams, rounded up, since each
+ * needs one: together they may be one fewer than there are threads above what is configured.
  */
 export function shareOf(config: Config, threads: number): Config {
   const share = (all: number) => Math.ceil(all / threads)

@@ -76,7 +76,7 @@ class SharedBreaker implements Breaker {
   openAt(now: number): number {
     if (this.#table.used === 0) return 0
     let open = 0
-    for (let slot = 0; slot < breakerShape(0).slots; slot++) {
+    for (let slot = 0; slot < this.#table.slots; slot++) {
       if (!this.#table.isFree(slot) && this.#table.get(slot, opensField) > now) open += 1
     }
     return open
