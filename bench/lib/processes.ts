@@ -108,8 +108,8 @@ export async function run(command: readonly string[], cores?: string): Promise<s
   child.stderr.on('data', chunk => {
     err += chunk
   })
-  const [code] = await once(child, 'close').finally(() => children.delete(child))
-  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}:\n${err}${out}`)
+  const [code, signal] = await once(child, 'close').finally(() => children.delete(child))
+  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code ?? signal}:\n${err}${out}`)
   return out
 }
 
