@@ -84,7 +84,14 @@ class Replay implements UpstreamHandler {
 
   onResponseStart({ status, fields }: ResponseHead): void {
     this.#learnt(outcomeOfStatus(status))
-    const body = new Readable({ read: () => this.#control?.resume() })
+    const body = new Readable({
+      read: () => this.#control?.resume(),
+      // Whoever reads it may leave, and it would stand still for good.
+      destroy: (error, done) => {
+        this.#control?.abort(new Error('nobody reads the answer'))
+        done(error)
+      },
+    })
     this.#body = body
     this.#resolve({ kind: 'answered', status, rawHeaders: downstreamFields(fields), body })
   }
