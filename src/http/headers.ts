@@ -143,6 +143,11 @@ export function upstreamFields(raw: readonly string[], fields: RequestFields, to
   return out
 }
 
+/** The fields without those that `Connection` names: they are not sent on, and nothing may be decided by them. */
+export function withoutNominated(raw: readonly string[], { nominated }: RequestFields): readonly string[] {
+  return nominated === undefined ? raw : withoutNames(raw, [...nominated])
+}
+
 function isOneOf(lowerName: string, tokenNames: readonly string[]): boolean {
   for (const token of tokenNames) if (isTokenField(lowerName, token)) return true
   return false

@@ -1,5 +1,6 @@
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
+import { withoutNominated } from '../http/headers.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import { decideBody, decideHead } from '../policy/decide.ts'
 import type { Decision, NeedBody } from '../policy/decision.ts'
@@ -146,7 +147,7 @@ class RequestView implements RequestHead {
     this.path = target.path
     this.rawPath = target.path
     this.queryString = target.query ?? ''
-    this.rawHeaders = exchange.req.rawHeaders
+    this.rawHeaders = withoutNominated(exchange.req.rawHeaders, exchange.fields)
     this.contentLength = exchange.fields.contentLength
     this.now = parts.clock.now()
   }
