@@ -15,7 +15,7 @@ import { startUpstream } from './lib/upstream.ts'
 
 const help = `usage: node bench/soak.ts [options]
 
-  --millions N      requests to send, millions (10)
+  --millions N      requests to send, millions, 1 or more (10)
   --limit N         growth allowed after the first million, per cent (10)
 `
 
