@@ -45,7 +45,7 @@ export function parseTarget(raw: string): Target | Refusal {
   }
   const query = match[4]
   const requestTarget = query === undefined ? path : `${path}?${query}`
-  return Object.freeze({ origin, path, query, requestTarget, url: origin.key + requestTarget })
+  return { origin, path, query, requestTarget, url: origin.key + requestTarget }
 }
 
 function malformed(raw: string): string | undefined {

@@ -21,6 +21,9 @@ const methodName = /^[A-Z-]+$/
 const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
 const unsafeTarget = /[^\x21-\x7e]|^$/
 const beginning = 'HTTP/1.'
+/** Options of `Connection` (RFC 9110 section 7.6.1). */
+const closing = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
+const keeping = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i
 const digits = /^\d{1,15}$/
 
 /** Methods whose requests have a body, so that an absent one is said to be empty (RFC 9110 section 8.6). */
@@ -166,10 +169,8 @@ function noteField(framed: Framed, name: string, value: string): void {
       framed.chunked = true
       break
     case 'connection':
-      for (const option of value.toLowerCase().split(',')) {
-        framed.close ||= option.trim() === 'close'
-        framed.keptAlive ||= option.trim() === 'keep-alive'
-      }
+      framed.close ||= closing.test(value)
+      framed.keptAlive ||= keeping.test(value)
       break
     case 'keep-alive':
       framed.keepAlive = keepAliveOf(value)
