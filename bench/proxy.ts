@@ -24,7 +24,7 @@ const help = `usage: npm run bench -- [options]
   --slices N        slices of 1,000 requests of each road, for CPU time (100)
   --connections N   connections of the load (64)
   --only A,B        these roads alone: ${roads.map(({ name }) => name).join(', ')}
-  --built           the built package of the gateway (npm run build) instead of its sources
+  --sources         the gateway from its sources instead of the built package
   --json            the whole result as JSON on standard output
   --chart FILE      CPU time as an SVG chart
   --check SLACK     exit code 1 when a goal times SLACK is missed
@@ -36,7 +36,7 @@ const { values } = readOptions(help, {
   slices: { type: 'string', default: '100' },
   connections: { type: 'string', default: '64' },
   only: { type: 'string' },
-  built: { type: 'boolean', default: false },
+  sources: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   chart: { type: 'string' },
   check: { type: 'string' },
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
   const contestants: Contestant[] = []
   for (const road of chosen) {
     progress(`starting ${road.name}`)
-    const place = { upstreamPort: upstream.port, cores: cores.proxy, built: values.built }
+    const place = { upstreamPort: upstream.port, cores: cores.proxy, built: !values.sources }
     contestants.push({ name: road.name, ...(await road.open(place)) })
   }
   const pids = contestants.flatMap(({ process }) => process?.pid ?? [])

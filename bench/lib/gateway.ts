@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Running } from './processes.ts'
@@ -44,6 +44,9 @@ export const signingSecret = randomBytes(36).toString('base64url')
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 
+/** What node is given by `npm start` and deploy/agent-gateway.service. */
+const shippedOptions = ['--max-semi-space-size=4']
+
 /** The full road: token, rate limit and circuit are on, set so high that they never refuse. */
 function defaults(accessLog: boolean): Tree {
   return {
@@ -63,7 +66,9 @@ function defaults(accessLog: boolean): Tree {
 }
 
 export async function startGateway(setup: GatewaySetup): Promise<StartedGateway> {
-  const { root = project, policies, accessLog = false, cores, nodeOptions = [], otherAgents = 0 } = setup
+  const main = join(setup.root ?? project, setup.built === true ? 'dist/main.js' : 'src/main.ts')
+  if (!existsSync(main)) throw new Error(`${main} is missing: npm run build makes it`)
+  const { policies, accessLog = false, cores, nodeOptions = [], otherAgents = 0 } = setup
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'policies'))
   policies.forEach((policy, index) => {
@@ -72,8 +77,9 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
   writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(merge(defaults(accessLog), setup.settings ?? {})))
   const command = [
     process.execPath,
+    ...shippedOptions,
     ...nodeOptions,
-    join(root, setup.built === true ? 'dist/main.js' : 'src/main.ts'),
+    main,
     'serve',
     '--config',
     'gateway.yaml',
