@@ -75,15 +75,7 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
     writeFileSync(join(folder, 'policies', `${index}.yaml`), JSON.stringify(policy))
   })
   writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(merge(defaults(accessLog), setup.settings ?? {})))
-  const command = [
-    process.execPath,
-    ...shippedOptions,
-    ...nodeOptions,
-    main,
-    'serve',
-    '--config',
-    'gateway.yaml',
-  ]
+  const command = [process.execPath, ...shippedOptions, ...nodeOptions, main, 'serve', '--config', 'gateway.yaml']
   const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
   const [, url = ''] = await child.shows(/Address +(\S+)/)
   const bootstrap = readFileSync(join(folder, 'data', 'bootstrap.json'), 'utf8')
