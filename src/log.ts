@@ -99,7 +99,7 @@ export function createLog(level: LevelOrString): ProcessLog {
 
 /**
  * Hands the lines of one turn of the event loop on together: sonic-boom measures all that waits with each line anew,
- * and each piece that it writes wakes a thread.
+ * and each piece that it writes wakes a thread. Over a longer time, what is gathered would outlive the young generation.
  */
 function gatherLines(stream: ReturnType<typeof destination>): Lines {
   let gathered = ''

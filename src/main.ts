@@ -19,6 +19,7 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
     print: text => process.stdout.write(`${text}\n`),
     complain: text => process.stderr.write(`${text}\n`),
     onSignal: (name, handler) => process.on(name, handler),
+    onExit: handler => process.on('exit', handler),
     exit: code => process.exit(code),
   })
 }

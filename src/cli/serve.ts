@@ -25,6 +25,8 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
   const log = createLog(configuration.config.Logging.Level)
+  // Lines are gathered: those that tell why it ended must not be lost.
+  shell.onExit(log.flush)
   const { config, file, baseDirectory } = configuration
   const gateway = await createGateway(config, {
     log,
@@ -41,7 +43,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 /** Resolves with the exit code once a signal has ended the gateway. */
-function untilClosed(shell: Shell, gateway: Gateway, log: Log & { flush(): void }): Promise<number> {
+function untilClosed(shell: Shell, gateway: Gateway, log: Log): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let closing: { readonly signal: string; readonly at: number } | undefined
   const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
@@ -49,7 +51,6 @@ function untilClosed(shell: Shell, gateway: Gateway, log: Log & { flush(): void 
       // npm passes on what the terminal has sent to everyone: the same wish twice.
       if (signal === closing.signal && systemClock.steady() - closing.at < sameWishMs) return
       log.error({ count: gateway.inFlight() }, 'ended at once, requests in flight were cut off')
-      log.flush()
       shell.exit(1)
       return
     }

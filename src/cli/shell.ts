@@ -14,6 +14,8 @@ export interface Shell {
   /** A line for the person who runs it, to standard error. */
   readonly complain: (text: string) => void
   readonly onSignal: (name: 'SIGTERM' | 'SIGINT' | 'SIGHUP', handler: () => void) => void
+  /** `handler` runs last, whatever the process ends of; what it begins is not waited for. */
+  readonly onExit: (handler: () => void) => void
   /** Ends the process at once. */
   readonly exit: (code: number) => void
 }
