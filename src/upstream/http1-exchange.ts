@@ -77,6 +77,8 @@ export class Http1Exchange implements Control {
 
   #stream(head: string, body: Readable): void {
     const { socket, onSent } = this.#settings
+    // What has come of the body already leaves in one write with the head: streams pass it on in the next tick.
+    socket.cork()
     socket.write(head, 'latin1')
     const chunked = this.#request.bodyLength === undefined
     this.#upload = new Upload(body, {
@@ -96,6 +98,7 @@ export class Http1Exchange implements Control {
       },
       onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
     })
+    process.nextTick(() => socket.uncork())
   }
 
   drained(): void {
@@ -151,7 +154,7 @@ export class Http1Exchange implements Control {
 
   /** Reads interim heads and the head of the answer. Returns how many of `bytes` that took. */
   #readHeads(bytes: Buffer): number {
-    let text = this.#partial + bytes.toString('latin1')
+    const text = this.#partial + bytes.toString('latin1')
     const before = text.length - bytes.length
     let at = 0
     while (!this.#over) {
@@ -168,7 +171,6 @@ export class Http1Exchange implements Control {
       this.#take(head)
       if (this.#head !== undefined) break
     }
-    text = ''
     this.#partial = ''
     return at - before
   }
