@@ -22,7 +22,7 @@ const accepted: readonly (readonly [string, string, object])[] = [
   ['an empty body', end, { ...whole, text: '' }],
   ['sizes in both cases', `a\r\n0123456789\r\nB\r\n0123456789a\r\n${end}`, { ...whole, text: '01234567890123456789a' }],
   ['leading zeros', '0000003\r\nabc\r\n000\r\n\r\n', { ...whole, text: 'abc' }],
-  ['extensions', `3;a=b;c="d;\xe9"\r\nabc\r\n3 \t;x\r\nabc\r\n0;z\r\n\r\n`, { ...whole, text: 'abcabc' }],
+  ['extensions', `3;a=b;c="d;\\"\xe9"\r\nabc\r\n3;x\r\nabc\r\n0;z=""\r\n\r\n`, { ...whole, text: 'abcabc' }],
   ['line ends in the data', `4\r\n\r\n\n\r\r\n${end}`, { ...whole, text: '\r\n\n\r' }],
   ['data that looks like the end', `5\r\n${end}\r\n${end}`, { ...whole, text: end }],
   ['trailers', '0\r\nX-A: b\r\nx-a:\t\xe9 \r\n\r\n', { complete: true, trailers: ['X-A', 'b', 'x-a', '\xe9'] }],
@@ -50,6 +50,13 @@ const refused: Readonly<Record<string, string>> = {
   'a space before the size': ' 3\r\nabc\r\n',
   'a space behind the size': '3 \r\nabc\r\n',
   'two sizes': '3 3\r\nabc\r\n',
+  'a space before an extension': '3 ;a\r\nabc\r\n',
+  'a space within an extension': '3; a=b\r\nabc\r\n',
+  'an empty extension': '3;\r\nabc\r\n',
+  'an extension without a name': '3;=a\r\nabc\r\n',
+  'an extension in quotes without end': '3;a="b\r\nabc\r\n',
+  'text behind quotes': '3;a="b"c\r\nabc\r\n',
+  'obs-text in an extension without quotes': '3;\xe9\r\nabc\r\n',
   'a bare LF behind the size': '3\nabc\r\n',
   'a bare CR behind the size': '3\rabc\r\n',
   'a bare CR in an extension': '3;a\rb\r\nabc\r\n',
@@ -118,7 +125,7 @@ t.test('any body in any chunks, split anywhere, comes out as it was, and not a b
     data: fc.uint8Array({ minLength: 1, maxLength: 40 }),
     zeros: fc.nat(4),
     upper: fc.boolean(),
-    extension: fc.constantFrom('', ';a', ' ;a=b', ';a="\\"\xe9"'),
+    extension: fc.constantFrom('', ';a', ';a=b;c', ';a="\\"\xe9"'),
   })
   const places = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 30 })
   const trailers = fc.array(fc.constantFrom('X: y', 'y:', 'Z: a:b'), { maxLength: 3 })
