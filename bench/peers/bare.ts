@@ -1,5 +1,5 @@
 /**
- * The floor: what node:http and undici cost together, built as the gateway's own forwarding is and checking nothing.
+ * What node:http and undici cost together, in the cheapest way that they allow and checking nothing.
  * One undici Client a connection, idle ones on a stack, raw header arrays both ways, requests sent in the check
  * phase, one write of one string for a small answer. `node bare.ts UPSTREAM_PORT`.
  */
