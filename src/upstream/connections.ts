@@ -165,20 +165,17 @@ export class Connections implements ConnectionOwner {
   }
 
   /**
-   * Hands requests to their connections together, in the check phase of the loop turn after this one, so that a whole
-   * poll phase lies between: an answer that nobody asked for is read before the request is written, and closes the
-   * connection instead of answering the next request.
+   * Hands requests to their connections together, in the check phase. What had come in when this turn of the event loop
+   * began has been read by then: an answer that nobody asked for, while the loop was busy, closes its connection instead
+   * of answering the next request. (One more turn would cost 6 % of a request.)
    */
   #post(connection: Connection, request: UpstreamRequest, handler: UpstreamHandler): void {
-    if (this.#outbox.push({ connection, request, handler }) === 1) setImmediate(this.#ripen)
+    if (this.#outbox.push({ connection, request, handler }) === 1) setImmediate(this.#flush)
   }
 
-  readonly #ripen = (): void => {
-    setImmediate(this.#flush, this.#outbox)
+  readonly #flush = (): void => {
+    const posted = this.#outbox
     this.#outbox = []
-  }
-
-  readonly #flush = (posted: readonly Posted[]): void => {
     for (const { connection, request, handler } of posted) {
       if (connection.dispatch(request, handler)) continue
       this.send(connection.pool.origin, connection.resolution, request, handler)
