@@ -178,6 +178,7 @@ export class Http1Exchange implements Control {
   #take(head: Http1Head): void {
     if (head.status === 101) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')
     if (head.status < 200) {
+      if (!head.persistent) throw new UpstreamError('malformed', 'an interim answer that is the last')
       this.#handler.onInterim?.(head)
       return
     }

@@ -138,6 +138,8 @@ t.test('whatever comes instead of an answer, it ends in one call, and never twic
 
 const heads: Readonly<Record<string, string>> = {
   'a change of protocol': 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
+  'an interim answer behind which the connection is said to close': 'HTTP/1.1 103 x\r\nConnection: close\r\n\r\n',
+  'an interim answer in HTTP/1.0': 'HTTP/1.0 100 Continue\r\n\r\n',
   'another protocol': 'SSH-2.0-OpenSSH_9.9\r\n',
   'a head that is too large': `${ok}${'X: y\r\n'.repeat(1_000)}\r\n`,
   'a head without end': ok + 'a'.repeat(5_000),
