@@ -101,7 +101,7 @@ export class Connections implements ConnectionOwner {
     return true
   }
 
-  /** Closes what is idle now and cuts off the rest. */
+  /** Closes what is idle. What is under way goes on, and closes when it has been idle for a while. */
   close(): void {
     clearInterval(this.#sweeper)
     const free = [...this.#pools.values()].flatMap(pool => pool.free.splice(0))
