@@ -56,6 +56,7 @@ export class Connections implements ConnectionOwner {
   readonly #sweeper: NodeJS.Timeout
   #outbox: Posted[] = []
   #open = 0
+  #closed = false
 
   constructor(settings: ConnectionSettings, clock: Clock) {
     this.#settings = settings
@@ -101,18 +102,26 @@ export class Connections implements ConnectionOwner {
     return true
   }
 
-  /** Closes what is idle. What is under way goes on, and closes when it has been idle for a while. */
+  /** Closes what is idle now, and what is under way at its end. What waits is not sent. */
   close(): void {
     clearInterval(this.#sweeper)
-    const free = [...this.#pools.values()].flatMap(pool => pool.free.splice(0))
+    this.#closed = true
+    const pools = [...this.#pools.values()]
     this.#pools.clear()
-    for (const { carrier } of free) carrier.destroy()
+    for (const { handler } of pools.flatMap(pool => pool.waiting.splice(0))) {
+      handler.onResponseError(new UpstreamBusyError())
+    }
+    for (const connection of pools.flatMap(pool => pool.free.slice())) connection.retire()
   }
 
   /** The next waiters get it, or it goes on the stack. */
   giveBack(connection: Connection): void {
     const { pool } = connection
     this.#settle(connection, connection.multiplexed)
+    if (this.#closed) {
+      connection.retire()
+      return
+    }
     while (connection.hasRoom) {
       const waiter = pool.waiting[0]
       if (waiter === undefined) {

@@ -39,7 +39,8 @@ export interface Lease {
 
 /**
  * Told of one exchange: first `onRequestStart` once it is about to be sent, last either `onResponseEnd` or
- * `onResponseError`. `lease` is set before; it is released exactly once.
+ * `onResponseError`. `lease` is set before; it is released exactly once. What the others throw ends the exchange; the last
+ * two must not throw: nobody is left to be told.
  */
 export interface UpstreamHandler {
   lease: Lease | undefined

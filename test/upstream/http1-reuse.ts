@@ -240,6 +240,22 @@ t.test('whatever upstreams and handlers do at once, each request ends once and e
   await until(() => connections.size === 0)
 })
 
+t.test('closing ends what is idle now, what is under way at its end, and sends nothing that waits', async t => {
+  const { port, sockets, paths } = await startUpstream(t, path => (path === '/idle' ? whole : ''))
+  const connections = openConnections(t, { perOrigin: 2 })
+  const underWay = ask(connections, port, { path: '/under-way' })
+  await ask(connections, port, { path: '/idle' }).over
+  const busy = ask(connections, port, { path: '/busy' })
+  const waits = ask(connections, port, { path: '/waits' })
+  await until(() => paths.length === 3)
+  connections.close()
+  t.equal((await waits.over).error?.name, 'UpstreamBusyError')
+  for (const socket of sockets) socket.write(whole)
+  for (const told of [underWay, busy]) t.equal((await told.over).outcome, '200 ok')
+  t.equal(connections.size, 0)
+  t.equal(paths.length, 3)
+})
+
 t.test('closing ends what is idle, and says so to the upstream', async t => {
   const { port, sockets } = await startUpstream(t, () => whole)
   const connections = openConnections(t)

@@ -123,6 +123,7 @@ t.test('a first address that does not do leaves the next', async t => {
   const connections = openConnections(t, { ca: cert })
   const told = ask(connections, port, { ...secure, addresses: ['127.0.0.77', '127.0.0.1'] })
   t.equal((await told.over).outcome, '200 ok')
+  t.equal(told.leases, 1)
   t.equal(resumed.length, 1)
 })
 
@@ -200,12 +201,16 @@ function streaming(digests: string[]) {
   }
 }
 
-for (const scheme of ['http', 'https'] as const) {
-  t.test(`${mebibytes} MiB each way on two connections at once arrive unchanged over ${scheme}`, async t => {
+for (const [how, scheme, http2Hosts] of [
+  ['TCP', 'http', []],
+  ['TLS', 'https', []],
+  ['TLS that was offered HTTP/2 and chose HTTP/1.1', 'https', ['idp.test']],
+] as const) {
+  t.test(`${mebibytes} MiB each way on two connections at once arrive unchanged over ${how}`, async t => {
     const digests: string[] = []
     const start = scheme === 'http' ? startRawServer : startSecure
     const { port } = await start(t, streaming(digests))
-    const connections = openConnections(t, { ca: cert })
+    const connections = openConnections(t, { ca: cert, http2Hosts })
     const two = [hashing(), hashing()]
     const ended = two.map(({ told }) => {
       const body = Readable.from(Array.from({ length: mebibytes }, () => block))
