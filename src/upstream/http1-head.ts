@@ -81,6 +81,8 @@ export function readHead(text: string, method: string): Http1Head {
   const fields = readFields(text, lineEnd + 2)
   const framed = framedBy(fields)
   if (framed.chunked && (framed.contentLength !== undefined || minor === 0)) throw malformed('two framings')
+  // A client may believe it, and wait for a body that never comes (RFC 9110 section 8.6).
+  if (isBodiless(status) && (framed.contentLength ?? 0) > 0) throw malformed('a length of nothing')
   const framing = framingOf(framed, method, status)
   return {
     status,
@@ -182,8 +184,11 @@ function keepAliveOf(value: string): number | undefined {
   return seconds === undefined ? undefined : Number(seconds)
 }
 
+/** Such an answer has no body, and no length either; 304 has that of the answer it stands for. */
+const isBodiless = (status: number): boolean => status < 200 || status === 204
+
 function framingOf({ contentLength, chunked }: Framed, method: string, status: number): Framing {
-  if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return 'none'
+  if (method === 'HEAD' || isBodiless(status) || status === 304) return 'none'
   if (chunked) return 'chunked'
   if (contentLength === undefined) return 'close'
   return contentLength === 0 ? 'none' : 'length'

@@ -47,8 +47,8 @@ const accepted: readonly Accepted[] = [
   },
   { what: 'HEAD without framing', text: ok, method: 'HEAD', head: { framing: 'none', persistent: true } },
   {
-    what: '204 and a length all the same',
-    text: 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n',
+    what: '204 and a length of 0',
+    text: 'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n',
     head: { framing: 'none' },
   },
   { what: '304 and chunks', text: 'HTTP/1.1 304 \r\nTransfer-Encoding: chunked\r\n', head: { framing: 'none' } },
@@ -176,6 +176,8 @@ const refused: Readonly<Record<string, string>> = {
   'a coding and a length': `${ok}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n`,
   'a length and a coding': `${ok}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n`,
   'both, without a body': `HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n`,
+  '204 with a length': 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n',
+  'an interim answer with a length': 'HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n',
   'a coding in HTTP/1.0': 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n',
   ...Object.fromEntries(lengths.map(value => [`Content-Length: '${value}'`, `${ok}Content-Length: ${value}\r\n`])),
   ...Object.fromEntries(
