@@ -46,7 +46,7 @@ interface Connection {
 
 function send(url: URL, { signal, ca, host }: Connection): Promise<IncomingMessage> {
   const name = url.hostname.replace(/^\[|\]$/g, '')
-  const options: RequestOptions & { servername?: string; ca?: string[] } = {
+  const options: RequestOptions & { servername?: string; ca?: string[]; rejectUnauthorized?: boolean } = {
     host: host ?? name,
     port: url.port === '' ? undefined : Number(url.port),
     path: url.pathname + url.search,
@@ -56,6 +56,8 @@ function send(url: URL, { signal, ca, host }: Connection): Promise<IncomingMessa
     maxHeaderSize: 16_384,
   }
   if (url.protocol === 'https:') {
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    options.rejectUnauthorized = true
     // The certificate must be for the name, whatever address was dialled.
     if (isIP(name) === 0) options.servername = name
     if (ca !== undefined) options.ca = [...rootCertificates, ...ca]

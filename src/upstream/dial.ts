@@ -42,6 +42,8 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
     const socket = connectTls({
       ...target,
       secureContext,
+      // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+      rejectUnauthorized: true,
       ...namesOf(origin, http2),
       ...resumed(sessions.get(origin.key)),
     })

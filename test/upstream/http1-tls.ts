@@ -9,6 +9,7 @@ import type { TLSSocket, TlsOptions } from 'node:tls'
 import { createServer } from 'node:tls'
 import type { Test } from 'tap'
 import t from 'tap'
+import { createFetch } from '../../src/tokens/fetch.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { ask, openConnections, Told } from '../fixtures/upstream.ts'
@@ -69,6 +70,16 @@ t.test(
     t.equal(connections.size, 0)
   },
 )
+
+t.test('NODE_TLS_REJECT_UNAUTHORIZED=0 makes no certificate trusted, nor one of an identity provider', async t => {
+  const { port } = await startSecure(t, answering(whole))
+  process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+  t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
+  const told = ask(openConnections(t), port, secure)
+  t.equal((await told.over).outcome, 'DEPTH_ZERO_SELF_SIGNED_CERT')
+  const document = createFetch({ addressOf: async () => '127.0.0.1' })(new URL(`https://idp.test:${port}/`))
+  await t.rejects(document, /self-signed certificate/)
+})
 
 t.test('a session that the upstream cannot go on with is offered once', async t => {
   const { port } = await startSecure(t, answering(once200))
