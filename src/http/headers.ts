@@ -145,7 +145,7 @@ export function upstreamFields(raw: readonly string[], fields: RequestFields, to
 
 /** The fields without those that `Connection` names: they are not sent on, and nothing may be decided by them. */
 export function withoutNominated(raw: readonly string[], { nominated }: RequestFields): readonly string[] {
-  return nominated === undefined ? raw : withoutNames(raw, [...nominated])
+  return nominated === undefined ? raw : withoutNames(raw, nominated)
 }
 
 function isOneOf(lowerName: string, tokenNames: readonly string[]): boolean {
@@ -156,7 +156,7 @@ function isOneOf(lowerName: string, tokenNames: readonly string[]): boolean {
 /** The fields of an upstream response to pass on, flat: name, value, name, value. */
 export function downstreamFields(raw: readonly string[]): string[] {
   const out: string[] = []
-  let nominated: string[] | undefined
+  let nominated: Set<string> | undefined
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
     const { lower, hopByHopResponse, own } = fieldName(name)
@@ -166,18 +166,20 @@ export function downstreamFields(raw: readonly string[]): string[] {
   return nominated === undefined ? out : withoutNames(out, nominated)
 }
 
-function connectionNames(value: string, before: string[] | undefined): string[] | undefined {
+function connectionNames(value: string, before: Set<string> | undefined): Set<string> | undefined {
   const lower = value.toLowerCase()
   // What nearly every upstream says names no field.
   if (lower === 'keep-alive' || lower === 'close') return before
-  return [...(before ?? []), ...lower.split(',').map(part => part.trim())]
+  const names = before ?? new Set()
+  for (const part of lower.split(',')) names.add(part.trim())
+  return names
 }
 
-function withoutNames(fields: readonly string[], names: readonly string[]): string[] {
+function withoutNames(fields: readonly string[], names: ReadonlySet<string>): string[] {
   const out: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string
-    if (!names.includes(fieldName(name).lower)) out.push(name, fields[i + 1] as string)
+    if (!names.has(fieldName(name).lower)) out.push(name, fields[i + 1] as string)
   }
   return out
 }

@@ -81,8 +81,7 @@ export function readHead(text: string, method: string): Http1Head {
   const fields = readFields(text, lineEnd + 2)
   const framed = framedBy(fields)
   if (framed.chunked && (framed.contentLength !== undefined || minor === 0)) throw malformed('two framings')
-  // A client may believe it, and wait for a body that never comes (RFC 9110 section 8.6).
-  if (isBodiless(status) && (framed.contentLength ?? 0) > 0) throw malformed('a length of nothing')
+  if (isBodiless(status)) dropLength(fields, framed)
   const framing = framingOf(framed, method, status)
   return {
     status,
@@ -186,6 +185,16 @@ function keepAliveOf(value: string): number | undefined {
 
 /** Such an answer has no body, and no length either; 304 has that of the answer it stands for. */
 const isBodiless = (status: number): boolean => status < 200 || status === 204
+
+/** A client may believe it, and take the next answer for the body (RFC 9110 section 8.6). */
+function dropLength(fields: string[], framed: Framed): void {
+  if (framed.contentLength === undefined) return
+  framed.contentLength = undefined
+  fields.splice(
+    fields.findIndex((name, i) => i % 2 === 0 && fieldName(name).lower === 'content-length'),
+    2,
+  )
+}
 
 function framingOf({ contentLength, chunked }: Framed, method: string, status: number): Framing {
   if (method === 'HEAD' || isBodiless(status) || status === 304) return 'none'

@@ -54,7 +54,7 @@ const notReused: readonly Case[] = [
   { what: 'HTTP/1.0', answer: 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok' },
   { what: 'a body that ends with the connection', answer: 'HTTP/1.1 200 OK\r\n\r\nok', closes: true },
   { what: 'HEAD with a body', answer: whole, method: 'HEAD' },
-  { what: '204 with a body', answer: 'HTTP/1.1 204 No Content\r\n\r\nok' },
+  { what: '204 with a body', answer: 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok' },
   { what: 'a second answer', answer: whole + whole },
   { what: 'an empty line behind', answer: `${whole}\r\n` },
   { what: 'a short hint', answer: 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok' },
