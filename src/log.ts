@@ -1,5 +1,7 @@
 import { destination, type Level, type LevelOrString, type Logger, pino } from 'pino'
 import { systemClock } from './clock.ts'
+import type { LineSink, Lines } from './log-lines.ts'
+import { gatherLines } from './log-lines.ts'
 
 /**
  * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are
@@ -62,22 +64,14 @@ export interface ProcessLog extends Log {
   readonly flush: () => void
 }
 
-/** Text that is handed on before the turn of the event loop is over, characters. */
-const mostGathered = 65_536
 /** Text that may wait for a reader that is slow or stuck; what comes then is dropped and counted, bytes. */
 const mostWaiting = 33_554_432
 
-interface Lines {
-  write(line: string): void
-  flush(): void
-  /** Lines that were dropped since it was asked last. */
-  takeDropped(): number
-}
-
 /** JSON lines to standard output, written behind the event loop's back so that no request waits for a slow reader. */
 export function createLog(level: LevelOrString): ProcessLog {
-  const stdout = destination({ dest: 1, sync: false, maxLength: mostWaiting })
-  const stream = gatherLines(stdout)
+  // Taking bytes is an option of sonic-boom that pino passes on, and the types of both leave out.
+  const stdout = destination({ dest: 1, sync: false, maxLength: mostWaiting, ...{ contentMode: 'buffer' } })
+  const stream = gatherLines(stdout as unknown as LineSink)
   const logger = pino(
     {
       level,
@@ -95,38 +89,6 @@ export function createLog(level: LevelOrString): ProcessLog {
     if (count > 0) log.warn({ count }, 'log lines were dropped: standard output was not read for too long')
   })
   return { ...log, flush: stream.flush }
-}
-
-/**
- * Hands the lines of one turn of the event loop on together: sonic-boom measures all that waits with each line anew,
- * and each piece that it writes wakes a thread. Over a longer time, what is gathered would outlive the young generation.
- */
-function gatherLines(stream: ReturnType<typeof destination>): Lines {
-  let gathered = ''
-  let dropped = 0
-  stream.on('drop', (text: string) => {
-    dropped += text.split('\n').length - 1
-  })
-  const handOn = (): void => {
-    if (gathered !== '') stream.write(gathered)
-    gathered = ''
-  }
-  return {
-    write(line) {
-      if (gathered === '') setImmediate(handOn)
-      gathered += line
-      if (gathered.length >= mostGathered) handOn()
-    },
-    flush() {
-      handOn()
-      stream.flushSync()
-    },
-    takeDropped() {
-      const count = dropped
-      dropped = 0
-      return count
-    },
-  }
 }
 
 let second = 0
@@ -151,10 +113,16 @@ function writers(logger: Logger, stream: Lines): Log {
     // pino formats field by field, which costs several times as much as all of them at once. Errors need it.
     return (fields, message) => {
       if (fields.error !== undefined) formatted(fields, message)
-      else stream.write(`${head}${isoTime()},${JSON.stringify({ ...fields, message }).slice(1)}\n`)
+      else stream.write(`${head}${isoTime()}${membersOf(fields)},"message":${JSON.stringify(message)}}\n`)
     }
   }
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+/** The members of a JSON object, each behind a comma. */
+function membersOf(fields: LogFields): string {
+  const text = JSON.stringify(fields)
+  return text === '{}' ? '' : `,${text.slice(1, -1)}`
 }
 
 /** What helps to find a fault: the causes as well, the stack of the outermost only. */

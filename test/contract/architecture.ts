@@ -4,7 +4,7 @@ import { readSources } from '../fixtures/source.ts'
 
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
-  ['errors.ts', 'clock.ts', 'field-names.ts', 'priority.ts'],
+  ['errors.ts', 'clock.ts', 'field-names.ts', 'log-lines.ts', 'priority.ts'],
   ['log.ts'],
   ['config', 'http', 'storage'],
   ['policy', 'policies', 'agents', 'tokens', 'limits', 'upstream', 'audit', 'hitl', 'telemetry'],
