@@ -90,6 +90,19 @@ t.test('a connection that is given up ends its exchange, and is given up once', 
   t.equal(told.ends, 1)
 })
 
+t.test('a request for a connection that is gone is not sent, and is told so', async t => {
+  const { connection, told, say, sent } = begin()
+  say(answer)
+  await told.over
+  connection.destroy()
+  const before = sent()
+  const late = new Told()
+  connection.dispatch(requestOf(), late)
+  t.equal((await late.over).outcome, 'reset')
+  t.equal(late.control, undefined)
+  t.equal(sent(), before)
+})
+
 t.test('what comes while nothing was asked ends the connection', async t => {
   const { connection, told, say } = begin()
   say(answer)
@@ -97,6 +110,18 @@ t.test('what comes while nothing was asked ends the connection', async t => {
   t.notOk(connection.destroyed)
   say('H')
   t.ok(connection.destroyed)
+})
+
+t.test('a body that is whole is sent with its length, byte for byte, be it short or long', async t => {
+  for (const length of [0, 1, 2_048, 2_049, 300_000]) {
+    const body = Buffer.from(Array.from({ length }, (_, i) => i % 256))
+    const { connection, sent } = begin(new Told(), { method: 'PUT', body })
+    await later()
+    const [head = '', ...rest] = sent().split('\r\n\r\n')
+    t.match(head, new RegExp(`^PUT / HTTP/1.1\r\nHost: up.example\r\nContent-Length: ${length}$`))
+    t.ok(rest.join('\r\n\r\n') === body.toString('latin1'), `${length} bytes`)
+    connection.destroy()
+  }
 })
 
 t.test('a request in chunks carries each piece of its body, and no empty one, and its end once', async t => {
