@@ -42,21 +42,35 @@ export function createPassOn(main: Link<ControlCalls>, report: Report): (incomin
       sendRefusal(res, refuse('internal'), requestId)
     })
     res.once('close', () => passed.destroy())
-    if (incoming.expectsContinue) res.writeContinue()
-    if (req.readableEnded) passed.end()
-    else req.pipe(passed)
+    const send = () => (req.readableEnded ? passed.end() : req.pipe(passed))
+    // The answer may not need the body, which may never come.
+    passed.flushHeaders()
+    if (!incoming.expectsContinue) send()
+    else {
+      // Whether the client is asked for the body is for the main thread to say.
+      passed.once('continue', () => {
+        res.writeContinue()
+        send()
+      })
+    }
   }
 }
 
-function headersOf({ req, fields }: Incoming): string[] {
+function headersOf({ req, fields, expectsContinue }: Incoming): string[] {
   const headers = ['Host', fields.host, ...upstreamFields(req.rawHeaders, fields, []), 'Connection', 'close']
   if (fields.contentLength < 0) headers.push('Transfer-Encoding', 'chunked')
   else if (fields.contentLength > 0) headers.push('Content-Length', String(fields.contentLength))
   else if (req.method !== 'GET' && req.method !== 'HEAD') headers.push('Content-Length', '0')
+  if (expectsContinue) headers.push('Expect', '100-continue')
   return headers
 }
 
 function passBack(answer: IncomingMessage, { req, res }: Incoming): void {
+  // A call whose body does not come is answered here as well.
+  if (res.headersSent || res.destroyed) {
+    answer.destroy()
+    return
+  }
   const headers: string[] = []
   for (let i = 0; i < answer.rawHeaders.length; i += 2) {
     const name = answer.rawHeaders[i] as string

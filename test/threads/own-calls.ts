@@ -1,3 +1,4 @@
+import type { Test } from 'tap'
 import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
@@ -130,4 +131,32 @@ t.test('review events reach whoever listens, through any thread, as they happen'
   t.equal((await gateway.proxy(bot.token, 'http://127.0.0.1:9/', { method: 'POST' })).status, 202)
   t.ok((await Promise.all(heard)).every(Boolean))
   leave.abort()
+})
+
+/** What connections of several threads are answered that all send this and no more; one text for each kind. */
+async function stalled(t: Test, port: number, text: string): Promise<readonly string[]> {
+  const answers = clients.map(async () => {
+    const client = await openRaw(t, port)
+    client.write(text)
+    return (await client.closed()).slice(0, 'HTTP/1.1 200'.length)
+  })
+  return [...new Set(await Promise.all(answers))]
+}
+
+t.test('a call whose body does not come is answered in every thread, and harms none', async t => {
+  const config = { System: { Server: { Threads: 2, IdleTimeoutSeconds: 1, KeepAliveSeconds: 1 } } }
+  const hasty = await startGateway(t, { config })
+  const head = 'HTTP/1.1\r\nHost: g\r\nContent-Length: 10\r\n'
+  const [late, needless, refused] = await Promise.all([
+    stalled(t, hasty.port, `POST /tokens ${head}\r\n{`),
+    stalled(t, hasty.port, `GET /health ${head}\r\n`),
+    stalled(t, hasty.port, `POST /agents ${head}Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n`),
+  ])
+  t.strictSame(late, ['HTTP/1.1 408'])
+  t.strictSame(needless, ['HTTP/1.1 200'], 'an answer that needs no body does not wait for it')
+  t.strictSame(refused, ['HTTP/1.1 401'], 'nobody is asked for a body that will not be read')
+  t.strictSame(
+    hasty.log.filter(({ message }) => message.startsWith('thread')),
+    [],
+  )
 })
