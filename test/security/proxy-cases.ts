@@ -90,7 +90,8 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     raw.write(one(false).repeat(burst) + one(true))
     const text = await raw.closed()
     const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
-    t.strictSame(statuses, [...Array(burst).fill(200), 429])
+    // Those that came before their token was verified wait for that side by side.
+    t.strictSame(statuses.toSorted(), [...Array(burst).fill(200), 429])
     t.match(text, /retry-after: \d+\r\n/i)
     t.equal(origin.seen.length, burst)
   },
