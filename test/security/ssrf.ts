@@ -55,7 +55,12 @@ async function openProfile(strict: boolean): Promise<Profile> {
   const gateway = await startGateway(t, {
     config: {
       Egress: { DenyPrivateNetworks: strict },
-      System: { RateLimit: { RequestsPerMinute: 1_000_000, Burst: 10_000 }, CircuitBreaker: { Failures: 10_000 } },
+      System: {
+        // The sockets of this thread are watched.
+        Server: { Threads: 1 },
+        RateLimit: { RequestsPerMinute: 1_000_000, Burst: 10_000 },
+        CircuitBreaker: { Failures: 10_000 },
+      },
     },
     lookup,
   })
