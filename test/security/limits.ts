@@ -1,6 +1,6 @@
 /** T32: connections that stand still, or are too many, cost nobody else anything. */
 import t from 'tap'
-import { startGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import type { RawClient } from '../fixtures/raw.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -99,5 +99,6 @@ t.test('one address has so many connections and no more', async t => {
   t.ok(accepted.length >= 6 && accepted.length <= 8, `${accepted.length} connections`)
   accepted[0]?.socket.end('GET /health HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n')
   await accepted[0]?.closed()
-  t.ok(await connect(), 'a place that is free again is given')
+  // The thread that had it may see the end of a connection a little later than its client.
+  t.ok(await eventually(connect, client => client !== undefined), 'a place that is free again is given')
 })
