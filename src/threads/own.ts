@@ -1,5 +1,5 @@
 /** Calls of the gateway itself that came to a thread: the main thread answers them. */
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { MessageChannel } from 'node:worker_threads'
@@ -37,7 +37,7 @@ export function createPassOn(main: Link<ControlCalls>, report: Report): (incomin
     })
     passed.on('response', answer => passBack(answer, incoming))
     passed.on('error', error => {
-      if (res.destroyed || res.headersSent) return
+      if (isAnswered(res)) return
       report('a call could not be passed to the main thread', error)
       sendRefusal(res, refuse('internal'), requestId)
     })
@@ -49,6 +49,7 @@ export function createPassOn(main: Link<ControlCalls>, report: Report): (incomin
     else {
       // Whether the client is asked for the body is for the main thread to say.
       passed.once('continue', () => {
+        if (isAnswered(res)) return
         res.writeContinue()
         send()
       })
@@ -65,9 +66,13 @@ function headersOf({ req, fields, expectsContinue }: Incoming): string[] {
   return headers
 }
 
+/** A call whose body does not come is answered here as well. */
+function isAnswered(res: ServerResponse): boolean {
+  return res.headersSent || res.destroyed
+}
+
 function passBack(answer: IncomingMessage, { req, res }: Incoming): void {
-  // A call whose body does not come is answered here as well.
-  if (res.headersSent || res.destroyed) {
+  if (isAnswered(res)) {
     answer.destroy()
     return
   }
