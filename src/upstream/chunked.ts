@@ -1,12 +1,12 @@
+import { tokenPattern } from '../field-names.ts'
 import { UpstreamError } from './handler.ts'
 import { checkBytes, readFields } from './http1-head.ts'
 
 /** Longest line before a chunk: its size and extensions, which nobody here reads, bytes. */
 const maxSizeLine = 1_024
-const token = "[!#$%&'*+\\-.^_`|~0-9a-z]+"
 const quoted = String.raw`"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"`
 /** A size of at most so many hexadecimal digits is an exact number. Extensions have no space around them. */
-const sizeLine = new RegExp(`^([0-9a-f]{1,12})(?:;${token}(?:=(?:${token}|${quoted}))?)*$`, 'i')
+const sizeLine = new RegExp(`^([0-9a-f]{1,12})(?:;${tokenPattern}(?:=(?:${tokenPattern}|${quoted}))?)*$`, 'i')
 const lineFeed = 0x0a
 
 /** What comes next. */
