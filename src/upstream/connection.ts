@@ -44,6 +44,15 @@ export interface Carrier {
   on(event: 'disconnect' | 'drain', listener: () => void): unknown
 }
 
+export interface CarrierSettings {
+  readonly headersTimeoutMs: number
+  readonly idleTimeoutMs: number
+  /** A connection that carries nothing is closed after this. */
+  readonly keepAliveMs: number
+  /** Largest header section of an answer, and of its trailers, bytes. */
+  readonly maxHeaderSize: number
+}
+
 export interface ConnectionParts {
   readonly owner: ConnectionOwner
   readonly pool: Pool

@@ -70,3 +70,6 @@ export class UpstreamError extends Error {
     this.fault = fault
   }
 }
+
+export const headersTimeout = (): Error => new UpstreamError('headers_timeout', 'no head of an answer in time')
+export const bodyTimeout = (): Error => new UpstreamError('body_timeout', 'nothing came for too long')

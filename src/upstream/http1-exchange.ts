@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { ChunkedBody } from './chunked.ts'
 import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { UpstreamError } from './handler.ts'
+import { bodyTimeout, headersTimeout, UpstreamError } from './handler.ts'
 import type { Http1Head } from './http1-head.ts'
 import { checkBeginning, readHead, writeHead } from './http1-head.ts'
 import { Upload } from './upload.ts'
@@ -123,7 +123,7 @@ export class Http1Exchange implements Control {
   headLate(): void {
     const waitsForClient = this.#upload !== undefined && !this.#upload.done && !this.#settings.socket.writableNeedDrain
     if (this.#head !== undefined || waitsForClient) return
-    this.fail(new UpstreamError('headers_timeout', 'no head of an answer in time'))
+    this.fail(headersTimeout())
   }
 
   fail(error: Error): void {
@@ -214,7 +214,7 @@ export class Http1Exchange implements Control {
   #watchIdle(): void {
     if (this.#idleTimer !== undefined) this.#idleTimer.refresh()
     else {
-      const late = () => this.fail(new UpstreamError('body_timeout', 'nothing came for too long'))
+      const late = () => this.fail(bodyTimeout())
       this.#idleTimer = setTimeout(late, this.#settings.idleTimeoutMs).unref()
     }
   }

@@ -76,11 +76,11 @@ interface Framed {
 export function readHead(text: string, method: string): Http1Head {
   checkBytes(text)
   const lineEnd = text.indexOf('\r\n')
-  const minor = text.charCodeAt(7) - 48
   const status = statusOf(text, lineEnd)
+  const isOld = text.startsWith('HTTP/1.0')
   const fields = readFields(text, lineEnd + 2)
   const framed = framedBy(fields)
-  if (framed.chunked && (framed.contentLength !== undefined || minor === 0)) throw malformed('two framings')
+  if (framed.chunked && (framed.contentLength !== undefined || isOld)) throw malformed('two framings')
   if (isBodiless(status)) dropLength(fields, framed)
   const framing = framingOf(framed, method, status)
   return {
@@ -89,7 +89,7 @@ export function readHead(text: string, method: string): Http1Head {
     fields,
     contentLength: framed.contentLength,
     framing,
-    persistent: framing !== 'close' && !framed.close && (minor === 1 || framed.keptAlive),
+    persistent: framing !== 'close' && !framed.close && (!isOld || framed.keptAlive),
     keepAlive: framed.keepAlive,
   }
 }
@@ -109,11 +109,11 @@ export function checkBeginning(text: string): void {
 
 /** `HTTP/1.1 200 OK`; the reason may be empty, and so may the space before it. */
 function statusOf(text: string, lineEnd: number): number {
-  const status = Number(text.slice(9, 12))
+  const status = text.slice(9, 12)
   const isWhole = lineEnd === 12 || (lineEnd > 12 && text[12] === ' ')
   const isHttp1 = text.startsWith('HTTP/1.1 ') || text.startsWith('HTTP/1.0 ')
-  if (!isWhole || !isHttp1 || !/^[1-9]\d\d$/.test(text.slice(9, 12))) throw malformed('the status line')
-  return status
+  if (!isWhole || !isHttp1 || !/^[1-9]\d\d$/.test(status)) throw malformed('the status line')
+  return Number(status)
 }
 
 /** Field lines from `start` on, flat. Folded ones (RFC 9112 section 5.2) are refused, as is space before a colon. */

@@ -1,25 +1,23 @@
 import { EventEmitter } from 'node:events'
 import type { OnReadOpts, Socket } from 'node:net'
-import type { Carrier } from './connection.ts'
+import type { Carrier, CarrierSettings } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { UpstreamError } from './handler.ts'
 import type { ExchangeEnd } from './http1-exchange.ts'
 import { Http1Exchange } from './http1-exchange.ts'
 
-export interface Http1Settings {
-  readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
-  /** A connection that carries nothing is closed after this; the upstream may ask for up to `maxKeepAliveMs`. */
-  readonly keepAliveMs: number
+export interface Http1Settings extends CarrierSettings {
+  /** Longest time that an upstream may ask for in the place of `keepAliveMs`. */
   readonly maxKeepAliveMs: number
-  /** Largest header section of an answer, and of its trailers, bytes. */
-  readonly maxHeaderSize: number
 }
 
 export type OnSocket = (error: Error | null, socket?: Socket) => void
 
 /** Gives a connected socket that hands what it reads to `onread`, or, without one, as a stream does. */
 export type Connect = (onread: OnReadOpts | undefined, done: OnSocket) => void
+
+const closed = (): Error => new UpstreamError('reset', 'the upstream closed the connection')
+const givenUp = (): Error => new UpstreamError('reset', 'the connection was given up')
 
 /** How long before the upstream would close an idle connection it is not used any more, milliseconds. */
 const keepAliveMargin = 2_000
@@ -70,7 +68,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   destroy(): void {
-    this.#end(new UpstreamError('reset', 'the connection was given up'))
+    this.#end(givenUp())
   }
 
   #open(done: (error?: Error) => void): void {
@@ -81,7 +79,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
     this.#connect({ buffer: readBuffer, callback: read }, (error, socket) => {
       if (socket === undefined || this.#destroyed) {
         socket?.destroy()
-        const cause = error ?? new UpstreamError('reset', 'the connection was given up')
+        const cause = error ?? givenUp()
         this.#end(cause)
         done(cause)
         return
@@ -95,7 +93,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
     this.#socket = socket
     socket.on('end', () => this.#ended())
     socket.on('error', error => this.#end(error))
-    socket.on('close', () => this.#end(new UpstreamError('reset', 'the upstream closed the connection')))
+    socket.on('close', () => this.#end(closed()))
     socket.on('drain', () => this.#exchange?.drained())
     // Of a socket that has no `onread`.
     socket.on('data', (bytes: Buffer) => this.#read(bytes))
@@ -103,7 +101,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
 
   #start(socket: Socket, request: UpstreamRequest, handler: UpstreamHandler): void {
     if (this.#destroyed) {
-      handler.onResponseError(new UpstreamError('reset', 'the upstream closed the connection'))
+      handler.onResponseError(closed())
       return
     }
     this.#watchHead()
@@ -135,7 +133,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
 
   #ended(): void {
     this.#exchange?.ended()
-    this.#end(new UpstreamError('reset', 'the upstream closed the connection'))
+    this.#end(closed())
   }
 
   /** The exchange is over; its handler is told behind this. */

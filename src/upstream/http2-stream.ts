@@ -3,7 +3,7 @@ import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import { constants } from 'node:http2'
 import type { Readable } from 'node:stream'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { UpstreamError } from './handler.ts'
+import { bodyTimeout, headersTimeout, UpstreamError } from './handler.ts'
 import { Upload } from './upload.ts'
 
 export interface StreamSettings {
@@ -121,7 +121,7 @@ export class Http2Exchange implements Control {
   #timeOut(): void {
     if (this.#over) return
     this.#settings.onTimeout()
-    this.#fail(this.#responded ? bodyLate() : headLate())
+    this.#fail(this.#responded ? bodyTimeout() : headersTimeout())
   }
 
   #complete(): void {
@@ -160,9 +160,6 @@ export class Http2Exchange implements Control {
     }
   }
 }
-
-const headLate = (): Error => new UpstreamError('headers_timeout', 'no head of an answer in time')
-const bodyLate = (): Error => new UpstreamError('body_timeout', 'nothing came for too long')
 
 /** The reason is the usual one: HTTP/2 has none. */
 function headOf(fields: IncomingHttpHeaders, raw: readonly string[]): ResponseHead {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import { connect } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { Carrier } from './connection.ts'
+import type { Carrier, CarrierSettings } from './connection.ts'
 import { maxStreams } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { authorityOf } from './http1-head.ts'
@@ -13,15 +13,6 @@ import type { Origin } from './origin.ts'
 const streamWindow = 262_144
 const connectionWindow = 1_048_576
 
-export interface Http2Settings {
-  readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
-  /** A connection that carries nothing is closed after this. */
-  readonly keepAliveMs: number
-  /** Largest header section of an answer, bytes. */
-  readonly maxHeaderSize: number
-}
-
 /**
  * A connection that speaks HTTP/2, over Node's own client.
  *
@@ -29,13 +20,13 @@ export interface Http2Settings {
  */
 export class Http2Session extends EventEmitter implements Carrier {
   readonly #origin: Origin
-  readonly #settings: Http2Settings
+  readonly #settings: CarrierSettings
   readonly #session: ClientHttp2Session
   #mostStreams = 1
   #streams = 0
   #idle: NodeJS.Timeout | undefined
 
-  constructor(socket: Socket, origin: Origin, settings: Http2Settings) {
+  constructor(socket: Socket, origin: Origin, settings: CarrierSettings) {
     super()
     this.#origin = origin
     this.#settings = settings

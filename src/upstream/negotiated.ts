@@ -1,15 +1,14 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import type { Carrier } from './connection.ts'
+import type { Carrier, CarrierSettings } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Connect } from './http1.ts'
-import type { Http2Settings } from './http2.ts'
 import { Http2Session } from './http2.ts'
 import type { Origin } from './origin.ts'
 
 export interface NegotiatedParts {
   readonly origin: Origin
-  readonly settings: Http2Settings
+  readonly settings: CarrierSettings
   /** Connects, and offers HTTP/2. */
   readonly connect: Connect
   /** What carries requests in HTTP/1.1 over a connection that is there. */
