@@ -91,14 +91,14 @@ export function createLog(level: LevelOrString): ProcessLog {
   return { ...log, flush: stream.flush }
 }
 
-let second = 0
+let second = -1
 let untilSecond = ''
 
 /** The member `time` of a line: the text of a second is made once. */
 function isoTime(): string {
   const now = systemClock.now()
   const milliseconds = now % 1_000
-  if (now - milliseconds !== second || untilSecond === '') {
+  if (now - milliseconds !== second) {
     second = now - milliseconds
     untilSecond = `,"time":"${new Date(second).toISOString().slice(0, -4)}`
   }

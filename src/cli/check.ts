@@ -48,6 +48,6 @@ async function tryUpstreams(config: Config, baseDirectory: string, env: Environm
   try {
     checkHooks(config.HumanInTheLoop.Webhooks, createPoster(upstreams))
   } finally {
-    await upstreams.connections.close()
+    upstreams.connections.close()
   }
 }
