@@ -42,7 +42,9 @@ t.test('the next requests like it pass without asking, and are counted until non
   t.match(await list(bot.id), [{ ...shown, uses: 0 }])
   t.equal(await post(bot.token, '/refunds/2?a=b'), 200)
   t.match(await list(bot.id), [{ ...shown, uses: 1 }])
-  t.match((await review.exchanges(2)).at(-1), { grantId: grant, decision: 'Hitl', status: 200 })
+  // Lines of several threads come in the order of none.
+  const line = (await review.exchanges(2)).find(({ path }) => path === '/refunds/2')
+  t.match(line, { grantId: grant, decision: 'Hitl', status: 200 })
   t.equal(await post(bot.token, '/refunds/3', { body: 'streamed' }), 200)
   t.equal(await post(bot.token, '/refunds/4'), 202)
   t.strictSame(
