@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { hopByHopRequest, token } from '../field-names.ts'
+import { hopByHopRequest, token } from '../base/field-names.ts'
 import type { Format } from './setting.ts'
 
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */

@@ -1,4 +1,4 @@
-import { nearest } from './nearest.ts'
+import { nearest } from '../base/nearest.ts'
 import type { Setting, SettingTree } from './setting.ts'
 import { isSetting } from './setting.ts'
 import type { Reading } from './value.ts'

@@ -1,4 +1,4 @@
-import { hopByHopRequest, hopByHopResponse, token } from '../field-names.ts'
+import { hopByHopRequest, hopByHopResponse, token } from '../base/field-names.ts'
 
 /**
  * Names of header fields, worked out once. Nearly every request and answer has the same few dozen names, and telling

@@ -1,4 +1,4 @@
-import { tokenPattern } from '../field-names.ts'
+import { tokenPattern } from '../base/field-names.ts'
 import { UpstreamError } from './handler.ts'
 import { checkBytes, readFields } from './http1-head.ts'
 
