@@ -126,6 +126,11 @@ export const refusalKinds = {
   },
   draining: { status: 503, title: 'Shutting down', detail: 'The gateway is stopping. Try again shortly.' },
   upstream_timeout: { status: 504, title: 'Upstream timeout', detail: 'The upstream did not answer in time.' },
+  http_version_not_supported: {
+    status: 505,
+    title: 'HTTP version not supported',
+    detail: 'The gateway serves HTTP/1.0 and HTTP/1.1.',
+  },
   loop_detected: { status: 508, title: 'Loop detected', detail: 'The request has already passed this gateway.' },
 } as const satisfies Record<string, RefusalKind>
 

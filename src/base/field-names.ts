@@ -21,3 +21,23 @@ export const hopByHopRequest: ReadonlySet<string> = new Set([
   'host',
   'http2-settings',
 ])
+
+/** Fields that frame a message or choose where it goes: no other spelling of them may pass. */
+const framing: ReadonlySet<string> = new Set([...hopByHopRequest, 'content-encoding', 'via', 'max-forwards'])
+
+/**
+ * A name as lenient servers read it: CGI and WSGI turn every other character into `_` and know no letter case.
+ * Lower case, one hyphen for each run of such characters, none at the ends.
+ */
+export function foldName(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+}
+
+/** Whether a lenient server may take this name for a field that frames the message or belongs to the gateway. */
+export function isDisguised(lowerName: string): boolean {
+  const folded = foldName(lowerName)
+  return folded !== lowerName && (framing.has(folded) || folded.startsWith('gateway-'))
+}

@@ -33,12 +33,16 @@ interface Tally {
   maxForwards: string | undefined
   via: string
   upgrade: boolean
+  disguised: boolean
 }
 
 /** Reads the header section once and refuses what node lets through (RFC 9112 sections 3.2, 6.1; RFC 9110 7.6.1). */
 export function readFields(raw: readonly string[], httpVersion: string): RequestFields | Refusal {
+  // Node's parser also takes 0.9, with or without a version in the line, and 2.0.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('http_version_not_supported')
   if (raw.length > maxFields * 2) return refuse('headers_too_large', `More than ${maxFields} header fields.`)
   const tally = tallyFields(raw)
+  if (tally.disguised) return refuse('invalid_request', disguisedDetail)
   if (tally.hosts > 1) return refuse('invalid_request', 'More than one Host header.')
   if (!hostPattern.test(tally.host)) return refuse('invalid_request', 'The Host header is malformed.')
   const contentLength = bodyLength(tally, httpVersion)
@@ -48,6 +52,8 @@ export function readFields(raw: readonly string[], httpVersion: string): Request
   const { host, maxForwards, via, upgrade } = tally
   return { contentLength, host, nominated, maxForwards, via, upgrade }
 }
+
+const disguisedDetail = 'A header name reads like a framing or gateway field to servers that treat _ and . as hyphens.'
 
 function tallyFields(raw: readonly string[]): Tally {
   const tally: Tally = {
@@ -59,8 +65,13 @@ function tallyFields(raw: readonly string[]): Tally {
     maxForwards: undefined,
     via: '',
     upgrade: false,
+    disguised: false,
   }
-  for (let i = 0; i < raw.length; i += 2) noteField(tally, fieldName(raw[i] as string).lower, raw[i + 1] as string)
+  for (let i = 0; i < raw.length; i += 2) {
+    const { lower, isDisguised } = fieldName(raw[i] as string)
+    if (isDisguised) tally.disguised = true
+    noteField(tally, lower, raw[i + 1] as string)
+  }
   return tally
 }
 
@@ -112,11 +123,9 @@ function nominatedNames(connection: string): ReadonlySet<string> | undefined | R
   return names
 }
 
-/** True when a field name is the token header, or would become it where `_` and `.` are read as `-`. */
-export function isTokenField(lowerName: string, tokenName: string): boolean {
-  if (lowerName.length !== tokenName.length) return false
-  if (lowerName === tokenName) return true
-  return /[_.]/.test(lowerName) && lowerName.replace(/[_.]/g, '-') === tokenName.replace(/[_.]/g, '-')
+/** Whether a field carries the token, or a lenient server would read it as the field that does. */
+export function isTokenField(name: string, tokenName: string): boolean {
+  return fieldName(name).folded === fieldName(tokenName).folded
 }
 
 /** All values of one field, in order. */
@@ -136,8 +145,8 @@ export function fieldValues(raw: readonly string[], lowerName: string): string[]
 export function upstreamFields(raw: readonly string[], fields: RequestFields, tokenNames: readonly string[]): string[] {
   const out: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
-    const { lower, hopByHopRequest } = fieldName(raw[i] as string)
-    if (hopByHopRequest || fields.nominated?.has(lower) || isOneOf(lower, tokenNames)) continue
+    const { lower, folded, hopByHopRequest } = fieldName(raw[i] as string)
+    if (hopByHopRequest || fields.nominated?.has(lower) || isOneOf(folded, tokenNames)) continue
     out.push(raw[i] as string, raw[i + 1] as string)
   }
   return out
@@ -148,8 +157,8 @@ export function withoutNominated(raw: readonly string[], { nominated }: RequestF
   return nominated === undefined ? raw : withoutNames(raw, nominated)
 }
 
-function isOneOf(lowerName: string, tokenNames: readonly string[]): boolean {
-  for (const token of tokenNames) if (isTokenField(lowerName, token)) return true
+function isOneOf(folded: string, tokenNames: readonly string[]): boolean {
+  for (const token of tokenNames) if (fieldName(token).folded === folded) return true
   return false
 }
 

@@ -1,22 +1,23 @@
-import { hopByHopRequest, hopByHopResponse, token } from '../base/field-names.ts'
+import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
 
-/**
- * Names of header fields, worked out once. Nearly every request and answer has the same few dozen names, and telling
- * them apart needs them in lower case.
- */
+/** What is known of a header field's name. It is computed once: nearly all messages have the same few dozen names. */
 export interface FieldName {
   readonly lower: string
-  /** It is one at all (RFC 9110 section 5.1). */
+  /** It is a valid field name (RFC 9110 section 5.1). */
   readonly isToken: boolean
+  /** As a lenient server reads it (`foldName`). */
+  readonly folded: string
+  /** A lenient server may take it for a field that frames the message or belongs to the gateway. */
+  readonly isDisguised: boolean
   /** For one connection only, or set anew for the next one (spec 4.4, RFC 9110 section 7.6.1). */
   readonly hopByHopRequest: boolean
   /** For one connection only (RFC 9110 section 7.6.1). */
   readonly hopByHopResponse: boolean
-  /** By these the gateway's own answers are known: an upstream must not be able to write them. */
+  /** It marks answers of the gateway; an upstream must not be able to send it. */
   readonly own: boolean
 }
 
-/** Callers choose names: what is kept of them is bounded. */
+/** Bounds of the cache: callers choose the names. */
 const maxKnown = 1_024
 const maxKnownLength = 64
 const known = new Map<string, FieldName>()
@@ -31,6 +32,8 @@ function learn(name: string): FieldName {
   const learnt = {
     lower,
     isToken: token.test(name),
+    folded: foldName(name),
+    isDisguised: isDisguised(lower),
     hopByHopRequest: hopByHopRequest.has(lower),
     hopByHopResponse: hopByHopResponse.has(lower),
     own: isOwnField(lower),

@@ -38,7 +38,6 @@ const answers: Readonly<Record<string, readonly number[]>> = {
   R080: [200],
   H001: [200],
   H002: [200],
-  H004: [200],
   H005: [401],
   H006: [200],
   H007: [200],
@@ -68,7 +67,7 @@ const answers: Readonly<Record<string, readonly number[]>> = {
 }
 
 /** The framing is sound, so that the next request on the connection is answered. */
-const staysOpen = /^(?:R04[4-6]|R05[45789]|R063|R06[4-9]|R07\d|R080|H00[24569]|H01[1-69]|H02[0-7]|H03[45])$/
+const staysOpen = /^(?:R04[4-6]|R05[45789]|R063|R06[4-9]|R07\d|R080|H00[2569]|H01[1-69]|H02[0-7]|H03[45])$/
 
 /** The request target that the upstream must see: byte for byte what was sent. */
 const targets: Readonly<Record<string, string>> = {
@@ -82,7 +81,6 @@ const targets: Readonly<Record<string, string>> = {
 const stripped: Readonly<Record<string, readonly string[]>> = {
   H001: ['gateway-authorization'],
   H002: ['x-secret'],
-  H004: ['gateway_authorization'],
   H007: ['upgrade'],
   H008: ['upgrade', 'http2-settings'],
   H009: ['expect'],
