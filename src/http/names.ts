@@ -44,7 +44,9 @@ function learn(name: string): FieldName {
   return learnt
 }
 
-/** Fields by which the gateway's own answers are known: an upstream must not be able to write them. */
+const ownPrefixes = ['gateway-hitl-', 'gateway-upstream-']
+
+/** Fields that mark answers of the gateway; an upstream must not be able to send them. */
 export function isOwnField(lowerName: string): boolean {
-  return lowerName === 'gateway-error' || lowerName.startsWith('gateway-hitl-')
+  return lowerName === 'gateway-error' || ownPrefixes.some(prefix => lowerName.startsWith(prefix))
 }

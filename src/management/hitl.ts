@@ -3,6 +3,7 @@ import { isRefusal, refuse } from '../errors.ts'
 import type { Approval, Approved } from '../hitl/model.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { DetailView } from '../hitl/view.ts'
+import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import type { Reply } from '../http/respond.ts'
 import { jsonReply } from '../http/respond.ts'
@@ -10,12 +11,6 @@ import type { HitlFilter } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 import { done } from './call.ts'
 import { listReply } from './list.ts'
-
-/** Fields of an upstream's answer that the gateway sets itself. */
-const replaced = new Set(['cache-control', 'content-security-policy', 'x-content-type-options'])
-
-/** The upstream's page must not run as one of the gateway's (spec 4.5; a person may open it in a browser). */
-const inert = ['Cache-Control', 'no-store', 'Content-Security-Policy', 'sandbox', 'X-Content-Type-Options', 'nosniff']
 
 const noAnswer =
   'No answer is kept under this id. GET /hitl/status/{id} tells what became of a request and whether it has one.'
@@ -41,8 +36,10 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
     async getHitlResponse(call) {
       const answer = await queue.answer(hitlId(call), call.caller.agent)
       if (answer === undefined) return refuse('not_found', noAnswer)
-      const fields = [...answer.rawHeaders, 'Gateway-Hitl-Id', hitlId(call)]
-      return { status: answer.status, headers: harmless(fields, 'content-length'), body: Buffer.from(answer.body) }
+      const { status, rawHeaders } = inertHead(answer)
+      // The length is that of the stored body: the answer to HEAD names another.
+      const fields = rawHeaders.filter((_, index) => !isContentLength(rawHeaders[index - (index % 2)] as string))
+      return { status, headers: [...fields, 'Gateway-Hitl-Id', hitlId(call)], body: Buffer.from(answer.body) }
     },
     async approveRequest(call) {
       const { comment, resend, grant } = (call.body ?? {}) as Pick<Approval, 'comment' | 'resend' | 'grant'>
@@ -62,19 +59,11 @@ function approvedReply(approved: Approved): Reply {
     const { id, status, approvedBy, approvalsNeeded } = approved.item
     return jsonReply(202, { id, status, approvals: approvedBy.length, approvalsNeeded })
   }
-  return { status: approved.status, headers: harmless(approved.rawHeaders), body: approved.body }
+  const { status, rawHeaders } = inertHead(approved)
+  return { status, headers: rawHeaders, body: approved.body }
 }
 
-/** The fields of an upstream's answer, made harmless for a browser; those named `dropped` are set anew. */
-function harmless(rawHeaders: readonly string[], dropped?: string): string[] {
-  const headers: string[] = [...inert]
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]!
-    const lower = name.toLowerCase()
-    if (!replaced.has(lower) && lower !== dropped) headers.push(name, rawHeaders[index + 1]!)
-  }
-  return headers
-}
+const isContentLength = (name: string) => name.toLowerCase() === 'content-length'
 
 function filterOf({ query }: Call): HitlFilter {
   const { agentId, host, rule } = query as Readonly<Record<string, string | undefined>>

@@ -1,0 +1,71 @@
+/**
+ * An upstream's answer on the management origin. It was sent for an agent that is not trusted, and its reader holds a
+ * reviewer's token: nothing in it may tell a client, a browser or a proxy in front of the gateway what to do next.
+ */
+import { fieldName } from './names.ts'
+
+/** Header fields that tell their reader to do something, as `foldName` writes them. */
+const steering: ReadonlySet<string> = new Set([
+  // Go elsewhere, or come again.
+  ...['location', 'content-location', 'refresh', 'retry-after', 'uri', 'alternates', 'link', 'alt-svc', 'alt-used'],
+  ...['x-redirect', 'x-pjax-url', 'x-inertia-location', 'x-amz-website-redirect-location', 'turbo-location'],
+  // Send credentials, keep them, or delete what is kept.
+  ...['set-cookie', 'set-cookie2', 'clear-site-data', 'www-authenticate', 'proxy-authenticate', 'authentication-info'],
+  ...['proxy-authentication-info', 'optional-www-authenticate', 'dpop-nonce', 'set-login', 'p3p'],
+  // Remember this about the origin.
+  ...['strict-transport-security', 'public-key-pins', 'public-key-pins-report-only', 'expect-ct', 'expect-staple'],
+  ...['report-to', 'reporting-endpoints', 'nel', 'accept-ch', 'critical-ch', 'accept-ch-lifetime', 'origin-trial'],
+  ...['origin-agent-cluster', 'origin-isolation', 'service-worker-allowed', 'x-dns-prefetch-control', 'delegate-ch'],
+  // Load, show or run it in this way.
+  ...['content-security-policy', 'content-security-policy-report-only', 'x-content-security-policy', 'x-webkit-csp'],
+  ...['permissions-policy', 'feature-policy', 'document-policy', 'referrer-policy', 'integrity-policy'],
+  ...['x-content-type-options', 'x-frame-options', 'x-xss-protection', 'x-ua-compatible', 'x-download-options'],
+  ...['x-permitted-cross-domain-policies', 'timing-allow-origin', 'content-disposition', 'sourcemap', 'x-sourcemap'],
+  ...['speculation-rules', 'supports-loading-mode', 'use-as-dictionary', 'no-vary-search', 'activate-storage-access'],
+  // Proxies in front of the gateway: keep it, or answer with another file or address.
+  ...['cache-control', 'pragma', 'expires', 'surrogate-control', 'surrogate-key', 'edge-control', 'cache-tag'],
+  ...['x-sendfile', 'x-lighttpd-send-file', 'x-lighttpd-send-tempfile', 'x-reproxy-url', 'x-reproxy-file'],
+])
+
+/** Families of such fields: by how their names begin. */
+const steeringPrefixes = [
+  ...['access-control-', 'cross-origin-', 'x-accel-', 'x-litespeed-', 'hx-', 'x-up-', 'attribution-reporting-'],
+  ...['ad-auction-', 'sec-', 'secure-session-', 'permissions-policy-', 'document-policy-', 'integrity-policy-'],
+]
+const steeringSuffixes = ['-cache-control']
+
+/**
+ * Statuses of the connection rather than of the resource. Clients repeat the request by themselves (408, 421, 425) or
+ * take the answer for one of their own proxy (407).
+ */
+const ofTheConnection: ReadonlySet<number> = new Set([407, 408, 421, 425])
+
+/** Stands before the name of a field that is not passed on as itself. */
+const upstreamPrefix = 'Gateway-Upstream-'
+
+export interface Head {
+  readonly status: number
+  /** Flat: name, value, name, value. */
+  readonly rawHeaders: readonly string[]
+}
+
+/**
+ * The same answer with nothing that steers: such fields are named `Gateway-Upstream-<Name>`, a status of the connection
+ * becomes 502 with `Gateway-Upstream-Status`, and a browser neither runs, sniffs nor keeps the body.
+ */
+export function inertHead({ status, rawHeaders }: Head): Head {
+  const isStatusKept = !ofTheConnection.has(status)
+  const headers = ['Cache-Control', 'no-store', 'Content-Security-Policy', 'sandbox']
+  headers.push('X-Content-Type-Options', 'nosniff')
+  if (!isStatusKept) headers.push(`${upstreamPrefix}Status`, String(status))
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    headers.push(isSteering(fieldName(name).folded) ? upstreamPrefix + name : name, rawHeaders[index + 1] as string)
+  }
+  return { status: isStatusKept ? status : 502, rawHeaders: headers }
+}
+
+function isSteering(folded: string): boolean {
+  if (steering.has(folded)) return true
+  return steeringPrefixes.some(start => folded.startsWith(start)) || steeringSuffixes.some(end => folded.endsWith(end))
+}
