@@ -90,6 +90,11 @@ export const refusalKinds = {
     detail: 'Only Expect: 100-continue is understood.',
   },
   rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
+  agent_busy: {
+    status: 429,
+    title: 'Too many requests at once',
+    detail: 'This agent has as many requests under way as it may. Wait until one of them is over.',
+  },
   hitl_queue_full: {
     status: 429,
     title: 'Review queue full',
@@ -118,6 +123,11 @@ export const refusalKinds = {
     status: 503,
     title: 'Upstream busy',
     detail: 'Too many requests to this upstream are already waiting.',
+  },
+  busy: {
+    status: 503,
+    title: 'Gateway busy',
+    detail: 'The gateway has no room for this request now. Wait as Retry-After says.',
   },
   store_unavailable: {
     status: 503,

@@ -44,6 +44,8 @@ export interface LogFields {
   readonly bytesOut?: number | undefined
   /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
   readonly ending?: string | undefined
+  /** Limit that was reached: a value of the label of `agent_gateway_bounds_total`. */
+  readonly bound?: string | undefined
   /** How many of what the message names. */
   readonly count?: number | undefined
   readonly file?: string | undefined

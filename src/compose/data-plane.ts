@@ -10,6 +10,7 @@ import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
 import { createWatch } from '../pipeline/watch.ts'
+import { createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
@@ -50,7 +51,7 @@ export interface DataPlane {
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { activity, shadows } = dataPlane.habits
-  const { rateLimiter, breaker, inFlight } = limits
+  const { rateLimiter, breaker, requests, inFlight } = limits
   const watch = createWatch(clock, config.System.Server.IdleTimeoutSeconds * 1_000, inFlight)
   const record = createRecorder({
     log,
@@ -66,7 +67,9 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     config,
     clock,
     rateLimiter,
+    requests,
     breaker,
+    bounds: createBounds({ clock, log, metrics }),
     watch,
     metrics,
     verifyToken: dataPlane.verifyToken,

@@ -4,7 +4,9 @@ import type { Config } from '../config/schema.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import { breakerShape, createBreaker } from '../limits/breaker.ts'
 import type { ConnectionCount } from '../limits/connection-count.ts'
-import { connectionShape, createConnectionCount } from '../limits/connection-count.ts'
+import { createConnectionCount } from '../limits/connection-count.ts'
+import type { SharedAmount } from '../limits/shared-amount.ts'
+import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import type { RateLimiter } from '../limits/token-bucket.ts'
 import { createRateLimiter, rateShape } from '../limits/token-bucket.ts'
@@ -15,6 +17,8 @@ export interface SharedMemory {
   readonly rates: SharedArrayBuffer
   readonly circuits: SharedArrayBuffer
   readonly connections: SharedArrayBuffer
+  /** Proxied requests under way, by agent. */
+  readonly requests: SharedArrayBuffer
   readonly metrics: SharedArrayBuffer
   /** Proxied requests under way: one number a thread, which that thread alone writes. */
   readonly inFlight: SharedArrayBuffer
@@ -71,6 +75,8 @@ export interface SharedLimits {
   readonly rateLimiter: RateLimiter
   readonly breaker: Breaker
   readonly connections: ConnectionCount
+  /** Proxied requests under way, by agent. */
+  readonly requests: SharedAmount
   /** One number: requests under way in this thread. */
   readonly inFlight: Int32Array<SharedArrayBuffer>
   /** Requests under way in all threads. */
@@ -84,7 +90,8 @@ export function createSharedMemory({ System }: Config): SharedMemory {
   return {
     rates: createTableMemory(rateShape, randomBytes(8)),
     circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
-    connections: createTableMemory(connectionShape(threads), randomBytes(8)),
+    connections: createTableMemory(amountShape(threads), randomBytes(8)),
+    requests: createTableMemory(amountShape(threads), randomBytes(8)),
     metrics: createMetricsMemory(threads),
     inFlight: new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT),
   }
@@ -97,8 +104,10 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
   const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
-  const open = new SharedTable(memory.connections, connectionShape(Threads), thread)
-  const connections = createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open, thread)
+  const openTable = new SharedTable(memory.connections, amountShape(Threads), thread)
+  const open = createSharedAmount(openTable, thread)
+  const requestTable = new SharedTable(memory.requests, amountShape(Threads), thread)
+  const requests = createSharedAmount(requestTable, thread)
   const all = new Int32Array(memory.inFlight)
   return {
     rateLimiter: createRateLimiter({ requestsPerMinute: RateLimit.RequestsPerMinute, burst: RateLimit.Burst }, rates),
@@ -106,12 +115,13 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
       circuits,
     ),
-    connections,
+    connections: createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open),
+    requests,
     inFlight: all.subarray(thread, thread + 1),
     inFlightInAll: () => all.reduce((sum, count) => sum + count, 0),
     forget(dead) {
-      for (const table of [rates, circuits, open]) table.releaseLock(dead)
-      connections.forget(dead)
+      for (const table of [rates, circuits, openTable, requestTable]) table.releaseLock(dead)
+      for (const amounts of [open, requests]) amounts.forget(dead)
       all[dead] = 0
     },
   }

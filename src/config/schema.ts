@@ -46,6 +46,7 @@ export const schema = {
     RateLimit: {
       RequestsPerMinute: integer(600, 'Steady pace of one agent on /proxy.', { min: 1, max: 10_000_000 }),
       Burst: integer(100, 'Requests of one agent that may come at once.', { min: 1, max: 10_000_000 }),
+      MaxInFlight: integer(64, 'Requests of one agent under way at once; more get 429.', { min: 1, max: 1_000_000 }),
     },
     CircuitBreaker: {
       Failures: integer(5, 'Upstream failures within WindowSeconds that open the circuit of an origin.', {

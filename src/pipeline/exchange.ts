@@ -76,6 +76,8 @@ export class Exchange {
   stalledSince: number | undefined = undefined
   /** What had come from the client and gone to it when it was last looked at, and since when none came (watch.ts). */
   readonly progress = { bytesRead: 0, bytesSent: 0, since: 0 }
+  /** It has one of the agent's places for requests under way (limit.ts). */
+  holdsPlace = false
   /** Where it stands among the exchanges in flight (watch.ts). */
   place = -1
   #continued = false

@@ -1,6 +1,7 @@
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { FailureKind } from '../telemetry/layout.ts'
+import type { Outcome } from '../limits/breaker.ts'
+import type { BoundName, FailureKind } from '../telemetry/layout.ts'
 import { UpstreamBusyError } from '../upstream/connections.ts'
 import { UpstreamError } from '../upstream/handler.ts'
 
@@ -12,6 +13,19 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
   ETIMEDOUT: 'connect_timeout',
+  EMFILE: 'descriptors',
+  ENFILE: 'descriptors',
+  ENOBUFS: 'memory',
+  ENOMEM: 'memory',
+  EADDRNOTAVAIL: 'ports',
+}
+
+/** Failures that are the gateway's own: they say nothing of the upstream, and pass by themselves. */
+const ownLimits: { readonly [kind in FailureKind]?: BoundName } = {
+  busy: 'origin_waiting',
+  descriptors: 'descriptors',
+  memory: 'memory',
+  ports: 'ports',
 }
 
 /** OpenSSL names its reasons without a common beginning; these are the ones of a certificate that does not do. */
@@ -29,10 +43,23 @@ export function failureKind(error: Error): FailureKind {
 
 const timeouts: ReadonlySet<FailureKind> = new Set(['headers_timeout', 'body_timeout', 'connect_timeout'])
 
+/** Limit of the gateway itself that made an upstream request fail; undefined when the upstream failed. */
+export function ownLimit(error: Error): BoundName | undefined {
+  return ownLimits[failureKind(error)]
+}
+
+/** What a failed upstream request says about the upstream: nothing when the gateway itself was short of something. */
+export function outcomeOfError(error: Error): Outcome {
+  return ownLimit(error) === undefined ? 'failure' : 'neutral'
+}
+
 /** What the agent may know of a failure: which side, and whether it was time. The cause is for the log alone. */
 export function refusalOf(error: Error): Refusal {
-  if (error instanceof UpstreamBusyError) return refuse('upstream_busy', undefined, { headers: ['Retry-After', '1'] })
-  return timeouts.has(failureKind(error)) ? refuse('upstream_timeout') : refuse('upstream_failed')
+  const kind = failureKind(error)
+  if (ownLimits[kind] !== undefined) {
+    return refuse(kind === 'busy' ? 'upstream_busy' : 'busy', undefined, { headers: ['Retry-After', '1'] })
+  }
+  return refuse(timeouts.has(kind) ? 'upstream_timeout' : 'upstream_failed')
 }
 
 function codeOf(error: Error): string {

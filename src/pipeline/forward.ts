@@ -7,7 +7,7 @@ import { failures } from '../telemetry/layout.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
-import { failureKind, refusalOf } from './failure.ts'
+import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
 import { noteStreamed } from './read-buffers.ts'
@@ -134,16 +134,14 @@ class Forward implements UpstreamHandler {
     this.lease?.release(false)
     if (this.#done) return
     this.#done = true
-    const refusal = refusalOf(error)
-    this.#parts.metrics?.count(failures, failureKind(error))
-    const { req, hasBody } = this.#exchange
+    const { metrics, bounds } = this.#parts
+    metrics?.count(failures, failureKind(error))
+    const limit = ownLimit(error)
+    const { req, hasBody, agent, requestId } = this.#exchange
+    if (limit !== undefined) bounds.reached(limit, agent?.id, requestId)
     const clientFault = hasBody && req.destroyed && !req.complete
-    closeCircuit(
-      this.#exchange,
-      clientFault || refusal.refusal === 'upstream_busy' ? 'neutral' : 'failure',
-      this.#parts,
-    )
-    this.#fail(refusal)
+    closeCircuit(this.#exchange, clientFault ? 'neutral' : outcomeOfError(error), this.#parts)
+    this.#fail(refusalOf(error))
   }
 
   /** Interim answers are for the client that asked for the request (RFC 9110 section 15.2). */

@@ -4,10 +4,12 @@ import type { Config } from '../config/schema.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Breaker } from '../limits/breaker.ts'
+import type { SharedAmount } from '../limits/shared-amount.ts'
 import type { RateLimiter } from '../limits/token-bucket.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import type { Activity } from '../policy/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
@@ -26,6 +28,9 @@ export interface Parts {
   readonly agentOf: (id: string) => AgentRecord | undefined
   readonly trustOf: (agent: AgentRecord, now: number) => number
   readonly rateLimiter: RateLimiter
+  /** Requests under way, by agent. */
+  readonly requests: Pick<SharedAmount, 'take' | 'give'>
+  readonly bounds: Bounds
   readonly breaker: Breaker
   readonly egress: Egress
   readonly resolver: Resolver

@@ -9,7 +9,7 @@ import type { Arrival, Step } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
-import { limit } from './limit.ts'
+import { leaveLimit, limit } from './limit.ts'
 import type { Parts } from './parts.ts'
 import { suspend, useGrant } from './suspend.ts'
 import { parseTarget } from './target.ts'
@@ -70,6 +70,7 @@ function answer(exchange: Exchange, refusal: Refusal): void {
 function settle(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
+  leaveLimit(exchange, parts)
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)
   parts.settled(exchange)

@@ -8,7 +8,7 @@ import type { AgentRecord } from '../storage/store.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
-import { refusalOf } from './failure.ts'
+import { outcomeOfError, refusalOf } from './failure.ts'
 import type { Parts } from './parts.ts'
 import type { Target } from './target.ts'
 import { parseTarget } from './target.ts'
@@ -111,7 +111,7 @@ class Replay implements UpstreamHandler {
       this.#body.destroy(error)
       return
     }
-    this.#learnt('failure')
+    this.#learnt(outcomeOfError(error))
     // Without a single byte on the wire nothing has happened, and a person may decide anew.
     this.#resolve({ kind: this.#control === undefined ? 'notSent' : 'failed', refusal: refusalOf(error) })
   }

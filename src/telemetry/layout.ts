@@ -38,6 +38,9 @@ export const failureKinds = [
   'headers_timeout',
   'body_timeout',
   'busy',
+  'descriptors',
+  'memory',
+  'ports',
   'name_not_found',
   'other',
 ] as const
@@ -47,6 +50,22 @@ const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 const overheads = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1]
 
 export type FailureKind = (typeof failureKinds)[number]
+
+/** Limits that callers can reach. */
+const boundNames = [
+  // More requests in a minute than System:RateLimit allows.
+  'agent_rate',
+  // More requests under way at once than System:RateLimit:MaxInFlight.
+  'agent_requests',
+  // More requests waiting for a connection to one origin than Proxy:MaxWaiting.
+  'origin_waiting',
+  // The system gave no file descriptor, no memory or no local port for a connection.
+  'descriptors',
+  'memory',
+  'ports',
+] as const
+
+export type BoundName = (typeof boundNames)[number]
 
 let next = 0
 const alone = ''
@@ -78,6 +97,7 @@ export const requests = family(
 export const decisions = family('decisions_total', 'Decisions, by their effect.', 'effect', effects)
 export const answers = family('upstream_responses_total', 'Answers of upstreams.', 'class', statusClasses)
 export const failures = family('upstream_failures_total', 'Upstream requests that failed.', 'kind', failureKinds)
+export const bounds = family('bounds_total', 'Limits that were reached, by limit.', 'bound', boundNames)
 export const tokens = family('token_checks_total', 'Tokens of agents, known from before or not.', 'cache', [
   'hit',
   'miss',
@@ -105,6 +125,7 @@ export const families: readonly Family[] = [
   decisions,
   answers,
   failures,
+  bounds,
   tokens,
   requestBytes,
   responseBytes,

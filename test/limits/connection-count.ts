@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { connectionShape, createConnectionCount } from '../../src/limits/connection-count.ts'
+import { createConnectionCount } from '../../src/limits/connection-count.ts'
+import { amountShape, createSharedAmount } from '../../src/limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 
-const shape = connectionShape(2)
+const shape = amountShape(2)
 
 /** What two threads count together. */
 function open(limits: { all: number; perPeer: number }) {
   const memory = createTableMemory(shape, randomBytes(8))
-  const counts = [0, 1].map(thread => createConnectionCount(limits, new SharedTable(memory, shape, thread), thread))
-  return { counts, table: new SharedTable(memory, shape, 0) }
+  const amounts = [0, 1].map(thread => createSharedAmount(new SharedTable(memory, shape, thread), thread))
+  return { counts: amounts.map(open => createConnectionCount(limits, open)), forget: amounts[0]?.forget }
 }
 
 t.test('a peer has so many connections over all threads, and another one its own', async t => {
@@ -37,12 +38,12 @@ t.test('without a limit of a peer only the total counts', async t => {
 })
 
 t.test('the connections of a thread that died are gone, and no others', async t => {
-  const { counts, table } = open({ all: 10, perPeer: 2 })
+  const { counts, forget } = open({ all: 10, perPeer: 2 })
   const [here, there] = counts as [(typeof counts)[0], (typeof counts)[0]]
   for (const peer of ['a', 'b', undefined]) there.enter(peer)
   here.enter('a')
-  here.forget(1)
+  forget?.(1)
   t.strictSame([here.enter('a'), here.enter('a')], [true, false])
   for (const peer of ['a', 'a']) here.leave(peer)
-  t.equal(table.used, 0, 'nothing is left behind')
+  t.ok(Array.from({ length: 10 }, (_, i) => there.enter(`p${i}`)).every(Boolean), 'nothing is left behind')
 })

@@ -1,0 +1,53 @@
+/**
+ * Amounts by key, over all threads that share the table: what each agent has under way, what each address has open.
+ * Each key has one number for each thread, which that thread alone changes.
+ */
+import type { SharedTable, TableShape } from './shared-table.ts'
+
+export interface SharedAmount {
+  /** Adds `amount` unless all threads together would then have more than `most`. False: nothing was added. */
+  take(key: string, amount: number, most: number): boolean
+  /** Subtracts what this thread took before. */
+  give(key: string, amount: number): void
+  /** Subtracts everything that a dead thread took. */
+  forget(thread: number): void
+}
+
+/** Keys beyond that number, all in use at once, get nothing. */
+export function amountShape(threads: number): TableShape {
+  return { slots: 16_384, fields: threads }
+}
+
+/** @param thread number of this thread, from 0 */
+export function createSharedAmount(table: SharedTable, thread: number): SharedAmount {
+  const sum = (slot: number): number => {
+    let all = 0
+    for (let field = 0; field < table.fields; field++) all += Math.max(0, table.get(slot, field))
+    return all
+  }
+  const isIdle = (slot: number) => sum(slot) === 0
+  const add = (slot: number, change: number) => table.set(slot, thread, Math.max(0, table.get(slot, thread)) + change)
+
+  return {
+    take(key, amount, most) {
+      table.lock()
+      try {
+        const slot = table.claim(key, isIdle)
+        if (slot < 0 || sum(slot) + amount > most) return false
+        add(slot, amount)
+        return true
+      } finally {
+        table.unlock()
+      }
+    },
+    give(key, amount) {
+      // No lock: nobody else takes the slot of a key that has an amount, or writes this thread's number in it.
+      const slot = table.find(key)
+      if (slot >= 0) add(slot, -amount)
+    },
+    forget: dead =>
+      table.locked(() => {
+        for (let slot = 0; slot < table.slots; slot++) if (!table.isFree(slot)) table.set(slot, dead, 0)
+      }),
+  }
+}

@@ -1,0 +1,34 @@
+import t from 'tap'
+import { failureKind, outcomeOfError, ownLimit, refusalOf } from '../../src/pipeline/failure.ts'
+import { UpstreamBusyError } from '../../src/upstream/connections.ts'
+import { UpstreamError } from '../../src/upstream/handler.ts'
+
+const systemError = (code: string): Error => Object.assign(new Error(code), { code })
+
+t.test('a shortage of the gateway itself is 503, has a kind and a limit, and counts for no circuit', async t => {
+  for (const [code, kind] of [
+    ['EMFILE', 'descriptors'],
+    ['ENFILE', 'descriptors'],
+    ['ENOBUFS', 'memory'],
+    ['ENOMEM', 'memory'],
+    ['EADDRNOTAVAIL', 'ports'],
+  ] as const) {
+    const error = systemError(code)
+    t.equal(failureKind(error), kind, code)
+    t.equal(ownLimit(error), kind, code)
+    t.equal(outcomeOfError(error), 'neutral', code)
+    t.match(refusalOf(error), { refusal: 'busy', status: 503, headers: ['Retry-After', '1'] }, code)
+  }
+  const waited = new UpstreamBusyError()
+  t.equal(outcomeOfError(waited), 'neutral')
+  t.match(refusalOf(waited), { refusal: 'upstream_busy', headers: ['Retry-After', '1'] })
+})
+
+t.test('a failure of the upstream counts', async t => {
+  for (const error of [systemError('ECONNREFUSED'), new UpstreamError('headers_timeout', ''), new Error('odd')]) {
+    t.equal(ownLimit(error), undefined)
+    t.equal(outcomeOfError(error), 'failure')
+  }
+  t.equal(refusalOf(systemError('ECONNRESET')).refusal, 'upstream_failed')
+  t.equal(refusalOf(systemError('ETIMEDOUT')).refusal, 'upstream_timeout')
+})
