@@ -15,7 +15,7 @@ const chunk = Buffer.alloc(262_144)
 const much = 64 * mebibyte
 
 const settings = `
-System: { Server: { Http: { Port: 0 } }, RateLimit: { Burst: 10000 } }
+System: { Server: { Http: { Port: 0 } }, RateLimit: { Burst: 10000, MaxInFlight: 1000 } }
 Security: { AgentAuth: { TokenRequests: { BcryptCost: 4 } } }
 Policy: { AssignOnRegistration: open }
 Policies: [{ name: open, default: Allow }]

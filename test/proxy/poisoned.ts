@@ -18,7 +18,7 @@ t.test('an answer that nobody asked for never becomes the answer to the next req
     })
   })
   // Only the thread whose event loop is busy is of interest here, and that is this one.
-  const config = { System: { Server: { Threads: 1 }, RateLimit: { Burst: 10_000 } } }
+  const config = { System: { Server: { Threads: 1 }, RateLimit: { Burst: 10_000, MaxInFlight: 1_000 } } }
   const gateway = await startGateway(t, { config })
   const { token } = await gateway.agent()
   for (let i = 0; i < 60; i++) {
@@ -37,7 +37,7 @@ t.test('answers of two agents that share an upstream are never mixed up under lo
       for (const [, path] of data.toString('latin1').matchAll(/^GET (\S+) /gm)) socket.write(answerOf(`for ${path}`))
     })
   })
-  const gateway = await startGateway(t, { config: { System: { RateLimit: { Burst: 10_000 } } } })
+  const gateway = await startGateway(t, { config: { System: { RateLimit: { Burst: 10_000, MaxInFlight: 1_000 } } } })
   const agents = [await gateway.agent(), await gateway.agent()]
   const calls = Array.from({ length: 400 }, async (_, i) => {
     const answer = await gateway.proxy(agents[i % 2]!.token, `${server.url}/${i}`)
