@@ -92,6 +92,8 @@ export interface SendContext {
   readonly hitlId: string
   readonly agentId: string
   readonly requestId: string | null
+  /** Steady milliseconds: from then on another attempt may be made, and this one must not begin to send. */
+  readonly sendBefore: number
 }
 
 /** Sends on a connection of its own, at most once, past egress and circuit. A rejection counts as failed. */

@@ -18,6 +18,8 @@ import { decided, verdictEntry, verdictOn } from './verdict.ts'
 interface Attempt {
   readonly item: HitlBrief
   readonly approval: Approval
+  /** End of the lease, steady milliseconds. */
+  readonly sendBefore: number
   /** Told of the work that goes on when the reviewer has the answer's head; it never rejects. */
   readonly track: (work: Promise<void>) => unknown
 }
@@ -47,13 +49,15 @@ export async function approve(
   if (isRefusal(request)) return request
 
   const now = options.clock.now()
+  const leaseMs = options.settings.LeaseSeconds * 1000
+  const sendBefore = options.clock.steady() + leaseMs
   const outcome = await options.store.hitl.claim(
     id,
     {
       reviewer: approval.reviewer.id,
       comment: approval.comment ?? null,
       now,
-      leaseUntil: now + options.settings.LeaseSeconds * 1000,
+      leaseUntil: now + leaseMs,
       resend,
     },
     verdictEntry(now, approval, { action: 'hitl.approve', item, resend }),
@@ -61,7 +65,7 @@ export async function approve(
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
   if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
-  const attempt = { item: outcome.claimed, approval, track }
+  const attempt = { item: outcome.claimed, approval, sendBefore, track }
   options.events.publish('approved', id, { agentId: item.agentId, by: approval.reviewer.id, resend })
   return await replay(options, attempt, request)
 }
@@ -100,11 +104,11 @@ function counted(options: HitlOptions, item: HitlBrief, approval: Approval): App
 }
 
 async function replay(options: HitlOptions, attempt: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
-  const { item, approval } = attempt
+  const { item, approval, sendBefore } = attempt
   // Asked again after the claim: a revocation that was acknowledged before the sending holds.
   const problem = options.agentProblem(item.agentId)
   if (problem !== undefined) return await release(options, attempt, problem)
-  const context = { hitlId: item.id, agentId: item.agentId, requestId: approval.requestId }
+  const context = { hitlId: item.id, agentId: item.agentId, requestId: approval.requestId, sendBefore }
   const result = await options.send(request, context).catch((error: unknown): ReplayResult => {
     options.report('sending an approved request failed', error)
     return { kind: 'failed', refusal: refuse('upstream_failed') }

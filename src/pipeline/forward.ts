@@ -5,6 +5,7 @@ import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { sendRefusal } from '../http/respond.ts'
 import { failures } from '../telemetry/layout.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
+import { mostInterim } from '../upstream/handler.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange } from './exchange.ts'
 import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
@@ -17,8 +18,6 @@ import type { Target } from './target.ts'
 const oneWriteBytes = 65_536
 /** Up to this length node joins head and body as one string, which costs less than writing two pieces, bytes. */
 const oneStringBytes = 2_048
-/** Interim answers that an upstream may send before the real one. */
-const mostInterim = 16
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
 export function forward(exchange: Exchange, parts: Parts): undefined {
@@ -222,7 +221,8 @@ function pairs(fields: readonly string[]): [string, string][] {
 }
 
 function hintsOf(fields: readonly (readonly [string, string])[]): Record<string, string | string[]> {
-  const hints: Record<string, string[]> = {}
+  // Without a prototype: the upstream chooses the names.
+  const hints: Record<string, string[]> = Object.create(null)
   for (const [name, value] of fields) {
     const lower = name.toLowerCase()
     const before = hints[lower] ?? []

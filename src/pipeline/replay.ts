@@ -6,6 +6,7 @@ import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
+import { mostInterim, UpstreamError } from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
 import { outcomeOfError, refusalOf } from './failure.ts'
@@ -20,7 +21,7 @@ type SenderParts = Pick<Parts, 'agentOf' | 'breaker' | 'clock' | 'connections' |
  * now, and a connection that nothing else uses (spec 4.5).
  */
 export function createSender(parts: SenderParts): Send {
-  return async (request, { agentId }) => {
+  return async (request, { agentId, sendBefore }) => {
     const target = parseTarget(request.url)
     if (isRefusal(target)) return { kind: 'notSent', refusal: target }
     const resolution = await reach(target, parts)
@@ -30,9 +31,14 @@ export function createSender(parts: SenderParts): Send {
     const permit = parts.breaker.acquire(target.origin.key, parts.clock.steady())
     if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
     return new Promise(resolve => {
-      const learnt = (outcome: Outcome) => parts.breaker.release(permit, outcome, parts.clock.steady())
-      const handler = new Replay(resolve, learnt)
-      parts.connections.sendAlone(target.origin, resolution, upstreamRequest(request, target, credentials), handler)
+      const handler = new Replay({
+        resolve,
+        learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
+        isLate: () => parts.clock.steady() >= sendBefore,
+      })
+      const connectWithinMs = Math.max(0, sendBefore - parts.clock.steady())
+      const sent = { ...upstreamRequest(request, target, credentials), connectWithinMs }
+      parts.connections.sendAlone(target.origin, resolution, sent, handler)
     })
   }
 }
@@ -65,25 +71,37 @@ function upstreamRequest(request: HeldRequest, target: Target, credentials: read
   }
 }
 
+interface ReplayParts {
+  readonly resolve: (result: ReplayResult) => void
+  readonly learnt: (outcome: Outcome) => void
+  /** Another attempt may have begun. */
+  readonly isLate: () => boolean
+}
+
 /** Turns the answer of a replay into a value with a body to read. */
 class Replay implements UpstreamHandler {
   lease: Lease | undefined = undefined
-  readonly #resolve: (result: ReplayResult) => void
-  readonly #learnt: (outcome: Outcome) => void
+  readonly #parts: ReplayParts
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
+  #interim = 0
 
-  constructor(resolve: (result: ReplayResult) => void, learnt: (outcome: Outcome) => void) {
-    this.#resolve = resolve
-    this.#learnt = learnt
+  constructor(parts: ReplayParts) {
+    this.#parts = parts
   }
 
   onRequestStart(control: Control): void {
-    this.#control = control
+    if (this.#parts.isLate()) control.abort(new UpstreamError('connect_timeout', 'the lease ended before the sending'))
+    else this.#control = control
+  }
+
+  onInterim(): void {
+    this.#interim += 1
+    if (this.#interim > mostInterim) throw new UpstreamError('malformed', 'interim answers without end')
   }
 
   onResponseStart({ status, fields }: ResponseHead): void {
-    this.#learnt(outcomeOfStatus(status))
+    this.#parts.learnt(outcomeOfStatus(status))
     const body = new Readable({
       read: () => this.#control?.resume(),
       // Whoever reads it may leave, and it would stand still for good.
@@ -93,7 +111,7 @@ class Replay implements UpstreamHandler {
       },
     })
     this.#body = body
-    this.#resolve({ kind: 'answered', status, rawHeaders: downstreamFields(fields), body })
+    this.#parts.resolve({ kind: 'answered', status, rawHeaders: downstreamFields(fields), body })
   }
 
   onResponseData(chunk: Buffer): void {
@@ -111,8 +129,8 @@ class Replay implements UpstreamHandler {
       this.#body.destroy(error)
       return
     }
-    this.#learnt(outcomeOfError(error))
-    // Without a single byte on the wire nothing has happened, and a person may decide anew.
-    this.#resolve({ kind: this.#control === undefined ? 'notSent' : 'failed', refusal: refusalOf(error) })
+    this.#parts.learnt(outcomeOfError(error))
+    // Not a byte was sent: nothing has happened, and the request can be decided again.
+    this.#parts.resolve({ kind: this.#control === undefined ? 'notSent' : 'failed', refusal: refusalOf(error) })
   }
 }

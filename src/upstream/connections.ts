@@ -2,6 +2,7 @@ import type { OnReadOpts, Socket } from 'node:net'
 import type { Clock } from '../clock.ts'
 import type { Carrier, ConnectionOwner, Pool } from './connection.ts'
 import { Connection } from './connection.ts'
+import { usesConnectionAuth } from './connection-auth.ts'
 import type { Dial, DialSettings } from './dial.ts'
 import { createDial } from './dial.ts'
 import { hostMatches } from './egress.ts'
@@ -37,8 +38,12 @@ export class UpstreamBusyError extends Error {
   override readonly name = 'UpstreamBusyError'
 }
 
+/** The pool of the requests that authenticate their connections, where others go over HTTP/2. */
+const ownKeyOf = ({ key }: Origin): string => `${key} HTTP/1.1`
+
 interface Posted {
   readonly connection: Connection
+  readonly resolution: Resolution
   readonly request: UpstreamRequest
   readonly handler: UpstreamHandler
 }
@@ -77,10 +82,10 @@ export class Connections implements ConnectionOwner {
    * the handler as `onResponseError`; a request that did not get as far as `onRequestStart` was not sent.
    */
   send(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    const pool = this.#poolOf(origin)
+    const pool = this.#poolFor(origin, request)
     const free = this.#takeFree(pool, resolution)
     const connection = free ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
-    if (connection !== undefined) this.#post(connection, request, handler)
+    if (connection !== undefined) this.#post(connection, resolution, request, handler)
     else if (pool.waiting.length < this.#settings.maxWaiting) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
     } else handler.onResponseError(new UpstreamBusyError())
@@ -90,12 +95,16 @@ export class Connections implements ConnectionOwner {
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     const pool: Pool = { origin, http2: false, free: [], waiting: [], open: 1, opening: 0, multiplexes: false }
     this.#open += 1
-    this.#create(pool, resolution, true).dispatch(request, handler)
+    this.#create(pool, resolution, request).dispatch(request, handler)
   }
 
   /** Takes a request that still waits out of the queue. False when it is under way or done. */
   cancel(origin: Origin, handler: UpstreamHandler): boolean {
-    const waiting = this.#pools.get(origin.key)?.waiting
+    return this.#withdraw(origin.key, handler) || this.#withdraw(ownKeyOf(origin), handler)
+  }
+
+  #withdraw(key: string, handler: UpstreamHandler): boolean {
+    const waiting = this.#pools.get(key)?.waiting
     const index = waiting?.findIndex(waiter => waiter.handler === handler) ?? -1
     if (waiting === undefined || index < 0) return false
     waiting.splice(index, 1)
@@ -135,7 +144,7 @@ export class Connections implements ConnectionOwner {
         return
       }
       pool.waiting.shift()
-      this.#post(connection.take(), waiter.request, waiter.handler)
+      this.#post(connection.take(), waiter.resolution, waiter.request, waiter.handler)
     }
     if (pool.http2) this.#openForWaiting(pool)
   }
@@ -156,7 +165,7 @@ export class Connections implements ConnectionOwner {
       const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
       if (waiter === undefined || fresh === undefined) return
       pool.waiting.shift()
-      this.#post(fresh, waiter.request, waiter.handler)
+      this.#post(fresh, waiter.resolution, waiter.request, waiter.handler)
     }
   }
 
@@ -178,26 +187,31 @@ export class Connections implements ConnectionOwner {
    * began has been read by then: an answer that nobody asked for, while the loop was busy, closes its connection instead
    * of answering the next request. (One more turn would cost 6 % of a request.)
    */
-  #post(connection: Connection, request: UpstreamRequest, handler: UpstreamHandler): void {
-    if (this.#outbox.push({ connection, request, handler }) === 1) setImmediate(this.#flush)
+  #post(connection: Connection, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
+    if (this.#outbox.push({ connection, resolution, request, handler }) === 1) setImmediate(this.#flush)
   }
 
   readonly #flush = (): void => {
     const posted = this.#outbox
     this.#outbox = []
-    for (const { connection, request, handler } of posted) {
+    for (const { connection, resolution, request, handler } of posted) {
       if (connection.dispatch(request, handler)) continue
-      this.send(connection.pool.origin, connection.resolution, request, handler)
+      // To the addresses that were checked for this request: those of the connection may be a later request's.
+      this.send(connection.pool.origin, resolution, request, handler)
     }
   }
 
-  #poolOf(origin: Origin): Pool {
-    let pool = this.#pools.get(origin.key)
-    if (pool === undefined) {
-      const http2 = this.#offersHttp2(origin)
-      pool = { origin, http2, free: [], waiting: [], open: 0, opening: 0, multiplexes: http2 }
-      this.#pools.set(origin.key, pool)
-    }
+  /** What authenticates its connection must not share it: that goes over HTTP/1.1. */
+  #poolFor(origin: Origin, { fields }: UpstreamRequest): Pool {
+    const pool = this.#pools.get(origin.key) ?? this.#addPool(origin.key, origin, this.#offersHttp2(origin))
+    if (!pool.http2 || !usesConnectionAuth(fields)) return pool
+    const key = ownKeyOf(origin)
+    return this.#pools.get(key) ?? this.#addPool(key, origin, false)
+  }
+
+  #addPool(key: string, origin: Origin, http2: boolean): Pool {
+    const pool = { origin, http2, free: [], waiting: [], open: 0, opening: 0, multiplexes: http2 }
+    this.#pools.set(key, pool)
     return pool
   }
 
@@ -227,7 +241,7 @@ export class Connections implements ConnectionOwner {
     if (this.#open >= this.#settings.total && !this.#closeOneIdle()) return undefined
     pool.open += 1
     this.#open += 1
-    const connection = this.#create(pool, resolution, false)
+    const connection = this.#create(pool, resolution)
     connection.opening = pool.http2
     if (pool.http2) pool.opening += 1
     return connection
@@ -243,10 +257,12 @@ export class Connections implements ConnectionOwner {
     return false
   }
 
-  #create(pool: Pool, resolution: Resolution, alone: boolean): Connection {
+  /** @param only the one request that it is for, if it is for one */
+  #create(pool: Pool, resolution: Resolution, only?: UpstreamRequest): Connection {
     const { origin, http2 } = pool
+    const withinMs = only?.connectWithinMs
     const connect = (onread: OnReadOpts | undefined, done: OnSocket): void => {
-      this.#dial(connection.resolution.addresses, { origin, http2, onread }, (error, socket, address) => {
+      this.#dial(connection.resolution.addresses, { origin, http2, onread, withinMs }, (error, socket, address) => {
         if (socket !== undefined) {
           connection.address = address
           connection.multiplexed = isHttp2(socket)
@@ -259,7 +275,7 @@ export class Connections implements ConnectionOwner {
       })
     }
     const carrier = http2 ? this.#negotiated(origin, connect) : this.#http1(origin, connect)
-    const connection = new Connection({ owner: this, pool, resolution, carrier, alone })
+    const connection = new Connection({ owner: this, pool, resolution, carrier, alone: only !== undefined })
     return connection
   }
 

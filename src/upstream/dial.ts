@@ -18,12 +18,14 @@ export interface Attempt {
   readonly http2: boolean
   /** Takes what is read in the place of a stream. */
   readonly onread?: OnReadOpts | undefined
+  /** Time for all addresses together, milliseconds, when it is shorter than that of the settings. */
+  readonly withinMs?: number | undefined
 }
 
 /** @param address the one that the connection really has */
 export type Dialled = (error: Error | null, socket?: Socket, address?: string) => void
 
-/** Connects to one of the checked addresses, in order. */
+/** Connects to one of the checked addresses, in order. One time limit holds for all of them together. */
 export type Dial = (addresses: readonly string[], attempt: Attempt, done: Dialled) => void
 
 /** TLS sessions that are kept to be resumed, one for each origin. */
@@ -56,35 +58,72 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
     return socket
   }
 
-  const connect = (address: string, attempt: Attempt, done: (error: Error | null, socket: Socket) => void): void => {
-    const socket = open(address, attempt)
-    socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
-    const late = () => socket.destroy(new UpstreamError('connect_timeout', `no connection to ${address} in time`))
-    const timer = setTimeout(late, connectTimeoutMs)
-    const settle = (error: Error | null): void => {
-      clearTimeout(timer)
-      socket.off('error', settle).off('close', onClose)
-      done(error, socket)
-    }
-    const onClose = () => settle(new UpstreamError('reset', `${address} closed the connection`))
-    socket.on('error', settle).on('close', onClose)
-    socket.once(attempt.origin.scheme === 'http' ? 'connect' : 'secureConnect', () => settle(null))
+  return (addresses, attempt, done) => {
+    const limitMs = Math.min(connectTimeoutMs, attempt.withinMs ?? connectTimeoutMs)
+    const event = attempt.origin.scheme === 'http' ? 'connect' : 'secureConnect'
+    const connect: Connect = (address, settle) => connected({ socket: open(address, attempt), address, event }, settle)
+    tryEach({ addresses, limitMs, connect }, done)
   }
+}
 
-  const dial = (addresses: readonly string[], attempt: Attempt, done: Dialled): void => {
-    const [address = '', ...others] = addresses
-    connect(address, attempt, (error, socket) => {
+/** Tells once whether the connection is there. */
+type Connect = (address: string, settle: (error: Error | null) => void) => Socket
+
+interface Connecting {
+  readonly socket: Socket
+  readonly address: string
+  /** What the socket emits when it is connected. */
+  readonly event: 'connect' | 'secureConnect'
+}
+
+function connected({ socket, address, event }: Connecting, done: (error: Error | null) => void): Socket {
+  socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
+  const settle = (error: Error | null): void => {
+    socket.off('error', settle).off('close', onClose)
+    done(error)
+  }
+  const onClose = () => settle(new UpstreamError('reset', `${address} closed the connection`))
+  socket.on('error', settle).on('close', onClose)
+  return socket.once(event, () => settle(null))
+}
+
+interface Tries {
+  readonly addresses: readonly string[]
+  /** For all of them together, milliseconds. */
+  readonly limitMs: number
+  readonly connect: Connect
+}
+
+function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
+  let isOver = false
+  let giveUp = (): void => {}
+  const deadline = setTimeout(() => {
+    isOver = true
+    giveUp()
+  }, limitMs)
+  const settle: Dialled = (error, socket, address) => {
+    clearTimeout(deadline)
+    done(error, socket, address)
+  }
+  const tryFrom = (index: number): void => {
+    const address = addresses[index] ?? ''
+    const isLast = index >= addresses.length - 1
+    const socket = connect(address, error => {
+      clearTimeout(patience)
       if (error === null && sameAddress(socket.remoteAddress, address)) {
-        done(null, socket, address)
+        settle(null, socket, address)
         return
       }
       // An error that comes after this one is of no interest.
       socket.on('error', () => {}).destroy()
-      if (error !== null && others.length > 0) dial(others, attempt, done)
-      else done(error ?? new WrongAddressError())
+      if (error !== null && !isLast && !isOver) tryFrom(index + 1)
+      else settle(error ?? new WrongAddressError())
     })
+    giveUp = () => socket.destroy(new UpstreamError('connect_timeout', `no connection to ${address} in time`))
+    // A silent address leaves time to the others: the first has half of it, the second a quarter, the last the rest.
+    const patience = isLast ? undefined : setTimeout(giveUp, limitMs / 2 ** (index + 1))
   }
-  return dial
+  tryFrom(0)
 }
 
 /** The name to be verified, and the protocols to be offered. The certificate for an address names the address. */

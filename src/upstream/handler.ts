@@ -10,6 +10,8 @@ export interface UpstreamRequest {
   readonly body: Buffer | Readable | null
   /** Length that was announced for a body that streams, bytes; undefined: it is not known. */
   readonly bodyLength?: number | undefined
+  /** Longest time to connect when it is sent on a connection of its own, milliseconds. */
+  readonly connectWithinMs?: number | undefined
 }
 
 /** The head of an answer. */
@@ -56,6 +58,14 @@ export interface UpstreamHandler {
   onResponseEnd(trailers: readonly string[]): void
   /** Without an `onRequestStart` before, not a byte was sent. */
   onResponseError(error: Error): void
+}
+
+/** Interim answers that an upstream may send before the real one. */
+export const mostInterim = 16
+
+/** Statuses that HTTP has (RFC 9110 section 15). */
+export function isStatus(status: number): boolean {
+  return status >= 100 && status <= 599
 }
 
 /** What can go wrong with an upstream, beside what the system says of it. */

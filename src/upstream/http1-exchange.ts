@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { ChunkedBody } from './chunked.ts'
+import { usesConnectionAuth } from './connection-auth.ts'
 import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { bodyTimeout, headersTimeout, UpstreamError } from './handler.ts'
 import type { Http1Head } from './http1-head.ts'
-import { checkBeginning, readHead, writeHead } from './http1-head.ts'
+import { readHead, writeHead } from './http1-head.ts'
+import { PartialHead } from './partial-head.ts'
 import { Upload } from './upload.ts'
 
 export interface ExchangeEnd {
@@ -34,7 +36,7 @@ export class Http1Exchange implements Control {
   readonly #settings: ExchangeSettings
   #head: Http1Head | undefined
   /** What has come of a head that is not whole. */
-  #partial = ''
+  #partial: PartialHead | undefined
   /** Bytes of the body that are still to come, when its length is known. */
   #left = 0
   #chunked: ChunkedBody | undefined
@@ -154,16 +156,17 @@ export class Http1Exchange implements Control {
 
   /** Reads interim heads and the head of the answer. Returns how many of `bytes` that took. */
   #readHeads(bytes: Buffer): number {
-    const text = this.#partial + bytes.toString('latin1')
-    const before = text.length - bytes.length
+    const before = this.#partial?.text.length ?? 0
+    const text = before === 0 ? bytes.toString('latin1') : this.#partial?.text + bytes.toString('latin1')
     let at = 0
     while (!this.#over) {
-      const end = text.indexOf('\r\n\r\n', at)
+      const end = text.indexOf('\r\n\r\n', Math.max(at, before - 3))
       const size = (end < 0 ? text.length : end) - at
       if (size > this.#settings.maxHeaderSize) throw new UpstreamError('malformed', 'a head that is too large')
       if (end < 0) {
-        this.#partial = text.slice(at)
-        checkBeginning(this.#partial)
+        if (at > 0) this.#partial = undefined
+        this.#partial ??= new PartialHead()
+        this.#partial.grow(text.slice(at))
         return bytes.length
       }
       const head = readHead(text.slice(at, end + 2), this.#request.method)
@@ -171,14 +174,14 @@ export class Http1Exchange implements Control {
       this.#take(head)
       if (this.#head !== undefined) break
     }
-    this.#partial = ''
+    this.#partial = undefined
     return at - before
   }
 
   #take(head: Http1Head): void {
     if (head.status === 101) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')
     if (head.status < 200) {
-      if (!head.persistent) throw new UpstreamError('malformed', 'an interim answer that is the last')
+      if (!head.persistent) throw new UpstreamError('malformed', 'an interim answer with a body, or that is the last')
       this.#handler.onInterim?.(head)
       return
     }
@@ -235,7 +238,8 @@ export class Http1Exchange implements Control {
     this.#chunked?.stop()
     if (this.#paused) this.#settings.socket.resume()
     const { persistent = false, keepAlive } = this.#head ?? {}
-    this.#settings.onEnd({ reusable: sound && sent && persistent, keepAlive })
+    const reusable = sound && sent && persistent && !usesConnectionAuth(this.#request.fields)
+    this.#settings.onEnd({ reusable, keepAlive })
   }
 
   #guarded(work: () => void): void {

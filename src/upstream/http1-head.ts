@@ -1,7 +1,8 @@
 /** Heads in HTTP/1.1 (RFC 9112): that of a request written, that of an answer read, strictly. */
 import { fieldName } from '../http/names.ts'
+import { offersConnectionAuth } from './connection-auth.ts'
 import type { ResponseHead, UpstreamRequest } from './handler.ts'
-import { UpstreamError } from './handler.ts'
+import { isStatus, UpstreamError } from './handler.ts'
 import type { Origin } from './origin.ts'
 
 /** How the end of a body is known (RFC 9112 section 6.3). */
@@ -20,7 +21,6 @@ const unsafeHead = /[^\t\x20-\x7e\x80-\xff\r\n]|\r(?!\n)|(?<!\r)\n/
 const methodName = /^[A-Z-]+$/
 const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
 const unsafeTarget = /[^\x21-\x7e]|^$/
-const beginning = 'HTTP/1.'
 /** Options of `Connection` (RFC 9110 section 7.6.1). */
 const closing = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 const keeping = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i
@@ -58,7 +58,8 @@ export function authorityOf({ scheme, key }: Origin): string {
 }
 
 /** What the fields say of the message they stand in. */
-interface Framed {
+export interface Framed {
+  readonly isOld: boolean
   contentLength: number | undefined
   chunked: boolean
   close: boolean
@@ -77,19 +78,21 @@ export function readHead(text: string, method: string): Http1Head {
   checkBytes(text)
   const lineEnd = text.indexOf('\r\n')
   const status = statusOf(text, lineEnd)
-  const isOld = text.startsWith('HTTP/1.0')
+  const isOld = isOldLine(text)
   const fields = readFields(text, lineEnd + 2)
-  const framed = framedBy(fields)
-  if (framed.chunked && (framed.contentLength !== undefined || isOld)) throw malformed('two framings')
-  if (isBodiless(status)) dropLength(fields, framed)
+  const framed = notFramed(isOld)
+  noteFields(framed, fields)
   const framing = framingOf(framed, method, status)
+  // A body that is announced and may not come may come late, where the next answer would be.
+  const owesBody = framing === 'none' && (framed.chunked || (framed.contentLength ?? 0) > 0)
+  if (isBodiless(status)) dropLength(fields, framed)
   return {
     status,
     reason: text.slice(13, lineEnd),
     fields,
     contentLength: framed.contentLength,
     framing,
-    persistent: framing !== 'close' && !framed.close && (!isOld || framed.keptAlive),
+    persistent: framing !== 'close' && !owesBody && !framed.close && (!isOld || framed.keptAlive),
     keepAlive: framed.keepAlive,
   }
 }
@@ -100,21 +103,18 @@ export function checkBytes(text: string): void {
 }
 
 /**
- * @param text what has come of a head
- * @throws UpstreamError when it will be none: what speaks another protocol may wait for us as we wait for it
+ * The status in `HTTP/1.1 200 OK`; the reason may be empty, and so may the space before it.
+ * @param lineEnd where the status line ends
  */
-export function checkBeginning(text: string): void {
-  if (!text.startsWith(beginning) && !beginning.startsWith(text)) throw malformed('the status line')
-}
-
-/** `HTTP/1.1 200 OK`; the reason may be empty, and so may the space before it. */
-function statusOf(text: string, lineEnd: number): number {
+export function statusOf(text: string, lineEnd: number): number {
   const status = text.slice(9, 12)
   const isWhole = lineEnd === 12 || (lineEnd > 12 && text[12] === ' ')
   const isHttp1 = text.startsWith('HTTP/1.1 ') || text.startsWith('HTTP/1.0 ')
-  if (!isWhole || !isHttp1 || !/^[1-9]\d\d$/.test(status)) throw malformed('the status line')
+  if (!isWhole || !isHttp1 || !/^\d{3}$/.test(status) || !isStatus(Number(status))) throw malformed('the status line')
   return Number(status)
 }
+
+export const isOldLine = (statusLine: string): boolean => statusLine.startsWith('HTTP/1.0')
 
 /** Field lines from `start` on, flat. Folded ones (RFC 9112 section 5.2) are refused, as is space before a colon. */
 export function readFields(text: string, start: number): string[] {
@@ -145,17 +145,16 @@ function trimmed(text: string, start: number, end: number): string {
 
 const isBlank = (code: number): boolean => code === space || code === tab
 
-function framedBy(fields: readonly string[]): Framed {
-  const framed: Framed = {
-    contentLength: undefined,
-    chunked: false,
-    close: false,
-    keptAlive: false,
-    keepAlive: undefined,
-  }
+/** What no field at all says. */
+export function notFramed(isOld: boolean): Framed {
+  return { isOld, contentLength: undefined, chunked: false, close: false, keptAlive: false, keepAlive: undefined }
+}
+
+/** @throws UpstreamError when two readers could differ about the end of the message */
+export function noteFields(framed: Framed, fields: readonly string[]): void {
   for (let i = 0; i < fields.length; i += 2)
     noteField(framed, fieldName(fields[i] as string).lower, fields[i + 1] as string)
-  return framed
+  if (framed.chunked && (framed.contentLength !== undefined || framed.isOld)) throw malformed('two framings')
 }
 
 function noteField(framed: Framed, name: string, value: string): void {
@@ -175,6 +174,9 @@ function noteField(framed: Framed, name: string, value: string): void {
       break
     case 'keep-alive':
       framed.keepAlive = keepAliveOf(value)
+      break
+    default:
+      framed.close ||= offersConnectionAuth(name, value)
   }
 }
 

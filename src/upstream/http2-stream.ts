@@ -2,15 +2,16 @@ import { STATUS_CODES } from 'node:http'
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import { constants } from 'node:http2'
 import type { Readable } from 'node:stream'
+import { offersConnectionAuth } from './connection-auth.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { bodyTimeout, headersTimeout, UpstreamError } from './handler.ts'
+import { bodyTimeout, headersTimeout, isStatus, UpstreamError } from './handler.ts'
 import { Upload } from './upload.ts'
 
 export interface StreamSettings {
   readonly headersTimeoutMs: number
   readonly idleTimeoutMs: number
-  /** Told when nothing came on the stream for too long: the connection may be dead. */
-  readonly onTimeout: () => void
+  /** The connection takes no more requests: it may be dead, or authenticated for one agent. */
+  readonly retire: () => void
   /** Told once, when the stream is of no more use. */
   readonly onEnd: () => void
 }
@@ -115,12 +116,18 @@ export class Http2Exchange implements Control {
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
     this.#responded = true
     this.#stream.setTimeout(this.#settings.idleTimeoutMs)
-    this.#guarded(() => this.#handler.onResponseStart(headOf(fields, raw)))
+    const head = headOf(fields, raw)
+    if (!isStatus(head.status)) {
+      this.#fail(new UpstreamError('malformed', 'the status'))
+      return
+    }
+    if (authenticates(head.fields)) this.#settings.retire()
+    this.#guarded(() => this.#handler.onResponseStart(head))
   }
 
   #timeOut(): void {
     if (this.#over) return
-    this.#settings.onTimeout()
+    this.#settings.retire()
     this.#fail(this.#responded ? bodyTimeout() : headersTimeout())
   }
 
@@ -167,6 +174,13 @@ function headOf(fields: IncomingHttpHeaders, raw: readonly string[]): ResponseHe
   const length = fields['content-length']
   const contentLength = length === undefined ? undefined : Number(length)
   return { status, reason: STATUS_CODES[status] ?? '', fields: withoutPseudo(raw), contentLength }
+}
+
+/** Names are in lower case in HTTP/2 (RFC 9113 section 8.2.1). */
+function authenticates(fields: readonly string[]): boolean {
+  for (let i = 0; i < fields.length; i += 2)
+    if (offersConnectionAuth(fields[i] as string, fields[i + 1] as string)) return true
+  return false
 }
 
 /** Fields without those that are HTTP/2's own, flat. */

@@ -62,7 +62,7 @@ export class Http2Session extends EventEmitter implements Carrier {
     const exchange = new Http2Exchange(stream, handler, {
       headersTimeoutMs,
       idleTimeoutMs,
-      onTimeout: () => this.#retire(),
+      retire: () => this.#retire(),
       onEnd: () => this.#closed(),
     })
     exchange.start(request.body)

@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:http2'
 import t from 'tap'
-import { endStream, frames, sendGoaway, sendHead, sendReset, startFrames } from '../fixtures/frames-http2.ts'
+import {
+  endStream,
+  frames,
+  sendGoaway,
+  sendHead,
+  sendReset,
+  sendStatus,
+  startFrames,
+} from '../fixtures/frames-http2.ts'
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -190,4 +198,12 @@ t.test('an upstream that does not answer, or stops midway, is cut off in time', 
   t.strictSame([silent.status, silent.headers.get('gateway-error')], [504, 'upstream_timeout'])
   await t.rejects(half.text())
   await until(() => origin.seen.every(({ closed }) => closed !== undefined))
+})
+
+t.test('a status that HTTP does not have is 502', async t => {
+  for (const status of ['999', '600', '099']) {
+    const { url } = await startFrames(t, (send, id) => sendStatus(send, id, status))
+    const answer = await shared.send(`${url}/`)
+    t.strictSame([answer.status, answer.headers.get('gateway-error')], [502, 'upstream_failed'], status)
+  }
 })

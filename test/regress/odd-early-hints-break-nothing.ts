@@ -1,4 +1,7 @@
-/** Links that node does not know in early hints, such as two in one field, made the answer behind them a 502. */
+/**
+ * Links that node does not know in early hints, such as two in one field, made the answer behind them a 502; so did
+ * fields whose names are those of members of every object.
+ */
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
@@ -12,6 +15,7 @@ t.test('early hints that cannot be passed on are left out, and the answer comes'
   const gateway = await startGateway(t)
   const { token } = await gateway.agent()
   for (const [value, isPassedOn] of [
+    ['</style.css>; rel=preload; as=style\r\nconstructor: x\r\n__proto__: y\r\ntoString: z', true],
     ['</style.css>; rel=preload; as=style', true],
     ['</style.css>; rel=preload, </code.js>; rel=preload', false],
     ['</style.css>; rel="preload prefetch"', false],

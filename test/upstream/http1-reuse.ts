@@ -34,6 +34,7 @@ interface Case {
   readonly what: string
   readonly answer: string
   readonly method?: string
+  readonly fields?: readonly string[]
   readonly closes?: boolean
 }
 
@@ -41,9 +42,10 @@ const reused: readonly Case[] = [
   { what: 'a length', answer: whole },
   { what: 'an empty body', answer: 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n' },
   { what: 'chunks and trailers', answer: 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n' },
-  { what: 'HEAD', answer: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n', method: 'HEAD' },
+  { what: 'HEAD without a length', answer: 'HTTP/1.1 200 OK\r\n\r\n', method: 'HEAD' },
+  { what: 'HEAD and an empty body', answer: 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', method: 'HEAD' },
   { what: '204', answer: 'HTTP/1.1 204 No Content\r\n\r\n' },
-  { what: '304 with a length', answer: 'HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n' },
+  { what: '304', answer: 'HTTP/1.1 304 Not Modified\r\n\r\n' },
   { what: 'an interim answer before it', answer: `HTTP/1.1 100 Continue\r\n\r\n${whole}` },
   { what: 'HTTP/1.0 that stays', answer: 'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok' },
   { what: 'a long hint', answer: 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=9\r\nContent-Length: 2\r\n\r\nok' },
@@ -54,6 +56,13 @@ const notReused: readonly Case[] = [
   { what: 'HTTP/1.0', answer: 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok' },
   { what: 'a body that ends with the connection', answer: 'HTTP/1.1 200 OK\r\n\r\nok', closes: true },
   { what: 'HEAD with a body', answer: whole, method: 'HEAD' },
+  { what: 'HEAD and a length', answer: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n', method: 'HEAD' },
+  { what: 'HEAD and chunks', answer: 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', method: 'HEAD' },
+  { what: '204 and a length', answer: 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n' },
+  { what: '204 and chunks', answer: 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n' },
+  { what: '304 and a length', answer: 'HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n' },
+  { what: 'a challenge of NTLM', answer: 'HTTP/1.1 200 OK\r\nWWW-Authenticate: NTLM\r\nContent-Length: 2\r\n\r\nok' },
+  { what: 'Negotiate', answer: whole, fields: ['Authorization', 'Negotiate YII'] },
   { what: '204 with a body', answer: 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok' },
   { what: 'a second answer', answer: whole + whole },
   { what: 'an empty line behind', answer: `${whole}\r\n` },
@@ -64,7 +73,7 @@ for (const [cases, connectionsUsed] of [
   [reused, 1],
   [notReused, 2],
 ] as const) {
-  for (const { what, answer, method = 'GET', closes } of cases) {
+  for (const { what, answer, method = 'GET', fields = [], closes } of cases) {
     t.test(`a connection is used ${connectionsUsed === 1 ? 'again' : 'once'}: ${what}`, async t => {
       const { port, sockets, paths } = await startUpstream(t, (_, socket) => {
         if (closes) setImmediate(() => socket.end())
@@ -72,7 +81,8 @@ for (const [cases, connectionsUsed] of [
       })
       const connections = openConnections(t)
       const outcomes = []
-      for (const path of ['/1', '/2']) outcomes.push((await ask(connections, port, { method, path }).over).outcome)
+      for (const path of ['/1', '/2'])
+        outcomes.push((await ask(connections, port, { method, path, fields }).over).outcome)
       t.equal(outcomes[0], outcomes[1])
       t.match(outcomes[0], /^[23]\d\d /)
       t.equal(sockets.length, connectionsUsed)
