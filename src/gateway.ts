@@ -27,6 +27,7 @@ import { createAcceptor } from './http/accept.ts'
 import type { Address } from './http/listeners.ts'
 import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
+import type { LogStatus } from './log-output.ts'
 import { createManagement } from './management/management.ts'
 import { createClientIp } from './pipeline/client-ip.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
@@ -39,6 +40,8 @@ import { systemLookup } from './upstream/resolve.ts'
 
 export interface GatewayOptions {
   readonly log: Log
+  /** Whether the lines of `log` are written; absent when nothing can go wrong with them. */
+  readonly logStatus?: () => LogStatus
   /** Folder that relative paths of the configuration start from: that of gateway.yaml. */
   readonly baseDirectory: string
   readonly clock?: Clock
@@ -77,6 +80,7 @@ interface Foundation {
   readonly certificate: Certificate | undefined
   readonly clock: Clock
   readonly log: Log
+  readonly logStatus: () => LogStatus
   readonly store: Store
   readonly upstreams: Upstreams
   readonly identity: Identity
@@ -90,6 +94,8 @@ interface Foundation {
 interface Followers {
   pool: Pool | undefined
 }
+
+const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
 
 type Closers = (() => unknown)[]
 type Report = (what: string, error: unknown) => void
@@ -119,6 +125,7 @@ type Opened = Omit<Foundation, 'warnings'>
 
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
   const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
+  const { logStatus = alwaysWritten } = options
   const certificate = await readCertificate(config, baseDirectory)
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const store = await openSqliteStore({ directory: dataDirectory, clock })
@@ -135,7 +142,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   const opened = { store, upstreams, identity, rules, followers }
-  return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, ...opened }
+  return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
@@ -231,6 +238,7 @@ function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,
     store,
+    logIsWritten: () => foundation.logStatus().problem === undefined,
     metrics: { page: telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
     clock,
     allowedHosts: Server.AllowedHosts,

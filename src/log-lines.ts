@@ -1,17 +1,13 @@
-/** What lines are handed on to. It may keep the bytes until they are written. */
+/** Where gathered lines go. It may keep the bytes until they are written. */
 export interface LineSink {
-  write(bytes: Buffer): unknown
-  flushSync(): void
-  /** Bytes that it had no room for. */
-  on(event: 'drop', listener: (bytes: Buffer) => void): unknown
+  write(lines: Buffer): void
+  flush(): void
 }
 
 export interface Lines {
   write(line: string): void
-  /** Returns when all is written. */
+  /** Hands on what is gathered, and flushes the sink. */
   flush(): void
-  /** Lines that were dropped since it was asked last. */
-  takeDropped(): number
 }
 
 /** Lines are gathered for so long, milliseconds, or until there are so many bytes. */
@@ -19,7 +15,6 @@ const gatherMs = 10
 const gatherBytes = 65_536
 /** A character is at most so many bytes of UTF-8. */
 const mostPerCharacter = 3
-const lineFeed = 0x0a
 
 /**
  * Gathers lines: each piece that is written wakes a thread, which costs more than a line does. They are gathered as bytes,
@@ -28,10 +23,6 @@ const lineFeed = 0x0a
 export function gatherLines(sink: LineSink): Lines {
   let buffer = Buffer.allocUnsafeSlow(gatherBytes)
   let used = 0
-  let dropped = 0
-  sink.on('drop', bytes => {
-    for (let at = bytes.indexOf(lineFeed); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) dropped += 1
-  })
   const handOn = (): void => {
     if (used === 0) return
     sink.write(buffer.subarray(0, used))
@@ -50,12 +41,7 @@ export function gatherLines(sink: LineSink): Lines {
     },
     flush() {
       handOn()
-      sink.flushSync()
-    },
-    takeDropped() {
-      const count = dropped
-      dropped = 0
-      return count
+      sink.flush()
     },
   }
 }

@@ -1,7 +1,9 @@
-import { destination, type Level, type LevelOrString, type Logger, pino } from 'pino'
+import { type Level, type LevelOrString, type Logger, pino } from 'pino'
 import { systemClock } from './clock.ts'
-import type { LineSink, Lines } from './log-lines.ts'
+import type { Lines } from './log-lines.ts'
 import { gatherLines } from './log-lines.ts'
+import type { LogStatus } from './log-output.ts'
+import { openLogOutput } from './log-output.ts'
 
 /**
  * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are
@@ -64,16 +66,21 @@ export interface Log {
 /** A log and the way to get its last lines out before the process ends. */
 export interface ProcessLog extends Log {
   readonly flush: () => void
+  /** Whether lines are written. */
+  readonly status: () => LogStatus
 }
 
-/** Text that may wait for a reader that is slow or stuck; what comes then is dropped and counted, bytes. */
-const mostWaiting = 33_554_432
-
-/** JSON lines to standard output, written behind the event loop's back so that no request waits for a slow reader. */
-export function createLog(level: LevelOrString): ProcessLog {
-  // Taking bytes is an option of sonic-boom that pino passes on, and the types of both leave out.
-  const stdout = destination({ dest: 1, sync: false, maxLength: mostWaiting, ...{ contentMode: 'buffer' } })
-  const stream = gatherLines(stdout as unknown as LineSink)
+/**
+ * JSON lines to standard output. Nothing waits for its reader: lines that cannot be written are dropped and counted.
+ *
+ * @param complain told, at most once a minute, that lines cannot be written
+ */
+export function createLog(level: LevelOrString, complain: (text: string) => void = () => {}): ProcessLog {
+  const output = openLogOutput({
+    onProblem: problem => complain(`agent-gateway: log lines cannot be written (${problem}); they are dropped`),
+    onRecovered: count => log.warn({ count }, 'log lines were dropped: standard output could not be written'),
+  })
+  const stream = gatherLines(output)
   const logger = pino(
     {
       level,
@@ -86,11 +93,7 @@ export function createLog(level: LevelOrString): ProcessLog {
     stream,
   )
   const log = writers(logger, stream)
-  stdout.on('drain', () => {
-    const count = stream.takeDropped()
-    if (count > 0) log.warn({ count }, 'log lines were dropped: standard output was not read for too long')
-  })
-  return { ...log, flush: stream.flush }
+  return { ...log, flush: stream.flush, status: () => output.status() }
 }
 
 let second = -1

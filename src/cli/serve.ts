@@ -24,12 +24,13 @@ const sameWishMs = 1_000
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
-  const log = createLog(configuration.config.Logging.Level)
+  const log = createLog(configuration.config.Logging.Level, shell.complain)
   // Lines are gathered: those that tell why it ended must not be lost.
   shell.onExit(log.flush)
   const { config, file, baseDirectory } = configuration
   const gateway = await createGateway(config, {
     log,
+    logStatus: log.status,
     baseDirectory,
     env: shell.env,
     passedSockets: passedSockets(shell.env, shell.pid),

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { AcceptCounts } from '../http/accept.ts'
+import type { LogStatus } from '../log-output.ts'
 import type { Store } from '../storage/store.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Reading } from '../telemetry/exposition.ts'
@@ -16,6 +17,7 @@ export interface TelemetryParts {
   readonly clock: Clock
   readonly store: Pick<Store, 'hitl'>
   readonly limits: SharedLimits
+  readonly logStatus: () => LogStatus
   readonly memory: Pick<SharedMemory, 'metrics'>
 }
 
@@ -63,13 +65,21 @@ export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: nu
   }
 }
 
-async function gatewayReadings({ limits, store, clock }: TelemetryParts): Promise<readonly Reading[]> {
+async function gatewayReadings({ limits, store, clock, logStatus }: TelemetryParts): Promise<readonly Reading[]> {
   const gauge = (name: string, help: string, value: number): Reading[] => [
     { name: `agent_gateway_${name}`, help, type: 'gauge', value },
   ]
   // A store that does not answer must not hide everything else, least of all then.
   const pending = await store.hitl.countPending(clock.now()).catch(() => undefined)
+  const { dropped, problem } = logStatus()
   return [
+    {
+      name: 'agent_gateway_log_lines_dropped_total',
+      help: 'Log lines that could not be written.',
+      type: 'counter',
+      value: dropped,
+    },
+    ...gauge('log_failing', '1 while log lines cannot be written.', problem === undefined ? 0 : 1),
     ...gauge('requests_in_flight', 'Proxied requests under way.', limits.inFlightInAll()),
     ...gauge('circuits_open', 'Upstreams that get no requests.', limits.breaker.openAt(clock.steady())),
     ...(pending === undefined ? [] : gauge('hitl_pending', 'Requests that wait for a reviewer.', pending)),

@@ -3,42 +3,52 @@ import { jsonReply } from '../http/respond.ts'
 import type { Handlers } from './call.ts'
 
 export interface HealthParts {
-  /** Each rejects when what it looks at is not well. */
-  readonly checks: readonly (() => Promise<unknown>)[]
+  /** What the gateway cannot work without. Each rejects when it is not well. */
+  readonly checks: Readonly<Record<string, () => Promise<unknown>>>
+  /** What it can work without, but should not for long: false when it is not well. */
+  readonly watched: Readonly<Record<string, () => boolean>>
   /** Milliseconds for all checks together. */
   readonly timeLimit: number
   readonly clock: Clock
 }
 
+type Parts = Readonly<Record<string, 'Healthy' | 'Unhealthy'>>
+
 /** `GET /health` (spec 4.6). Calls that come while the checks run share their outcome. */
-export function healthHandlers({ checks, timeLimit, clock }: HealthParts): Handlers['open'] {
-  let running: Promise<boolean> | undefined
+export function healthHandlers({ checks, watched, timeLimit, clock }: HealthParts): Handlers['open'] {
+  let running: Promise<Parts> | undefined
   return {
     async getHealth() {
       const start = clock.steady()
-      running ??= passInTime(checks, timeLimit).finally(() => {
+      running ??= checkAll(checks, timeLimit).finally(() => {
         running = undefined
       })
-      const healthy = await running
+      const needed = await running
+      const others = Object.entries(watched).map(([name, isWell]) => [name, wordFor(isWell())])
+      const healthy = Object.values(needed).every(state => state === 'Healthy')
       return jsonReply(healthy ? 200 : 503, {
-        status: healthy ? 'Healthy' : 'Unhealthy',
+        status: wordFor(healthy),
         healthCheckDuration: formatSpan(clock.steady() - start),
+        parts: { ...needed, ...Object.fromEntries(others) },
       })
     },
   }
 }
 
-/** Whether every check resolves within `timeLimit` milliseconds. Never rejects. */
-async function passInTime(checks: HealthParts['checks'], timeLimit: number): Promise<boolean> {
+const wordFor = (isWell: boolean) => (isWell ? 'Healthy' : 'Unhealthy')
+
+/** Which checks resolve within `timeLimit` milliseconds. Never rejects. */
+async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promise<Parts> {
   const late = Promise.withResolvers<false>()
   const timer = setTimeout(() => late.resolve(false), timeLimit)
-  const all = Promise.all(checks.map(async check => check())).then(
-    () => true,
-    () => false,
-  )
-  const healthy = await Promise.race([all, late.promise])
+  const passes = async (check: () => Promise<unknown>) => {
+    const passed = async () => check().then(() => true)
+    return Promise.race([passed().catch(() => false), late.promise])
+  }
+  const entries = Object.entries(checks).map(async ([name, check]) => [name, wordFor(await passes(check))] as const)
+  const parts = Object.fromEntries(await Promise.all(entries))
   clearTimeout(timer)
-  return healthy
+  return parts
 }
 
 /** A duration in milliseconds as `d.HH:mm:ss.fffffff` (spec 2.5). */

@@ -46,6 +46,8 @@ export interface ManagementParts<C> {
   readonly grant: Grant
   readonly verify: GuardParts['verify']
   readonly store: Pick<Store, 'audit' | 'ping'>
+  /** Whether log lines are written. */
+  readonly logIsWritten: () => boolean
   readonly metrics: { readonly page: MetricsPage; readonly isPublic: boolean }
   readonly clock: Clock
   /** System:Server:AllowedHosts. */
@@ -64,12 +66,16 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
     clock,
     allowedHosts: parts.allowedHosts,
   })
-  const checks = [() => store.ping()]
   const metrics = metricsHandlers(parts.metrics.page)
   const open = {
     ...(parts.metrics.isPublic ? metrics : {}),
     ...tokenHandlers(parts.grant, parts.clientAddress),
-    ...healthHandlers({ checks, timeLimit: HEALTH_TIME_LIMIT, clock }),
+    ...healthHandlers({
+      checks: { storage: () => store.ping() },
+      watched: { log: parts.logIsWritten },
+      timeLimit: HEALTH_TIME_LIMIT,
+      clock,
+    }),
     ...docsHandlers(),
   }
   const guarded = {

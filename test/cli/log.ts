@@ -1,7 +1,4 @@
 /** Threat T36 of SECURITY.md. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import t from 'tap'
@@ -64,21 +61,4 @@ t.test('an error is told with its code, its stack and what caused it', async t =
 t.test('a process that ends at once gets its lines out first', async t => {
   const lines = await logged(t, 'info', `log.error({}, 'last words'); log.flush(); process.exit(0)`)
   t.match(lines, [{ message: 'last words' }])
-})
-
-t.test('a reader that is stuck costs bounded memory, and is told how many lines it missed', async t => {
-  const child = `
-    const { createLog } = await import(${JSON.stringify(source)})
-    const log = createLog('info')
-    for (let n = 0; n < 50_000; n++) log.info({ reason: 'x'.repeat(1_000) }, 'exchange')
-    setTimeout(() => process.stderr.write('written'), 10)
-    setTimeout(() => {}, 500)
-  `
-  const { stdout, stderr } = spawn(process.execPath, ['--input-type=module', '--eval', child])
-  await once(stderr, 'data')
-  const lines = (await text(stdout)).trimEnd().split('\n')
-  const last = JSON.parse(lines.at(-1) ?? '') as LogFields & { message: string }
-  t.match(last, { level: 'warn', message: /^log lines were dropped/ })
-  t.equal(lines.length - 1 + (last.count ?? 0), 50_000, 'every line was written or counted')
-  t.ok(lines.length > 20_000 && lines.length < 40_000, `${lines.length} lines of a kilobyte waited`)
 })

@@ -5,7 +5,8 @@ import { readSources } from '../fixtures/source.ts'
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
   ['base'],
-  ['errors.ts', 'clock.ts', 'log-lines.ts', 'priority.ts'],
+  ['errors.ts', 'clock.ts', 'priority.ts'],
+  ['log-lines.ts', 'log-output.ts'],
   ['log.ts'],
   ['policy', 'limits'],
   ['config', 'http', 'storage', 'telemetry'],

@@ -8,7 +8,13 @@ const span = /^\d+\.\d\d:\d\d:\d\d\.\d{7}$/
 t.test('a gateway whose store answers is Healthy, without a token', async t => {
   const { call } = await startControl(t)
   const { status, json, headers } = await call('GET', '/health?x=../')
-  t.match({ status, json }, { status: 200, json: { status: 'Healthy', healthCheckDuration: span } })
+  t.match(
+    { status, json },
+    {
+      status: 200,
+      json: { status: 'Healthy', healthCheckDuration: span, parts: { storage: 'Healthy', log: 'Healthy' } },
+    },
+  )
   t.equal(headers.get('cache-control'), 'no-store')
   t.match(await call('HEAD', '/health'), { status: 200, text: '' })
 })
@@ -17,23 +23,28 @@ t.test('a store that fails makes it Unhealthy, 503', async t => {
   const { call } = await startControl(t, { ping: () => Promise.reject(new Error('gone')) })
   t.match(await call('GET', '/health'), {
     status: 503,
-    json: { status: 'Unhealthy', healthCheckDuration: span },
+    json: { status: 'Unhealthy', healthCheckDuration: span, parts: { storage: 'Unhealthy' } },
   })
 })
 
 t.test('a check that hangs counts as failed when the time is up', async t => {
-  const handlers = healthHandlers({ checks: [() => new Promise(() => {})], timeLimit: 5, clock: createClock() })
+  const handlers = healthHandlers({
+    checks: { storage: () => new Promise(() => {}) },
+    watched: {},
+    timeLimit: 5,
+    clock: createClock(),
+  })
   const reply = await handlers['getHealth']!({} as never)
-  t.match(reply, { status: 503 })
+  t.match(reply, { status: 503, body: /"parts":\{"storage":"Unhealthy"\}/ })
 })
 
 t.test('a check that throws at once counts as failed', async t => {
-  const checks = [
-    () => {
+  const checks = {
+    storage: () => {
       throw new TypeError('wrong')
     },
-  ]
-  const handlers = healthHandlers({ checks, timeLimit: 1_000, clock: createClock() })
+  }
+  const handlers = healthHandlers({ checks, watched: {}, timeLimit: 1_000, clock: createClock() })
   t.match(await handlers['getHealth']!({} as never), { status: 503 })
 })
 
@@ -44,11 +55,17 @@ t.test('calls that come while the checks run share them', async t => {
     checks++
     return gate.promise
   }
-  const handlers = healthHandlers({ checks: [check], timeLimit: 1_000, clock: createClock() })
+  const handlers = healthHandlers({ checks: { storage: check }, watched: {}, timeLimit: 1_000, clock: createClock() })
   const replies = [handlers['getHealth']!({} as never), handlers['getHealth']!({} as never)]
   gate.resolve()
   t.match(await Promise.all(replies), [{ status: 200 }, { status: 200 }])
   t.equal(checks, 1)
+})
+
+t.test('what the gateway can work without is named, and is no reason to be Unhealthy', async t => {
+  const watched = { log: () => false }
+  const handlers = healthHandlers({ checks: {}, watched, timeLimit: 1_000, clock: createClock() })
+  t.match(await handlers['getHealth']!({} as never), { status: 200, body: /"parts":\{"log":"Unhealthy"\}/ })
 })
 
 t.test('a duration is written d.HH:mm:ss.fffffff', async t => {

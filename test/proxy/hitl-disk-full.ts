@@ -1,10 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
-import { runMain } from '../fixtures/process.ts'
 import { careful } from '../fixtures/review.ts'
+import { startServed } from '../fixtures/served.ts'
 
 const settings = {
   System: { Server: { Http: { Port: 0 } }, RateLimit: { RequestsPerMinute: 10_000, Burst: 10_000 } },
@@ -13,30 +11,11 @@ const settings = {
   Policies: [careful],
 }
 
-/** The gateway as a process of its own, with one way to call it. */
-async function start(cwd: string, ulimit?: string) {
-  const run = runMain(t, ['serve'], { cwd, ...(ulimit === undefined ? {} : { ulimit }) })
-  const [, url] = await run.shows(/Address +(http\S+)/)
-  const call = async (method: string, path: string, token?: string, body?: object) => {
-    const headers = {
-      ...(body && { 'Content-Type': 'application/json' }),
-      ...(token && { [path.startsWith('/proxy/') ? 'Gateway-Authorization' : 'Authorization']: `Bearer ${token}` }),
-    }
-    const answer = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    const text = await answer.text()
-    const json = answer.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
-    return { status: answer.status, code: answer.headers.get('gateway-error'), headers: answer.headers, json, text }
-  }
-  const tokenOf = async (credential: object) => (await call('POST', '/tokens', undefined, credential)).json.accessToken
-  const admin = await tokenOf(JSON.parse(readFileSync(join(cwd, 'data', 'bootstrap.json'), 'utf8')))
-  return { run, call, tokenOf, admin }
-}
-
 t.test('on a full disk nothing is held, decided or changed, reading goes on, and all is there afterwards', async t => {
   const origin = await startOrigin(t)
   const cwd = t.testdir({ 'gateway.yaml': JSON.stringify(settings) })
   // Files may grow to 512 KiB or 1 MiB, as the shell counts.
-  const { call, tokenOf, admin, run } = await start(cwd, '-f 1024')
+  const { call, tokenOf, admin, run } = await startServed(t, { cwd, ulimit: '-f 1024' })
   const registration = { name: 'bot', ownerId: 'team', clientSecret: 'secret of the bot', policyName: 'careful' }
   const { id: agentId } = (await call('POST', '/agents', admin, registration)).json
   const bot = await tokenOf({ agentId, clientSecret: registration.clientSecret })
@@ -66,7 +45,7 @@ t.test('on a full disk nothing is held, decided or changed, reading goes on, and
   run.child.kill('SIGTERM')
   t.equal(await run.ended, 0)
 
-  const after = await start(cwd)
+  const after = await startServed(t, { cwd })
   t.strictSame((await waiting(after.call, after.admin)).sort(), both)
   t.match(await after.call('GET', `/agents/${agentId}`, after.admin), { json: { status: 'Active' } })
   t.equal((await after.call('GET', '/agents', after.admin)).json.totalCount, 2)
