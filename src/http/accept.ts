@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { Refusal, RefusalCode } from '../errors.ts'
-import { isRefusal, refusalKinds, refuse } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
+import { endRaw, refuseUnreadable } from './unreadable.ts'
 
 /** A request whose head has been read and whose framing is sound. */
 export interface Incoming {
@@ -82,7 +82,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
       server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
       server.on('clientError', (error, socket) => {
-        if (refuseUnreadable(error, socket)) options.counts?.refused(unreadableCode(error))
+        const code = refuseUnreadable(error, socket)
+        if (code !== undefined) options.counts?.refused(code)
       })
     },
     count(server) {
@@ -158,59 +159,4 @@ function createRequestIds(): () => string {
   const start = randomBytes(9).toString('base64url')
   let count = 0
   return () => `${start}-${(count++).toString(36)}`
-}
-
-interface Answering {
-  /** Node keeps the answer under way on a connection here. */
-  readonly _httpMessage?: ServerResponse | null
-}
-
-/** Answers bytes that node could not read as a request. False when there was nobody to answer. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answering): boolean {
-  if (!socket.writable) {
-    socket.destroy()
-    return false
-  }
-  const answer = socket._httpMessage
-  if (answer?.req.complete === true) {
-    // The request before is sound: it gets its own answer, and the connection ends behind it.
-    answer.shouldKeepAlive = false
-    answer.once('finish', () => (socket as Socket).destroySoon())
-  } else if (answer?.headersSent === true) {
-    // A second head behind the first bytes of an answer would be a lie; what is written still leaves.
-    ;(socket as Socket).destroySoon()
-  } else endRaw(socket, unreadableCode(error))
-  return true
-}
-
-function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return 'headers_too_large'
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return 'body_too_large'
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return 'request_timeout'
-    default:
-      return 'invalid_request'
-  }
-}
-
-/** Writes an answer without a request to answer, and closes. */
-function endRaw(socket: Duplex, code: RefusalCode): void {
-  const { status, title, detail } = refusalKinds[code]
-  if (!socket.writable) {
-    socket.destroy()
-    return
-  }
-  const body = JSON.stringify({ type: `urn:agent-gateway:problem:${code}`, title, status, code, detail })
-  const head = [
-    `HTTP/1.1 ${status} ${title}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Cache-Control: no-store',
-    `Gateway-Error: ${code}`,
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }

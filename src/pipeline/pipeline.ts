@@ -1,6 +1,7 @@
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { sendRefusal } from '../http/respond.ts'
+import { replacedBy } from '../http/unreadable.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import { attachCredentials } from './credentials.ts'
@@ -66,11 +67,20 @@ function answer(exchange: Exchange, refusal: Refusal): void {
   sendRefusal(exchange.res, refusal, exchange.requestId)
 }
 
+/** The rest of the request was malformed, and that is what its client was told. */
+function noteReplaced(exchange: Exchange): void {
+  const code = replacedBy(exchange.res)
+  if (code === undefined) return
+  exchange.refusal = code
+  exchange.ending = 'refused'
+}
+
 /** The end of every exchange, however it went: the permit goes back, and whoever counts is told. */
 function settle(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
   leaveLimit(exchange, parts)
+  noteReplaced(exchange)
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)
   parts.settled(exchange)

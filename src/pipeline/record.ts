@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { refusalKinds } from '../errors.ts'
 import type { ActivityLog } from '../limits/activity.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { Log } from '../log.ts'
@@ -88,7 +89,7 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 
 /** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
 function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
-  const { req, res, target, decision } = exchange
+  const { req, target, decision } = exchange
   // One shape for all exchanges; what is undefined is not written.
   log.info(
     {
@@ -97,7 +98,7 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
       method: req.method,
       origin: target?.origin.key,
       path: target?.path,
-      status: res.headersSent ? res.statusCode : 0,
+      status: statusOf(exchange),
       refusal: exchange.refusal,
       decision: decision?.decision,
       source: decision?.source,
@@ -117,6 +118,12 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
     },
     'exchange',
   )
+}
+
+/** What the agent got; 0: nothing. */
+function statusOf({ res, ending, refusal }: Exchange): number {
+  if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
+  return res.headersSent ? res.statusCode : 0
 }
 
 function shadowText({ policy: other, rule, would }: Decision['shadow'][number]): string {

@@ -1,0 +1,73 @@
+/** Bytes that node cannot read as a request: answered on the socket, past node, and the connection closed. */
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { RefusalCode } from '../errors.ts'
+import { refusalKinds } from '../errors.ts'
+
+interface Answering {
+  /** Node keeps the answer under way on a connection here, and in it whether a byte of its head was written. */
+  readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
+}
+
+/** Answers that were replaced on their sockets. */
+const replaced = new WeakMap<ServerResponse, RefusalCode>()
+
+/** What the client got in the place of `res`, because the rest of its request could not be read. */
+export function replacedBy(res: ServerResponse): RefusalCode | undefined {
+  return res.writableFinished ? undefined : replaced.get(res)
+}
+
+/** Answers what came. The code, if it belongs to no request that has been taken; undefined otherwise. */
+export function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answering): RefusalCode | undefined {
+  if (!socket.writable) {
+    socket.destroy()
+    return undefined
+  }
+  const answer = socket._httpMessage ?? undefined
+  const code = unreadableCode(error)
+  if (answer?.req.complete === true) {
+    // The request before is sound: it gets its own answer, and the connection ends behind it.
+    answer.shouldKeepAlive = false
+    answer.once('finish', () => (socket as Socket).destroySoon())
+  } else if (answer?._headerSent === true) {
+    // A second head behind the first bytes of an answer would be a lie; what is written still leaves.
+    ;(socket as Socket).destroySoon()
+  } else {
+    if (answer !== undefined) replaced.set(answer, code)
+    endRaw(socket, code)
+  }
+  return answer === undefined ? code : undefined
+}
+
+function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return 'headers_too_large'
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return 'body_too_large'
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return 'request_timeout'
+    default:
+      return 'invalid_request'
+  }
+}
+
+/** Writes an answer without a request to answer, and closes. */
+export function endRaw(socket: Duplex, code: RefusalCode): void {
+  const { status, title, detail } = refusalKinds[code]
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const body = JSON.stringify({ type: `urn:agent-gateway:problem:${code}`, title, status, code, detail })
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    `Gateway-Error: ${code}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
