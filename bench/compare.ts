@@ -54,7 +54,7 @@ async function main(before: string, after: string): Promise<void> {
   for (const [name, revision] of [['before', before] as const, ['after', after] as const]) {
     const setup = { root: sourcesOf(revision), policies: [benchPolicy(Number(values.rules))], accessLog: values.log }
     const { url, token, process } = await startGateway({ ...setup, cores: cores.proxy })
-    const place = { upstreamPort: upstream.port, cores: cores.proxy }
+    const place = { upstream, cores: cores.proxy }
     contestants.push({ name, request: proxied(Number(new URL(url).port), token, place), process })
   }
   const pids = contestants.map(({ process }) => process?.pid as number)

@@ -1,26 +1,49 @@
 /**
- * An upstream for measurements: `node bench/origin.ts`. It answers `GET /` with 250 bytes, `GET /bytes/N` with N
- * bytes as fast as they are taken, and any request with a body with the number of bytes it had.
+ * An upstream for measurements: `node bench/origin.ts [KEY CERTIFICATE]`, in TLS when it has those files. It answers
+ * `GET /` with 250 bytes, `GET /bytes/N` with N bytes as fast as they are taken, `GET /events/COUNT/BYTES/MS` with so
+ * many events of that size, that many milliseconds apart, and any request with a body with the number of bytes it had.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bodyOf } from './lib/bytes.ts'
 import { answerBytes } from './lib/upstream.ts'
 
 const answer = 'x'.repeat(answerBytes)
 
-const server = createServer({ keepAliveTimeout: 600_000, requestTimeout: 0 }, (req, res) => {
-  const bytes = /^\/bytes\/(\d+)$/.exec(req.url ?? '')?.[1]
-  if (bytes !== undefined) sendBytes(res, Number(bytes))
+const listener: RequestListener = (req, res) => {
+  const [, kind, ...numbers] = (req.url ?? '').split('/')
+  if (kind === 'bytes') sendBytes(res, Number(numbers[0]))
+  else if (kind === 'events') sendEvents(res, numbers.map(Number))
   else if (req.method === 'GET') res.writeHead(200, ['Content-Length', String(answerBytes)]).end(answer)
   else countBytes(req, res)
-})
+}
+const [key, certificate] = process.argv.slice(2).map(file => readFileSync(file))
+const options = { keepAliveTimeout: 600_000, requestTimeout: 0 }
+const server =
+  key === undefined
+    ? createServer(options, listener)
+    : createTlsServer({ ...options, key, cert: certificate }, listener)
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${(server.address() as AddressInfo).port}`))
 
 function sendBytes(res: ServerResponse, size: number): void {
   res.writeHead(200, ['Content-Length', String(size)])
   bodyOf(size).pipe(res)
+}
+
+function sendEvents(res: ServerResponse, [count = 0, bytes = 0, ms = 0]: readonly number[]): void {
+  const event = `data: ${'x'.repeat(bytes - 'data: \n\n'.length)}\n\n`
+  res.writeHead(200, ['Content-Type', 'text/event-stream'])
+  let left = count
+  const timer = setInterval(() => {
+    res.write(event)
+    left -= 1
+    if (left > 0 && !res.destroyed) return
+    clearInterval(timer)
+    res.end()
+  }, ms)
 }
 
 function countBytes(req: IncomingMessage, res: ServerResponse): void {

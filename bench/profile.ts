@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   const upstream = await startUpstream(cores.others)
   const folder = temporaryFolder()
   const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${folder}`]
-  const place = { upstreamPort: upstream.port, cores: cores.proxy, nodeOptions }
+  const place = { upstream, cores: cores.proxy, nodeOptions }
   const { request, process: proxy } = await road.open(place)
   if (proxy === undefined) throw new Error(`${values.road} has no process to profile`)
   const sender = await createSender(cores.others)

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { chartOf } from './lib/chart.ts'
 import type { Outcome, PacedGoal } from './lib/goals.ts'
-import { judgeCpu, judgeMemory, judgePaced, pacedGoals } from './lib/goals.ts'
+import { judgeCpu, judgeMemory, judgePaced, judgeSaturated, judgeStall, pacedGoals } from './lib/goals.ts'
 import type { Sender } from './lib/load.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
@@ -16,6 +16,7 @@ import { measureRounds, watchOthers } from './lib/rounds.ts'
 import { measureSlices } from './lib/sliced.ts'
 import { median } from './lib/stats.ts'
 import { startUpstream } from './lib/upstream.ts'
+import { measureWorks } from './lib/worked.ts'
 
 const help = `usage: npm run bench -- [options]
 
@@ -59,9 +60,9 @@ async function main(): Promise<void> {
   const upstream = await startUpstream(cores.others)
   const sender = await createSender(cores.others)
   const contestants: Contestant[] = []
-  for (const road of chosen) {
+  const place = { upstream, cores: cores.proxy, built: !values.sources }
+  for (const road of chosen.filter(({ work }) => work === undefined)) {
     progress(`starting ${road.name}`)
-    const place = { upstreamPort: upstream.port, cores: cores.proxy, built: !values.sources }
     contestants.push({ name: road.name, ...(await road.open(place)) })
   }
   const pids = contestants.flatMap(({ process }) => process?.pid ?? [])
@@ -71,13 +72,17 @@ async function main(): Promise<void> {
   const slices = { connections: size.connections, slices: Number(values.slices), perSlice: 1_000, cores: cores.others }
   const cpu = slices.slices === 0 ? new Map<string, number[]>() : await measureSlices(contestants, slices)
   const measured = rounds.map(one => ({ ...one, cpu: cpu.get(one.name) ?? one.cpu }))
+  await Promise.all(contestants.filter(({ name }) => !isPaced(name)).map(({ process }) => process?.stop()))
+  const worked = await measureWorks(chosen, { ...slices, cores, built: !values.sources, progress })
   const paced: Paced[] = []
   for (const goal of pacedGoals) paced.push(...(await measurePaced(goal, contestants, measured, sender)))
   const others = othersShare()
   progress('')
   const slack = Number(values.check ?? 1)
   const outcomes = [
-    ...judgeCpu(measured, slack),
+    ...judgeCpu([...measured, ...worked], slack),
+    ...judgeSaturated(measured, slack),
+    ...judgeStall(worked, slack),
     ...paced.flatMap(({ goal, measured }) => judgePaced(goal, measured, slack)),
     ...judgeMemory(measured, slack),
   ]
@@ -89,15 +94,16 @@ async function main(): Promise<void> {
     slices: slices.slices,
     othersShare: others,
   }
-  if (values.json) console.log(JSON.stringify({ ...ran, measured, paced, outcomes }, null, 2))
+  if (values.json) console.log(JSON.stringify({ ...ran, measured, worked, paced, outcomes }, null, 2))
   else {
     console.log(`${machineText(machine, cores)}
 load by ${sender.tool}, ${size.connections} connections, ${size.rounds} rounds of ${size.seconds} s, ${slices.slices} slices of 1,000; upstream ${upstream.tool}
 other processes took ${(others * 100).toFixed(0)} % of the machine meanwhile
 `)
-    printResult(measured, paced, outcomes)
+    printResult([...measured, ...worked], paced, outcomes)
   }
-  if (values.chart !== undefined) writeFileSync(values.chart, chartOf(measured, `${machine.cpu}, Node ${machine.node}`))
+  if (values.chart !== undefined)
+    writeFileSync(values.chart, chartOf([...measured, ...worked], `${machine.cpu}, Node ${machine.node}`))
   if (values.check !== undefined && outcomes.some(({ met }) => !met)) process.exitCode = 1
 }
 
@@ -118,6 +124,11 @@ interface Paced {
   readonly goal: PacedGoal
   readonly perSecond: number
   readonly measured: readonly Measured[]
+}
+
+/** Whether the road is still needed for the comparison of tails. */
+function isPaced(name: string): boolean {
+  return pacedGoals.some(goal => goal.of === name || goal.against === name)
 }
 
 /** Compares two roads at the same load: half of what the slower of the two carries. */

@@ -44,7 +44,7 @@ async function main(requests: number, limit: number): Promise<void> {
   const upstream = await startUpstream(cores.others)
   const sender = await createSender(cores.others)
   const gateway = await startGateway({ policies: [benchPolicy(100)], cores: cores.proxy })
-  const place = { upstreamPort: upstream.port, cores: cores.proxy }
+  const place = { upstream, cores: cores.proxy }
   const request = proxied(Number(new URL(gateway.url).port), gateway.token, place)
   const samples: Sample[] = []
   for (let sent = 0; sent < requests; ) {

@@ -7,55 +7,108 @@ import type { Request } from './load.ts'
 /** Told of each answer: whether its status was 2xx. */
 type OnAnswer = (exchanges: Exchanges, good: boolean) => void
 
-/** One connection: a request, its answer, the next request. */
+/** End of a body in chunks (RFC 9112 section 7.1). */
+const lastChunk = '0\r\n\r\n'
+
+/**
+ * One connection: a request, its answer, the next request. A request with `Connection: close` gets a connection of its
+ * own each time.
+ */
 export class Exchanges {
-  readonly #socket: Socket
+  readonly #request: Request
   readonly #bytes: Buffer
+  readonly #fresh: boolean
+  #socket: Socket | undefined
   onAnswer: OnAnswer
   /** For whoever sends. */
   due = 0
+  /** What has come of a head. */
   #text = ''
+  /** Bytes of the body that are still to come; negative: until the last chunk; undefined: the head is not whole. */
+  #left: number | undefined
+  /** Status line and fields of the last answer. */
+  head = ''
 
-  constructor(socket: Socket, bytes: Buffer, onAnswer: OnAnswer) {
-    this.#socket = socket
+  constructor(request: Request, bytes: Buffer, onAnswer: OnAnswer) {
+    this.#request = request
     this.#bytes = bytes
+    this.#fresh = request.headers['Connection'] === 'close'
     this.onAnswer = onAnswer
+  }
+
+  async open(): Promise<this> {
+    if (!this.#fresh) await once(this.#connect(), 'connect')
+    return this
+  }
+
+  send(): void {
+    const socket = this.#fresh ? this.#connect() : this.#socket
+    socket?.write(this.#bytes)
+  }
+
+  #connect(): Socket {
+    const { hostname, port } = new URL(this.#request.url)
+    const socket = connect(Number(port), hostname)
+    this.#socket = socket
     socket.setNoDelay(true)
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => this.#read(text))
     // Counts as an answer that was none.
-    socket.on('close', () => this.onAnswer(this, false))
+    socket.on('close', () => {
+      if (this.#socket !== socket) return
+      this.head = 'the connection was closed'
+      this.onAnswer(this, false)
+    })
     socket.on('error', () => {})
-  }
-
-  send(): void {
-    this.#socket.write(this.#bytes)
+    return socket
   }
 
   #read(text: string): void {
+    if (this.#left !== undefined) {
+      this.#takeBody(text)
+      return
+    }
     this.#text += text
     const end = this.#text.indexOf('\r\n\r\n')
     if (end < 0) return
-    const length = /\r\ncontent-length: *(\d+)/i.exec(this.#text)?.[1]
-    if (length === undefined) throw new Error(`an answer without Content-Length:\n${this.#text}`)
-    if (this.#text.length < end + 4 + Number(length)) return
-    const good = this.#text.startsWith('HTTP/1.1 2')
+    const head = this.#text.slice(0, end)
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+    if (length === undefined && !/\r\ntransfer-encoding: *chunked/i.test(head)) {
+      throw new Error(`an answer without a length:\n${head}`)
+    }
+    this.head = head
+    this.#left = length === undefined ? -1 : Number(length)
+    const body = this.#text.slice(end + 4)
     this.#text = ''
-    this.onAnswer(this, good)
+    this.#takeBody(body)
+  }
+
+  #takeBody(text: string): void {
+    if (this.#left === undefined) return
+    if (this.#left < 0) {
+      this.#text = (this.#text + text).slice(-lastChunk.length)
+      if (this.#text === lastChunk) this.#end()
+      return
+    }
+    this.#left -= text.length
+    if (this.#left <= 0) this.#end()
+  }
+
+  #end(): void {
+    this.#text = ''
+    this.#left = undefined
+    if (this.#fresh) {
+      this.#socket?.end()
+      this.#socket = undefined
+    }
+    this.onAnswer(this, this.head.startsWith('HTTP/1.1 2'))
   }
 }
 
 /** Opens so many connections to where the request goes. */
 export function openExchanges(request: Request, connections: number, onAnswer: OnAnswer): Promise<Exchanges[]> {
-  const { hostname, port } = new URL(request.url)
   const bytes = bytesOf(request)
-  return Promise.all(
-    Array.from({ length: connections }, async () => {
-      const socket = connect(Number(port), hostname)
-      await once(socket, 'connect')
-      return new Exchanges(socket, bytes, onAnswer)
-    }),
-  )
+  return Promise.all(Array.from({ length: connections }, () => new Exchanges(request, bytes, onAnswer).open()))
 }
 
 function bytesOf({ url, method, headers, body = '' }: Request): Buffer {

@@ -1,6 +1,8 @@
 import type { Measured } from './rounds.ts'
 import type { Spread } from './stats.ts'
 import { ratios, spreadOf } from './stats.ts'
+import type { Work } from './works.ts'
+import { works } from './works.ts'
 
 /** What one road may cost of another, in the same rounds. */
 interface Goal {
@@ -11,14 +13,28 @@ interface Goal {
 }
 
 const cpuGoals: readonly Goal[] = [
-  { what: 'HAProxy doing the same, 100 rules', of: 'gateway', against: 'haproxy-100', atMost: 1 },
-  { what: 'HAProxy doing the same, 1,000 rules', of: 'gateway-1000', against: 'haproxy-1000', atMost: 0.5 },
+  { what: 'HAProxy doing the same, 100 rules', of: 'gateway', against: 'haproxy-100', atMost: 1.1 },
+  { what: 'HAProxy doing the same, 1,000 rules', of: 'gateway-1000', against: 'haproxy-1000', atMost: 0.4 },
   { what: 'http-proxy, which checks nothing', of: 'gateway', against: 'http-proxy', atMost: 0.35 },
   { what: 'bare node:http and undici', of: 'gateway', against: 'bare', atMost: 1.1 },
-  { what: 'access log on, of off', of: 'gateway-log', against: 'gateway', atMost: 1.15 },
+  { what: 'access log on, of off', of: 'gateway-log', against: 'gateway', atMost: 1.1 },
   { what: 'a rule reads 16 KiB of JSON, of none', of: 'post-body-rule', against: 'post', atMost: 1.6 },
   { what: '10,000 agents, 1,000 policies, of one', of: 'gateway-many', against: 'gateway', atMost: 1.1 },
+  ...works.flatMap(goalsOf),
 ]
+
+function goalsOf({ name, about, goal, unreadGoal }: Work): readonly Goal[] {
+  const against = `${name}-haproxy`
+  const read = { what: `${about}, of HAProxy`, of: name, against, atMost: goal }
+  if (unreadGoal === undefined) return [read]
+  return [read, { what: `${about} that nothing reads, of HAProxy`, of: `${name}-unread`, against, atMost: unreadGoal }]
+}
+
+/** When both are as busy as they can be. */
+const saturatedGoal: Goal = { what: 'p99 when saturated, of HAProxy', of: 'gateway', against: 'haproxy-100', atMost: 2 }
+
+/** Longest time that the event loop stands still while every connection sends 1 MiB, milliseconds. */
+const stallGoal = { road: 'post-1m', atMost: 15 }
 
 /** Roads that are compared at the same offered load. */
 export interface PacedGoal extends Goal {
@@ -42,7 +58,7 @@ const memoryGoal = { road: 'gateway', atMost: 150 }
 export interface Outcome {
   readonly what: string
   readonly value: Spread
-  readonly unit: 'x' | 'MiB'
+  readonly unit: 'x' | 'MiB' | 'ms'
   /** The goal times the slack. */
   readonly limit: number
   readonly met: boolean
@@ -55,6 +71,18 @@ export function judgeCpu(measured: readonly Measured[], slack: number): readonly
 
 export function judgePaced(goal: PacedGoal, measured: readonly Measured[], slack: number): readonly Outcome[] {
   return judge({ goal, measured, figures: ({ rounds }) => rounds.map(round => round[goal.figure]), slack })
+}
+
+export function judgeSaturated(measured: readonly Measured[], slack: number): readonly Outcome[] {
+  return judge({ goal: saturatedGoal, measured, figures: ({ rounds }) => rounds.map(({ p99 }) => p99), slack })
+}
+
+export function judgeStall(measured: readonly Measured[], slack: number): readonly Outcome[] {
+  const stall = measured.find(({ name }) => name === stallGoal.road)?.longestStallMs
+  if (stall === undefined) return []
+  const limit = stallGoal.atMost * slack
+  const what = 'longest stall of the event loop while 64 connections POST 1 MiB'
+  return [{ what, value: spreadOf([stall]), unit: 'ms', limit, met: stall <= limit }]
 }
 
 export function judgeMemory(measured: readonly Measured[], slack: number): readonly Outcome[] {

@@ -1,16 +1,19 @@
 import { fileURLToPath } from 'node:url'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
-import type { GatewaySetup } from './gateway.ts'
+import type { GatewaySetup, StartedGateway } from './gateway.ts'
 import { signingSecret, startGateway } from './gateway.ts'
 import type { Request } from './load.ts'
 import type { Running } from './processes.ts'
 import { start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
+import type { Upstream } from './upstream.ts'
+import type { Work } from './works.ts'
+import { requestOf, smallGet, works } from './works.ts'
 
 /** Where a run takes place. */
 export interface Place {
-  readonly upstreamPort: number
+  readonly upstream: Pick<Upstream, 'port' | 'url' | 'certificate'>
   /** Cores of the proxy under measurement. */
   readonly cores: string | undefined
   /** Runs the built package of the gateway instead of its sources. */
@@ -24,6 +27,8 @@ export interface StartedRoad {
   readonly request: Request
   /** What is under measurement; undefined when nothing is between. */
   readonly process: Running | undefined
+  /** Longest time that the event loop of the gateway stood still in the last minute, milliseconds. */
+  readonly longestStall?: () => Promise<number>
 }
 
 export interface Road {
@@ -31,32 +36,36 @@ export interface Road {
   readonly about: string
   /** Program it needs, beyond npm packages. */
   readonly needs?: readonly string[]
+  /** What it is sent, when that is not the small GET. */
+  readonly work?: Work
   open(place: Place): Promise<StartedRoad>
 }
 
 const host = '127.0.0.1'
 
-/** The request that everyone gets, token and all, so that everyone reads the same bytes. */
-export function proxied(port: number, token: string, { upstreamPort }: Place): Request {
-  return {
-    url: `http://${host}:${port}/proxy/http://${host}:${upstreamPort}/items`,
-    method: 'GET',
-    headers: { 'Gateway-Authorization': `Bearer ${token}` },
-  }
-}
+/** The request that everyone gets. */
+export const proxied = (
+  port: number,
+  token: string,
+  { upstream }: Place,
+  work: Pick<Work, 'method' | 'path' | 'body' | 'fresh'> = smallGet,
+): Request => requestOf(work, { proxy: `http://${host}:${port}`, upstream: upstream.url, token })
 
 /** In place of a token for those who do not look at it: as long as a real one. */
 const anyToken = 'x'.repeat(420)
 
-const nodePeer = (name: string, script: string, about: string): Road => ({
+/** A peer that is a script of this project. */
+const nodePeer = (name: string, script: string, about: string, work?: Work): Road => ({
   name,
   about,
+  ...(work === undefined ? {} : { work }),
   async open(place) {
     const file = fileURLToPath(new URL(`../peers/${script}`, import.meta.url))
-    const { upstreamPort, cores, nodeOptions = [] } = place
-    const child = start({ command: [process.execPath, ...nodeOptions, file, String(upstreamPort)], cores })
+    const { upstream, cores, nodeOptions = [] } = place
+    const certificate = upstream.certificate === undefined ? [] : [upstream.certificate]
+    const child = start({ command: [process.execPath, ...nodeOptions, file, upstream.url, ...certificate], cores })
     const [, port] = await child.shows(/listening on (\d+)/)
-    return { request: proxied(Number(port), anyToken, place), process: child }
+    return { request: proxied(Number(port), anyToken, place, work), process: child }
   },
 })
 
@@ -64,8 +73,7 @@ interface GatewayRoad {
   readonly rules?: number
   readonly bodyRule?: boolean
   readonly setup?: Partial<GatewaySetup>
-  /** Body of a POST that is sent instead of a GET. */
-  readonly body?: string
+  readonly work?: Work
 }
 
 /** The policies of a gateway under load: the one that decides, first. */
@@ -73,44 +81,73 @@ export const benchPolicy = (rules: number, bodyRule = false): object =>
   policyDocument({ name: 'bench', rules: denyRules(rules), upstream: host, bodyRule })
 
 function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
-  const { rules = 100, bodyRule = false, setup = {}, body } = options
+  const { rules = 100, bodyRule = false, setup = {}, work } = options
   return {
     name,
     about,
+    ...(work === undefined ? {} : { work }),
     async open(place) {
       const policies = [benchPolicy(rules, bodyRule), ...(setup.policies ?? [])]
-      const { cores, built = false, nodeOptions = [] } = place
-      const { url, token, process } = await startGateway({ ...setup, policies, cores, built, nodeOptions })
-      const request = proxied(Number(new URL(url).port), token, place)
-      return { request: body === undefined ? request : post(request, body), process }
+      const { upstream, cores, built = false, nodeOptions = [] } = place
+      const trusted = upstream.certificate === undefined ? {} : { Proxy: { CaFile: upstream.certificate } }
+      const settings = { ...trusted, ...setup.settings }
+      const started = await startGateway({ ...setup, settings, policies, cores, built, nodeOptions })
+      const port = Number(new URL(started.url).port)
+      const longestStall = () => longestStallOf(started)
+      return { request: proxied(port, started.token, place, work), process: started.process, longestStall }
     },
   }
 }
 
-const post = (request: Request, body: string): Request => ({
-  ...request,
-  method: 'POST',
-  headers: { ...request.headers, 'Content-Type': 'application/json' },
-  body,
-})
+async function longestStallOf({ url, admin }: StartedGateway): Promise<number> {
+  const answer = await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${admin}` } })
+  const text = await answer.text()
+  const seconds = /^agent_gateway_event_loop_delay_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1]
+  if (seconds === undefined) throw new Error(`no delay of the event loop in:\n${text}`)
+  return Number(seconds) * 1e3
+}
 
-function haproxy(rules: number): Road {
+function haproxy(name: string, about: string, rules: number, work?: Work): Road {
   return {
-    name: `haproxy-${rules}`,
-    about: `HAProxy: token, request count, ${rules} deny rules`,
+    name,
+    about,
     needs: ['haproxy', '-v'],
+    ...(work === undefined ? {} : { work }),
     async open(place) {
       // Its token is one that a gateway issued.
       const issuer = await startGateway({ policies: [benchPolicy(1)], cores: place.cores })
       await issuer.process.stop()
-      const setup = { upstreamPort: place.upstreamPort, secret: signingSecret, rules: denyRules(rules) }
+      const setup = { upstream: place.upstream, secret: signingSecret, rules: denyRules(rules) }
       const { port, process } = await startHaproxy(setup, place.cores)
-      return { request: proxied(port, issuer.token, place), process }
+      return { request: proxied(port, issuer.token, place, work), process }
     },
   }
 }
 
-const jsonBody = JSON.stringify({ amount: 5, note: 'x'.repeat(16_384 - 24) })
+const haproxyRules = (rules: number): Road =>
+  haproxy(`haproxy-${rules}`, `HAProxy: token, request count, ${rules} deny rules`, rules)
+
+/** Nothing that a body says can lift the risk above this. */
+const unread: GatewayRoad['setup'] & {} = { settings: { HumanInTheLoop: { Threshold: 1 } } }
+
+/** A work through the gateway, HAProxy doing the same, and http-proxy, which checks nothing. */
+function roadsOf(work: Work): readonly Road[] {
+  const { name, about, unreadGoal } = work
+  return [
+    gateway(name, about, { work }),
+    ...(unreadGoal === undefined
+      ? []
+      : [gateway(`${name}-unread`, 'the same, nothing reads it', { work, setup: unread })]),
+    haproxy(`${name}-haproxy`, `${about}, HAProxy`, 100, work),
+    nodePeer(`${name}-http-proxy`, 'http-proxy.ts', `${about}, http-proxy`, work),
+  ]
+}
+
+/** JSON that is nearly all one string. */
+const oneText: Work = {
+  ...{ name: 'post', about: 'POST of 16 KiB', method: 'POST', path: '/items', perSlice: 400, goal: 0 },
+  body: JSON.stringify({ amount: 5, note: 'x'.repeat(16_384 - 24) }),
+}
 
 const manyPolicies = Array.from({ length: 999 }, (_, index) =>
   policyDocument({ name: `other-${index}`, rules: denyRules(10), upstream: host }),
@@ -129,31 +166,33 @@ export const roads: readonly Road[] = [
     about: 'no proxy',
     open: async place => {
       const { url, ...request } = proxied(0, anyToken, place)
-      return { request: { ...request, url: `http://${host}:${place.upstreamPort}/items` }, process: undefined }
+      return { request: { ...request, url: place.upstream.url + smallGet.path }, process: undefined }
     },
   },
+  nodePeer('floor', 'floor.ts', 'node:http answering from memory: what the server alone costs'),
   nodePeer('bare', 'bare.ts', 'node:http and undici alone, no checks'),
   gateway('gateway', 'full road: token, rate limit, circuit, egress, 100 deny rules'),
   gateway('gateway-1000', 'full road, 1,000 deny rules', { rules: 1_000 }),
   gateway('gateway-log', 'full road, 100 deny rules, access log', { setup: { accessLog: true } }),
-  haproxy(100),
-  haproxy(1_000),
+  haproxyRules(100),
+  haproxyRules(1_000),
   {
     name: 'nginx',
     about: 'nginx as a plain proxy, no checks',
     needs: ['nginx', '-v'],
     async open(place) {
-      const { port, process } = await startNginxProxy(place.upstreamPort, place.cores)
+      const { port, process } = await startNginxProxy(place.upstream.port, place.cores)
       return { request: proxied(port, anyToken, place), process }
     },
   },
   nodePeer('http-proxy', 'http-proxy.ts', 'http-proxy, no checks'),
   nodePeer('fastify', 'fastify.ts', '@fastify/http-proxy, no checks'),
-  gateway('post', 'full road, POST of 16 KiB', { body: jsonBody }),
-  gateway('post-body-rule', 'the same, a rule reads the JSON body', { body: jsonBody, bodyRule: true }),
   gateway('gateway-many', 'full road with 10,000 agents and 1,000 policies loaded', {
     setup: { otherAgents: 9_999, policies: manyPolicies },
   }),
   threads(1),
   threads(2),
+  gateway('post', 'POST of 16 KiB, one long text', { work: oneText }),
+  gateway('post-body-rule', 'the same, a rule reads the JSON body', { work: oneText, bodyRule: true }),
+  ...works.flatMap(roadsOf),
 ]

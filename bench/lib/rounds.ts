@@ -24,6 +24,8 @@ export interface Measured {
   readonly cpu: readonly number[]
   /** After the last round. */
   readonly residentBytes: number | undefined
+  /** Of the gateway, where it was asked for. */
+  readonly longestStallMs?: number | undefined
 }
 
 export interface RoundsSetup {

@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { run } from './processes.ts'
+import { run, temporaryFolder } from './processes.ts'
 import type { Contestant } from './rounds.ts'
 import type { SlicedLoad } from './slices.ts'
 
@@ -24,7 +26,10 @@ export async function measureSlices(
   )
   const load: SlicedLoad = { ...setup, warmup, proxies }
   const script = fileURLToPath(new URL('slices.ts', import.meta.url))
-  const output = await run([process.execPath, script, JSON.stringify(load)], cores)
+  // Bodies make it longer than an argument may be.
+  const file = join(temporaryFolder(), 'load.json')
+  writeFileSync(file, JSON.stringify(load))
+  const output = await run([process.execPath, script, file], cores)
   const cpu = JSON.parse(output.trim().split('\n').at(-1) ?? '') as number[][]
   return new Map(proxies.map(({ name }, index) => [name, cpu[index] ?? []]))
 }

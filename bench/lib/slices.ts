@@ -1,8 +1,9 @@
 /**
- * Several proxies in turn, a few hundred requests each: `node slices.ts LOAD`, LOAD being JSON. Slices of some 20 ms
+ * Several proxies in turn, a few hundred requests each: `node slices.ts FILE`, with the load as JSON. Slices of some 20 ms
  * meet the same weather, so that their ratios hold still on a machine that does other things too, where rounds of
  * seconds would not. Prints CPU time for one request, microseconds, of each slice of each proxy.
  */
+import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { cpuExactly } from './cpu.ts'
 import type { Exchanges } from './exchanges.ts'
@@ -22,7 +23,7 @@ export interface SlicedLoad {
 /** Milliseconds in which the last answer is out and the process asleep. */
 const settleMs = 1
 
-const load = JSON.parse(process.argv[2] ?? '') as SlicedLoad
+const load = JSON.parse(readFileSync(process.argv[2] as string, 'utf8')) as SlicedLoad
 const proxies = await Promise.all(
   load.proxies.map(async ({ request, pid }) => ({ pid, all: await openExchanges(request, load.connections, fail) })),
 )
@@ -38,8 +39,8 @@ async function slice(all: readonly Exchanges[], requests: number): Promise<void>
   let sent = Math.min(all.length, requests)
   let answered = 0
   for (const exchanges of all) {
-    exchanges.onAnswer = (_, good) => {
-      if (!good) reject(new Error('a request failed'))
+    exchanges.onAnswer = ({ head }, good) => {
+      if (!good) reject(new Error(`a request failed: ${head}`))
       if (++answered === requests) resolve()
       else if (sent < requests) {
         sent += 1
@@ -60,7 +61,9 @@ async function measure({ pid, all }: (typeof proxies)[number]): Promise<number> 
   return (cpuExactly(pid) - before) / load.perSlice
 }
 
-for (let sent = 0; sent < load.warmup; sent += 1_000) for (const { all } of proxies) await slice(all, 1_000)
+for (let sent = 0; sent < load.warmup; sent += load.perSlice) {
+  for (const { all } of proxies) await slice(all, load.perSlice)
+}
 const cpu = proxies.map((): number[] => [])
 for (let round = 0; round < load.slices; round++) {
   for (let turn = 0; turn < proxies.length; turn++) {

@@ -1,7 +1,7 @@
 /**
  * What node:http and undici cost together, in the cheapest way that they allow and checking nothing.
  * One undici Client a connection, idle ones on a stack, raw header arrays both ways, requests sent in the check
- * phase, one write of one string for a small answer. `node bare.ts UPSTREAM_PORT`.
+ * phase, one write of one string for a small answer. `node bare.ts UPSTREAM_URL`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { Client } from 'undici'
 
-const origin = `http://127.0.0.1:${process.argv[2]}`
+const origin = process.argv[2] as string
 const prefix = '/proxy/http://'.length
 const idle: Client[] = []
 const outbox: Forward[] = []

@@ -3,13 +3,19 @@ import { join } from 'node:path'
 import type { Running } from '../lib/processes.ts'
 import { freePort, start, temporaryFolder } from '../lib/processes.ts'
 import type { DenyRule } from '../lib/rules.ts'
+import type { Upstream } from '../lib/upstream.ts'
+import { tlsName } from '../lib/upstream.ts'
 
 export interface HaproxySetup {
-  readonly upstreamPort: number
+  readonly upstream: Pick<Upstream, 'port' | 'url' | 'certificate'>
   /** Key of the tokens. */
   readonly secret: string
   readonly rules: readonly DenyRule[]
 }
+
+/** The certificate is verified, name and all. */
+const tlsTo = (certificate: string): string =>
+  `ssl verify required sni str(${tlsName}) verifyhost ${tlsName} ca-file ${certificate}`
 
 /** Starts HAProxy as one process with one thread. */
 export async function startHaproxy(
@@ -18,15 +24,19 @@ export async function startHaproxy(
 ): Promise<{ readonly port: number; readonly process: Running }> {
   const port = await freePort()
   const file = join(temporaryFolder(), 'haproxy.cfg')
+  const { upstream } = setup
+  const scheme = upstream.certificate === undefined ? 'http' : 'https'
   const rules = setup.rules.map(
     ({ method, host, path }) =>
-      `http-request deny deny_status 403 if { method ${method} } { path_beg /proxy/http://${host}${path} }`,
+      `http-request deny deny_status 403 if { method ${method} } { path_beg /proxy/${scheme}://${host}${path} }`,
   )
   const template = readFileSync(new URL('haproxy.cfg', import.meta.url), 'utf8')
   const text = template
     .replaceAll(/^ *#.*\n/gm, '')
     .replace('@PORT@', String(port))
-    .replace('@UPSTREAM@', String(setup.upstreamPort))
+    .replaceAll('@SCHEME@', scheme)
+    .replace('@UPSTREAM@', String(upstream.port))
+    .replace('@TLS@', upstream.certificate === undefined ? '' : tlsTo(upstream.certificate))
     .replace('@SECRET@', setup.secret)
     .replace('@RULES@', rules.join('\n  '))
   writeFileSync(file, text)

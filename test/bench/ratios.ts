@@ -11,7 +11,7 @@ const limits = { bare: 1.5, 'http-proxy': 0.7 }
 
 t.test('a request costs little more than in node:http and undici alone, and far less than in http-proxy', async t => {
   const upstream = await startNodeUpstream(undefined)
-  const place: Place = { upstreamPort: upstream.port, cores: undefined }
+  const place: Place = { upstream, cores: undefined }
   const names = ['gateway', ...Object.keys(limits)]
   const contestants = await Promise.all(
     names.map(async name => {

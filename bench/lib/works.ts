@@ -1,0 +1,64 @@
+import { chatJson } from './bodies.ts'
+import type { Request } from './load.ts'
+
+/** A kind of request that agents send, beside the small GET. All go to bench/origin.ts, which reads what it is sent. */
+export interface Work {
+  readonly name: string
+  readonly about: string
+  readonly method: 'GET' | 'POST'
+  /** At the upstream. */
+  readonly path: string
+  readonly body?: string
+  /** The upstream is spoken to in TLS, and its certificate verified. */
+  readonly tls?: boolean
+  /** Each request comes on a connection of its own. */
+  readonly fresh?: boolean
+  /** Requests in a slice: some 20 to 200 ms of work. */
+  readonly perSlice: number
+  /** CPU time of the gateway at most, in that of HAProxy. */
+  readonly goal: number
+  /** The same when no rule and no signal of risk reads the body. */
+  readonly unreadGoal?: number
+}
+
+const kibibyte = 1_024
+const chat = (kibibytes: number): Pick<Work, 'method' | 'path' | 'body'> => ({
+  method: 'POST',
+  path: '/v1/chat',
+  body: chatJson(kibibytes * kibibyte),
+})
+const get = (path: string): Pick<Work, 'method' | 'path'> => ({ method: 'GET', path })
+
+/** What is sent where a road says nothing else. */
+export const smallGet: Pick<Work, 'method' | 'path'> = get('/items')
+
+export const works: readonly Work[] = [
+  { ...chat(16), name: 'post-16k', about: 'POST of 16 KiB of chat JSON', perSlice: 400, goal: 1.3, unreadGoal: 1.1 },
+  { ...chat(128), name: 'post-128k', about: 'POST of 128 KiB of chat JSON', perSlice: 128, goal: 1.6, unreadGoal: 1.2 },
+  { ...chat(1_024), name: 'post-1m', about: 'POST of 1 MiB of chat JSON', perSlice: 64, goal: 2.5, unreadGoal: 1.3 },
+  { ...get('/bytes/1048576'), name: 'down-1m', about: 'download of 1 MiB', perSlice: 64, goal: 1.2 },
+  {
+    ...get('/events/100/150/5'),
+    ...{ name: 'events', about: 'stream of 100 events of 150 bytes, 5 ms apart', perSlice: 64, goal: 1.5 },
+  },
+  { ...get('/items'), name: 'tls', about: 'GET, TLS to the upstream', tls: true, perSlice: 1_000, goal: 1.15 },
+  { ...chat(16), name: 'tls-post', about: 'POST of 16 KiB, TLS to the upstream', tls: true, perSlice: 400, goal: 1.3 },
+  {
+    ...get('/items'),
+    ...{ name: 'new-connections', about: 'GET, each on a new connection', fresh: true, perSlice: 400, goal: 1.8 },
+  },
+]
+
+/** The request of a work through a proxy, token and all: everyone gets the same bytes. */
+export function requestOf(
+  { method, path, body, fresh = false }: Pick<Work, 'method' | 'path' | 'body' | 'fresh'>,
+  { proxy, upstream, token }: { readonly proxy: string; readonly upstream: string; readonly token: string },
+): Request {
+  const headers = {
+    'Gateway-Authorization': `Bearer ${token}`,
+    ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    ...(fresh ? { Connection: 'close' } : {}),
+  }
+  const request = { url: `${proxy}/proxy/${upstream}${path}`, method, headers }
+  return body === undefined ? request : { ...request, body }
+}
