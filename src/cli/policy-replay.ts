@@ -4,7 +4,7 @@ import { StartupError } from '../errors.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readPolicyFile } from '../policies/files.ts'
 import { decideHead, type Rulebook } from '../policy/decide.ts'
-import type { RequestDescription } from '../policy/describe.ts'
+import type { DescriptionProblem, RequestDescription } from '../policy/describe.ts'
 import { requestFromDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
 import type { Configuration } from './configuration.ts'
@@ -17,6 +17,7 @@ export const help = `usage: agent-gateway policy replay --policy FILE --log FILE
 Decides the requests of a log anew with a policy that is not in force yet, and prints each decision that changes,
 old -> new, with how often. The log is what the gateway writes with Logging:Access: a line of JSON for each request.
 It has no query, no headers and no body, so rules that read those see none; what depends on the body is counted apart.
+A URL that the gateway refuses before it decides is shown as invalid_target.
 A line may bring the whole request instead, as POST /policies/{name}/explain takes it, beside its decision.
 
   --policy FILE  the policy to try
@@ -114,17 +115,24 @@ function parseLine(text: string): Line | undefined {
 
 const urlOf = (line: Line): string => line.request?.url ?? `${line.origin}${line.path}`
 
-/** The decision; `body` when it depends on a body that the line does not have; undefined when it makes no request. */
+/**
+ * The decision; `body` when it depends on a body that the line does not have; `invalid_target` when the gateway refuses
+ * the URL before it decides; undefined when the line is not a request.
+ */
 function decide(rulebook: Rulebook, line: Line): string | undefined {
   const { request, agent, time } = line
   if (request !== undefined) {
     const explained = explainDescription(rulebook, { ...line, request }, 0)
-    return typeof explained === 'string' ? undefined : (explained.result.decision ?? 'body')
+    return 'problem' in explained ? refusalOf(explained) : (explained.result.decision ?? 'body')
   }
   const seen = { method: line.method ?? 'GET', url: urlOf(line) }
   const whose = agent ?? { id: line.agentId ?? '' }
   const described = requestFromDescription({ request: seen, agent: whose, ...(time === undefined ? {} : { time }) }, 0)
-  if (typeof described === 'string') return undefined
+  if ('problem' in described) return refusalOf(described)
   const decided = decideHead(rulebook, { ...described.head, contentLength: line.bytesIn ?? 0 })
   return 'need' in decided ? 'body' : decided.decision
+}
+
+function refusalOf({ part }: DescriptionProblem): string | undefined {
+  return part === 'target' ? 'invalid_target' : undefined
 }

@@ -101,7 +101,7 @@ export interface TestOutcome {
 /** @param now taken when the test has no time, milliseconds since the epoch */
 export function runPolicyTest(rulebook: Rulebook, test: PolicyTest, now: number): TestOutcome {
   const explained = explainDescription(rulebook, test, now)
-  if (typeof explained === 'string') return { faults: [explained], matched: [] }
+  if ('problem' in explained) return { faults: [explained.problem], matched: [] }
   const { result, rules } = explained
   const got = result as Readonly<Record<string, unknown>>
   const faults = Object.entries(test.expect)

@@ -70,16 +70,17 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   return {
     policies,
     rulebookOf: createRulebooks(config, risk, policies.book),
-    explain(policy, description) {
+    explain: (policy, description) =>
       // The body was checked against openapi.json, which describes this very shape.
-      const explained = explainDescription(
-        soloRulebook(policy, risk),
-        description as RequestDescription,
-        parts.clock.now(),
-      )
-      return typeof explained === 'string' ? refuse('invalid_body', explained) : explained
-    },
+      explainOrRefuse(soloRulebook(policy, risk), description as RequestDescription, parts.clock.now()),
   }
+}
+
+/** A URL that `/proxy/` refuses is refused with the same code. */
+export function explainOrRefuse(rulebook: Rulebook, given: RequestDescription, now: number): object | Refusal {
+  const explained = explainDescription(rulebook, given, now)
+  if (!('problem' in explained)) return explained
+  return refuse(explained.part === 'target' ? 'invalid_target' : 'invalid_body', explained.problem)
 }
 
 /** What still names a policy, for people. */

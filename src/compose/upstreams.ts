@@ -1,6 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { parseHostPatterns } from '../base/host.ts'
+import { createOrigin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
@@ -12,7 +14,6 @@ import type { Credentials } from '../upstream/credentials.ts'
 import { openCredentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { createEgress } from '../upstream/egress.ts'
-import { createOrigin } from '../upstream/origin.ts'
 import type { Lookup, Resolver } from '../upstream/resolve.ts'
 import { createResolver } from '../upstream/resolve.ts'
 
@@ -49,7 +50,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
       headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
       idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
-      http2Hosts: proxy.Http2Hosts,
+      http2Hosts: parseHostPatterns(proxy.Http2Hosts),
       ca,
     },
     deps.clock,

@@ -1,5 +1,7 @@
 import { isIP } from 'node:net'
+import { parseRange } from '../base/address.ts'
 import { hopByHopRequest, token } from '../base/field-names.ts'
+import { parseHostPattern } from '../base/host.ts'
 import type { Format } from './setting.ts'
 
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */
@@ -27,13 +29,9 @@ export const credentialPrefix: Format = value =>
 export const variableName: Format = value =>
   /^[A-Za-z_][A-Za-z0-9_]*$/.test(value) ? undefined : 'must be the name of an environment variable'
 
-/** An address, or a range such as 10.0.0.0/8 or fd00::/8 (RFC 4632, RFC 4291 section 2.3). */
+/** An address, or a range such as 10.0.0.0/8 or fd00::/8. */
 export const cidr: Format = value => {
-  const [address = '', prefix, ...rest] = value.split('/')
-  const bits = { 4: 32, 6: 128 }[isIP(address)]
-  const valid = bits !== undefined && !address.includes('%') && rest.length === 0
-  const prefixValid = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (bits ?? 0))
-  return valid && prefixValid ? undefined : 'must be an IP address or a range such as 10.0.0.0/8'
+  return parseRange(value) === undefined ? 'must be an IP address or a range such as 10.0.0.0/8' : undefined
 }
 
 const name = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/i
@@ -56,7 +54,9 @@ export const hostName: Format = value => {
 
 /** `example.com`, `*.example.com` (any name below it) or `.example.com` (both). */
 export const hostPattern: Format = value =>
-  hostName(value.replace(/^\*?\./, '')) && 'must be a host such as example.com or *.example.com'
+  hostName(value.replace(/^\*?\./, '')) === undefined && parseHostPattern(value) !== undefined
+    ? undefined
+    : 'must be a host such as example.com or *.example.com'
 
 /** A host pattern with the port that it is about, `localhost:11434`; without one it is about the usual port. */
 export const hostAndPort: Format = value => {

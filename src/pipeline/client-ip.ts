@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { isIP } from 'node:net'
+import { AddressRanges, canonicalAddress, networkOf, unmapped } from '../base/address.ts'
 import { fieldValues } from '../http/headers.ts'
 import { isUnixPeer, unixPeer } from '../http/unix-socket.ts'
-import { inRange, rangeSet, unmapped } from '../upstream/address.ts'
 
 /**
  * Address of the client: the peer, or what a trusted proxy says of it. `X-Forwarded-For` is read from the right, and
@@ -19,8 +19,8 @@ export function createClientIp(trustedProxies: readonly string[]): (req: Incomin
     const hops = fieldValues(req.rawHeaders, 'x-forwarded-for').join(',').split(',')
     let client = peer
     for (const hop of hops.reverse()) {
-      const address = unmapped(hop.trim())
-      if (isIP(address) === 0) break
+      const address = canonicalAddress(hop.trim())
+      if (address === undefined) break
       client = address
       if (!trusts(address)) break
     }
@@ -37,24 +37,17 @@ export function createPeerOf(trustedProxies: readonly string[]): (socket: Socket
   return socket => {
     const address = addressOf(socket)
     if (address === '' || trusts(address)) return undefined
-    return isIP(address) === 6 ? networkOf(address) : address
+    return networkOf(address)
   }
 }
 
 function trustIn(trustedProxies: readonly string[]): (peer: string) => boolean {
   const trustsUnix = trustedProxies.some(isUnix)
-  const ranges = rangeSet(trustedProxies.filter(one => !isUnix(one)))
-  return peer => (isIP(peer) === 0 ? trustsUnix && peer === unixPeer : inRange(ranges, peer))
+  const ranges = AddressRanges.of(trustedProxies.filter(one => !isUnix(one)))
+  return peer => (isIP(peer) === 0 ? trustsUnix && peer === unixPeer : ranges.hasCanonical(peer))
 }
 
 const isUnix = (name: string) => name.toLowerCase() === unixPeer
-
-/** The first 64 bits of an IPv6 address. */
-function networkOf(address: string): string {
-  const [head = [], tail = []] = address.split('::').map(part => part.split(':').filter(group => group !== ''))
-  const zeros = Array<string>(8 - head.length - tail.length).fill('0')
-  return [...head, ...zeros, ...tail].slice(0, 4).join(':')
-}
 
 function peerOf({ socket }: IncomingMessage): string {
   return socket === undefined || socket === null ? '' : addressOf(socket)

@@ -1,19 +1,19 @@
+import { literalAddress } from '../base/address.ts'
+import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { withoutNominated } from '../http/headers.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import { decideBody, decideHead } from '../policy/decide.ts'
 import type { Decision, NeedBody } from '../policy/decision.ts'
+import { destinationOf } from '../policy/destination.ts'
 import type { Activity, AgentFacts, Destination, RequestHead } from '../policy/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { classifyAddress } from '../upstream/address.ts'
 import type { Resolution } from '../upstream/resolve.ts'
-import { literalAddress } from '../upstream/resolve.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import type { Exchange, Step } from './exchange.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
-import type { Target } from './target.ts'
 
 /**
  * Asks for a decision and sees that the destination may be reached. From the head when that settles it; only
@@ -159,7 +159,7 @@ class RequestView implements RequestHead {
   get destination(): Destination | undefined {
     const { resolution, target } = this.#exchange
     const ip = resolution?.addresses[0] ?? literalAddress(target?.origin.host ?? '')
-    return ip === undefined ? undefined : { ip, class: destinationClass(ip) }
+    return ip === undefined ? undefined : destinationOf(ip)
   }
 
   get agent(): AgentFacts {
@@ -172,9 +172,4 @@ class RequestView implements RequestHead {
   get activity(): Activity | undefined {
     return this.#parts.activityOf((this.#exchange.agent as AgentRecord).id, this.now)
   }
-}
-
-function destinationClass(ip: string): Destination['class'] {
-  const kind = classifyAddress(ip)
-  return kind === 'unspecified' || kind === 'multicast' || kind === 'embedded' ? 'reserved' : kind
 }

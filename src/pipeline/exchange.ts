@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Target } from '../base/target.ts'
 import type { Refusal, RefusalCode } from '../errors.ts'
 import type { RequestFields } from '../http/headers.ts'
 import type { Permit } from '../limits/breaker.ts'
 import type { Decision, Effect } from '../policy/decision.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Resolution } from '../upstream/resolve.ts'
-import type { Target } from './target.ts'
 
 /** What arrived: a request on the proxy road, checked as far as its framing. */
 export interface Arrival {

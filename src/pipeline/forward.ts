@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
@@ -12,7 +13,6 @@ import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
 import { noteStreamed } from './read-buffers.ts'
-import type { Target } from './target.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536

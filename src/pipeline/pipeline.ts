@@ -1,3 +1,4 @@
+import { parseTarget } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { sendRefusal } from '../http/respond.ts'
@@ -13,7 +14,6 @@ import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
 import type { Parts } from './parts.ts'
 import { suspend, useGrant } from './suspend.ts'
-import { parseTarget } from './target.ts'
 
 /**
  * The road of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
@@ -56,7 +56,7 @@ function pass(exchange: Exchange, parts: Parts): undefined {
 
 function readTarget(exchange: Exchange): Refusal | undefined {
   const target = parseTarget(exchange.rawTarget)
-  if (isRefusal(target)) return target
+  if (typeof target === 'string') return refuse('invalid_target', target)
   exchange.target = target
   return undefined
 }

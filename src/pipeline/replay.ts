@@ -1,4 +1,6 @@
 import { Readable } from 'node:stream'
+import type { Target } from '../base/target.ts'
+import { parseTarget } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { HeldRequest, ReplayResult, Send } from '../hitl/model.ts'
@@ -11,8 +13,6 @@ import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
 import { outcomeOfError, refusalOf } from './failure.ts'
 import type { Parts } from './parts.ts'
-import type { Target } from './target.ts'
-import { parseTarget } from './target.ts'
 
 type SenderParts = Pick<Parts, 'agentOf' | 'breaker' | 'clock' | 'connections' | 'credentials' | 'egress' | 'resolver'>
 
@@ -23,7 +23,7 @@ type SenderParts = Pick<Parts, 'agentOf' | 'breaker' | 'clock' | 'connections' |
 export function createSender(parts: SenderParts): Send {
   return async (request, { agentId, sendBefore }) => {
     const target = parseTarget(request.url)
-    if (isRefusal(target)) return { kind: 'notSent', refusal: target }
+    if (typeof target === 'string') return { kind: 'notSent', refusal: refuse('invalid_target', target) }
     const resolution = await reach(target, parts)
     if (isRefusal(resolution)) return { kind: 'notSent', refusal: resolution }
     const credentials = credentialsFor(request, target, parts.agentOf(agentId), parts)

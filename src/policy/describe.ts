@@ -1,5 +1,7 @@
-import { classOf } from './address.ts'
-import type { Activity, AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
+import { canonicalAddress, literalAddress } from '../base/address.ts'
+import { parseTarget, type Target } from '../base/target.ts'
+import { destinationOf } from './destination.ts'
+import type { Activity, AgentFacts, RequestBody, RequestHead } from './input.ts'
 import { isRecord } from './path.ts'
 
 /** A request as a person describes it: the explain operation, policy test files. */
@@ -32,30 +34,39 @@ export interface DescribedRequest {
   readonly body: RequestBody
 }
 
+/** Why a description is not a request that the gateway would take. */
+export interface DescriptionProblem {
+  /** target: `/proxy/` refuses this URL too. */
+  readonly part: 'target' | 'time'
+  readonly problem: string
+}
+
 /**
- * The request that a description means. Other than the road of real requests it repairs the URL: dot segments are
- * resolved and a trailing dot of the host dropped. A string is what is wrong.
+ * The request that a description means. The URL is parsed as on the data plane, so that both refuse the same.
  *
  * @param now taken when the description has no time, milliseconds since the epoch
  */
-export function requestFromDescription(description: RequestDescription, now: number): DescribedRequest | string {
+export function requestFromDescription(
+  description: RequestDescription,
+  now: number,
+): DescribedRequest | DescriptionProblem {
   const { request, agent = {} } = description
-  const url = URL.parse(request.url)
-  if (url === null || !/^https?:$/.test(url.protocol)) return 'url is an absolute http or https address'
+  const target = parseTarget(request.url)
+  if (typeof target === 'string') return { part: 'target', problem: target }
   const time = description.time === undefined ? now : Date.parse(description.time)
-  if (!Number.isFinite(time)) return 'time is an ISO 8601 time'
+  if (!Number.isFinite(time)) return { part: 'time', problem: 'time must be an ISO 8601 time' }
   const bytes = bodyBytes(request.body)
   const limit = request.bodyLimit ?? bytes.length
-  const host = url.hostname.replace(/\.$/, '')
-  const target = targetOf(url, host, request.url)
+  const ip = request.destinationIp ?? literalAddress(target.origin.host)
+  const clientIp = request.clientIp ?? '127.0.0.1'
   return {
     head: {
-      ...target,
+      ...headOf(target),
       method: (request.method ?? 'GET').toUpperCase(),
       rawHeaders: rawHeaders(request.headers ?? {}, request.body),
       contentLength: bytes.length,
-      clientIp: request.clientIp ?? '127.0.0.1',
-      destination: destinationOf(request.destinationIp ?? literalAddress(host)),
+      clientIp: canonicalAddress(clientIp) ?? clientIp,
+      destination: ip === undefined ? undefined : destinationOf(ip),
       agent: agentFacts(agent, time),
       activity: activityOf(agent),
       now: time,
@@ -64,25 +75,14 @@ export function requestFromDescription(description: RequestDescription, now: num
   }
 }
 
+function headOf({ origin, path, query = '', url }: Target) {
+  const { scheme, host, port } = origin
+  return { url, scheme, host, port, path, rawPath: path, queryString: query }
+}
+
 function bodyBytes(body: unknown): Uint8Array {
   if (body === undefined || body === null) return new Uint8Array(0)
   return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
-}
-
-type Target = Pick<RequestHead, 'url' | 'scheme' | 'host' | 'port' | 'path' | 'rawPath' | 'queryString'>
-
-function targetOf(url: URL, host: string, given: string): Target {
-  const scheme = url.protocol.slice(0, -1)
-  const port = url.port === '' ? '' : `:${url.port}`
-  return {
-    url: `${scheme}://${host}${port}${url.pathname}${url.search}`,
-    scheme,
-    host,
-    port: url.port === '' ? (scheme === 'https' ? 443 : 80) : Number(url.port),
-    path: url.pathname,
-    rawPath: /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(given)?.[1] || '/',
-    queryString: url.search.slice(1),
-  }
 }
 
 function rawHeaders(headers: Readonly<Record<string, string | readonly string[]>>, body: unknown): string[] {
@@ -92,15 +92,6 @@ function rawHeaders(headers: Readonly<Record<string, string | readonly string[]>
   const named = Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
   const isJson = isRecord(body) || Array.isArray(body)
   return isJson && !named ? [...fields, 'content-type', 'application/json'] : fields
-}
-
-function literalAddress(host: string): string | undefined {
-  if (host.startsWith('[')) return host.slice(1, -1)
-  return /^\d{1,3}(\.\d{1,3}){3}$/.test(host) ? host : undefined
-}
-
-function destinationOf(ip: string | undefined): Destination | undefined {
-  return ip === undefined ? undefined : { ip, class: classOf(ip) }
 }
 
 const millisecondsPerHour = 3_600_000

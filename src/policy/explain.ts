@@ -1,7 +1,12 @@
 import type { CompiledPolicy } from './compile.ts'
 import { decideBody, decideHead } from './decide.ts'
 import type { Decision, Effect, NeedBody } from './decision.ts'
-import { type DescribedRequest, type RequestDescription, requestFromDescription } from './describe.ts'
+import {
+  type DescribedRequest,
+  type DescriptionProblem,
+  type RequestDescription,
+  requestFromDescription,
+} from './describe.ts'
 import { Facts } from './facts.ts'
 import { actualOf, describeNode } from './reason.ts'
 import { RiskAssessment } from './risk.ts'
@@ -41,13 +46,17 @@ export interface Explanation {
 }
 
 /**
- * Decides a described request and says how every rule came out. A string is what is wrong with the description.
+ * Decides a described request and says how every rule came out.
  *
  * @param now taken when the description has no time, milliseconds since the epoch
  */
-export function explainDescription(rulebook: Rulebook, given: RequestDescription, now: number): Explanation | string {
+export function explainDescription(
+  rulebook: Rulebook,
+  given: RequestDescription,
+  now: number,
+): Explanation | DescriptionProblem {
   const described = requestFromDescription(given, now)
-  if (typeof described === 'string') return described
+  if ('problem' in described) return described
   return explain(whatIf(rulebook, given), described, given.phase ?? 'body')
 }
 

@@ -1,6 +1,7 @@
+import { canonicalAddress } from '../base/address.ts'
+import { normaliseHost } from '../base/host.ts'
 import * as alias from './aliases.ts'
 import type { Facts } from './facts.ts'
-import { normaliseHost } from './host.ts'
 import type { Activity, RequestHead } from './input.ts'
 import { missing, unknown, unreadable } from './truth.ts'
 import { days, type WallTime, type Zone } from './zone.ts'
@@ -82,6 +83,9 @@ const bodyKinds = ['none', 'json', 'form', 'multipart', 'text', 'binary', 'inval
 const classes = ['public', 'private', 'loopback', 'linkLocal', 'metadata', 'reserved']
 const destinationClass = (text: string) => classes.find(name => lower(name) === lower(text)) ?? text
 
+/** Clients over a unix socket have a word in place of an address. */
+const address = (text: string) => canonicalAddress(text) ?? text.toLowerCase()
+
 /** Addresses are known after name resolution; a rule that reads one without it cannot be evaluated. */
 const destination = (key: 'ip' | 'class', type: FieldKind['type']): FieldKind => ({
   ...headValue(type, facts => facts.destination?.[key] ?? unreadable),
@@ -114,9 +118,9 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map<string, FieldK
   ],
   ['input.body', { phase: 'body', type: 'json', below: 'any', channel: 'json', read: readBody }],
   ['input.bodyText', { ...headValue('string', facts => facts.body?.text ?? unknown), phase: 'body' }],
-  ['input.destinationIp', destination('ip', 'address')],
+  ['input.destinationIp', { ...destination('ip', 'address'), normalise: address }],
   ['input.destinationClass', { ...destination('class', 'string'), normalise: destinationClass, values: classes }],
-  ['input.clientIp', { ...headValue('address', facts => facts.request.clientIp), channel: 'text' }],
+  ['input.clientIp', { ...headValue('address', facts => facts.request.clientIp), channel: 'text', normalise: address }],
   ['mcp.method', { ...aliasValue('string', alias.mcpMethod), several: true }],
   ['mcp.tool', { ...aliasValue('string', alias.mcpTool), several: true }],
   ['mcp.arguments', { ...aliasValue('json', alias.mcpArguments), below: 'any', several: true }],

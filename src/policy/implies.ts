@@ -1,7 +1,7 @@
+import { parseHostPattern } from '../base/host.ts'
 import { compileCondition, type Scope, WrongCondition } from './condition.ts'
 import { Facts } from './facts.ts'
 import { type Field, parseField } from './fields.ts'
-import { parseHostPattern } from './host.ts'
 import type { RequestHead } from './input.ts'
 import type { Condition, Node } from './model.ts'
 import { compareNumeric, type Numeric, parseNumeric } from './numbers.ts'

@@ -1,5 +1,5 @@
+import { parseHostPattern } from '../base/host.ts'
 import { fieldKinds } from './field-table.ts'
-import { parseHostPattern } from './host.ts'
 import type { Condition, Node } from './model.ts'
 import { literalPrefix } from './patterns.ts'
 import { readWords, WrongValue } from './values.ts'

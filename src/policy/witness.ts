@@ -32,7 +32,7 @@ export function witnessOf(nodes: readonly Node[]): DescribedRequest | undefined 
   const { method, headers, body, destinationIp } = draft
   const request = { method, url, headers, body, ...(destinationIp === undefined ? {} : { destinationIp }) }
   const made = requestFromDescription({ request, agent: draft.agent }, 0)
-  return typeof made === 'string' ? undefined : made
+  return 'problem' in made ? undefined : made
 }
 
 /** Makes a node hold; false when that is not possible. Negations are left to luck: most values are not named. */

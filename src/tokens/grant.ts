@@ -1,9 +1,9 @@
+import { networkOf } from '../base/address.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
 import type { Throttle } from './throttle.ts'
-import { addressKey } from './throttle.ts'
 
 /** Body of POST /tokens (spec 4.1). */
 export interface GrantRequest {
@@ -37,7 +37,7 @@ export function createGrant(parts: GrantParts): Grant {
   return async (request, peer) => {
     const id = (request.agentId ?? '').toLowerCase()
     const keys = [
-      [parts.perAddress, addressKey(peer)],
+      [parts.perAddress, networkOf(peer)],
       // A text that is no id cannot be guessed at; it must not take up room either.
       ...(uuid.test(id) ? [[parts.perAgent, id] as const] : []),
     ] as const

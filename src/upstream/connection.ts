@@ -1,5 +1,5 @@
+import type { Origin } from '../base/origin.ts'
 import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { Origin } from './origin.ts'
 import type { Resolution } from './resolve.ts'
 
 /** The connections to one origin. */

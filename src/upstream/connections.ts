@@ -1,17 +1,17 @@
 import type { OnReadOpts, Socket } from 'node:net'
+import { type HostPattern, matchesAnyHost } from '../base/host.ts'
+import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
 import type { Carrier, ConnectionOwner, Pool } from './connection.ts'
 import { Connection } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import type { Dial, DialSettings } from './dial.ts'
 import { createDial } from './dial.ts'
-import { hostMatches } from './egress.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Connect, Http1Settings, OnSocket } from './http1.ts'
 import { Http1Connection } from './http1.ts'
 import { authorityOf } from './http1-head.ts'
 import { isHttp2, Negotiated } from './negotiated.ts'
-import type { Origin } from './origin.ts'
 import type { Resolution } from './resolve.ts'
 
 export interface ConnectionSettings extends DialSettings {
@@ -24,7 +24,7 @@ export interface ConnectionSettings extends DialSettings {
   readonly headersTimeoutMs: number
   readonly idleTimeoutMs: number
   /** Patterns of the hosts that may be spoken to in HTTP/2. */
-  readonly http2Hosts: readonly string[]
+  readonly http2Hosts: readonly HostPattern[]
 }
 
 /** Largest header section of an upstream response, bytes. */
@@ -216,7 +216,7 @@ export class Connections implements ConnectionOwner {
   }
 
   #offersHttp2({ scheme, host }: Origin): boolean {
-    return scheme === 'https' && this.#settings.http2Hosts.some(pattern => hostMatches(pattern, host))
+    return scheme === 'https' && matchesAnyHost(this.#settings.http2Hosts, host)
   }
 
   #takeFree({ free }: Pool, resolution: Resolution): Connection | undefined {

@@ -1,4 +1,7 @@
 import { resolve } from 'node:path'
+import type { HostPattern } from '../base/host.ts'
+import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
+import type { Origin } from '../base/origin.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
@@ -6,8 +9,6 @@ import { refuse, StartupError } from '../errors.ts'
 import { isTokenField } from '../http/headers.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { hostMatches } from './egress.ts'
-import type { Origin } from './origin.ts'
 
 /** A request that is about to be sent, as far as it says which credentials it gets. */
 export interface CredentialRequest {
@@ -43,8 +44,8 @@ interface Entry {
   readonly setting: Setting
   /** Lower case. */
   readonly header: string
-  /** Host pattern and port; without a port it is that of the scheme. */
-  readonly host: string
+  readonly hosts: readonly HostPattern[]
+  /** Undefined: the usual one of the scheme. */
   readonly port: number | undefined
 }
 
@@ -86,7 +87,8 @@ export async function openCredentials(
 
 function entryOf(setting: Setting): Entry {
   const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(setting.Host ?? '') ?? []
-  return { setting, header: setting.Header.toLowerCase(), host, port: port === undefined ? undefined : Number(port) }
+  const header = setting.Header.toLowerCase()
+  return { setting, header, hosts: parseHostPatterns([host]), port: port === undefined ? undefined : Number(port) }
 }
 
 async function readValue(setting: Setting, index: number, { env, baseDirectory }: CredentialSources): Promise<string> {
@@ -100,12 +102,12 @@ async function readValue(setting: Setting, index: number, { env, baseDirectory }
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
 }
 
-function applies({ setting, host, port }: Entry, { origin, agent }: CredentialRequest): boolean {
+function applies({ setting, hosts, port }: Entry, { origin, agent }: CredentialRequest): boolean {
   if (origin.scheme === 'http' && !setting.AllowHttp) return false
   if (origin.port !== (port ?? (origin.scheme === 'http' ? 80 : 443))) return false
   if (setting.Agent !== undefined && setting.Agent.toLowerCase() !== agent.id) return false
   if (setting.Policy !== undefined && setting.Policy !== agent.policyName) return false
-  return hostMatches(host, origin.host)
+  return matchesAnyHost(hosts, origin.host)
 }
 
 /** Whether the agent sends the field, or one that an upstream may take for it. */

@@ -1,10 +1,10 @@
 import type { OnReadOpts, Socket } from 'node:net'
-import { connect as connectTcp, isIP } from 'node:net'
+import { connect as connectTcp } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { connect as connectTls, createSecureContext, getCACertificates } from 'node:tls'
-import { unmapped } from './address.ts'
+import { literalAddress, unmapped } from '../base/address.ts'
+import type { Origin } from '../base/origin.ts'
 import { UpstreamError } from './handler.ts'
-import type { Origin } from './origin.ts'
 
 export interface DialSettings {
   readonly connectTimeoutMs: number
@@ -129,7 +129,7 @@ function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
 /** The name to be verified, and the protocols to be offered. The certificate for an address names the address. */
 function namesOf({ host }: Origin, http2: boolean): ConnectionOptions {
   const ALPNProtocols = http2 ? ['h2', 'http/1.1'] : ['http/1.1']
-  return isIP(host.replace(/^\[|\]$/g, '')) === 0 ? { servername: host, ALPNProtocols } : { ALPNProtocols }
+  return literalAddress(host) === undefined ? { servername: host, ALPNProtocols } : { ALPNProtocols }
 }
 
 const resumed = (session: Buffer | undefined): ConnectionOptions => (session === undefined ? {} : { session })

@@ -1,9 +1,10 @@
 import { networkInterfaces } from 'node:os'
+import type { AddressClass } from '../base/address.ts'
+import { AddressRanges, canonicalAddress, classifyAddress } from '../base/address.ts'
+import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
+import type { Origin } from '../base/origin.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { AddressClass } from './address.ts'
-import { classifyAddress, inRange, rangeSet, unmapped } from './address.ts'
-import type { Origin } from './origin.ts'
 
 export interface EgressSettings {
   readonly DenyPrivateNetworks: boolean
@@ -37,16 +38,18 @@ const alwaysRefused: ReadonlySet<AddressClass> = new Set([
 ])
 
 export function createEgress(settings: EgressSettings): Egress {
-  const allowed = rangeSet(settings.AllowCidrs)
-  const denied = rangeSet(settings.DenyCidrs)
+  const allowed = AddressRanges.of(settings.AllowCidrs)
+  const denied = AddressRanges.of(settings.DenyCidrs)
+  const allowedHosts = parseHostPatterns(settings.AllowHosts)
+  const deniedHosts = parseHostPatterns(settings.DenyHosts)
   const selfOrigins = new Set(settings.SelfUrls.map(url => new URL(url).origin))
   let ports: ReadonlySet<number> = new Set()
-  // One verdict for each answer of the resolver and port: an answer is valid for seconds, and then it is a new one.
+  // One verdict for each answer of the resolver and port. An answer is valid for seconds; the next one is a new object.
   let verdicts = new WeakMap<readonly string[], Map<number, Refusal | undefined>>()
 
   const refuses = (ip: string): boolean => {
-    if (inRange(denied, ip)) return true
-    if (inRange(allowed, ip)) return false
+    if (denied.hasCanonical(ip)) return true
+    if (allowed.hasCanonical(ip)) return false
     const kind = classifyAddress(ip)
     if (alwaysRefused.has(kind)) return true
     return settings.DenyPrivateNetworks && (kind === 'private' || kind === 'loopback')
@@ -54,17 +57,17 @@ export function createEgress(settings: EgressSettings): Egress {
 
   const refuseAny = (addresses: readonly string[], port: number): Refusal | undefined => {
     const isRefused = (ip: string) => (ports.has(port) && isOwnAddress(ip)) || refuses(ip)
-    return addresses.some(address => isRefused(unmapped(address))) ? refuse('egress_denied') : undefined
+    return addresses.some(address => isRefused(canonicalAddress(address) ?? address))
+      ? refuse('egress_denied')
+      : undefined
   }
 
   return {
     checkHost(origin) {
       const { host } = origin
       if (selfOrigins.has(origin.key)) return refuse('egress_denied')
-      if (settings.DenyHosts.some(pattern => hostMatches(pattern, host))) return refuse('egress_denied')
-      if (settings.AllowHosts.length > 0 && !settings.AllowHosts.some(pattern => hostMatches(pattern, host))) {
-        return refuse('egress_denied')
-      }
+      if (matchesAnyHost(deniedHosts, host)) return refuse('egress_denied')
+      if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) return refuse('egress_denied')
       return metadataHosts.includes(host) ? refuse('egress_denied') : undefined
     },
     checkAddresses({ port }, addresses) {
@@ -83,16 +86,8 @@ export function createEgress(settings: EgressSettings): Egress {
   }
 }
 
-/** `example.com` exactly, `*.example.com` any name below it, `.example.com` either. */
-export function hostMatches(pattern: string, host: string): boolean {
-  const wanted = pattern.toLowerCase()
-  if (wanted.startsWith('*.')) return host.endsWith(wanted.slice(1)) && host.length > wanted.length - 1
-  if (wanted.startsWith('.')) return host.endsWith(wanted) || host === wanted.slice(1)
-  return host === wanted
-}
-
 function isOwnAddress(ip: string): boolean {
   const kind = classifyAddress(ip)
   if (kind === 'loopback' || kind === 'unspecified') return true
-  return Object.values(networkInterfaces()).some(list => list?.some(entry => unmapped(entry.address) === ip))
+  return Object.values(networkInterfaces()).some(list => list?.some(entry => canonicalAddress(entry.address) === ip))
 }

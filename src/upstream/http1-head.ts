@@ -1,9 +1,9 @@
 /** Heads in HTTP/1.1 (RFC 9112): that of a request written, that of an answer read, strictly. */
+import type { Origin } from '../base/origin.ts'
 import { fieldName } from '../http/names.ts'
 import { offersConnectionAuth } from './connection-auth.ts'
 import type { ResponseHead, UpstreamRequest } from './handler.ts'
 import { isStatus, UpstreamError } from './handler.ts'
-import type { Origin } from './origin.ts'
 
 /** How the end of a body is known (RFC 9112 section 6.3). */
 export type Framing = 'none' | 'length' | 'chunked' | 'close'

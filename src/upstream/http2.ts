@@ -2,12 +2,12 @@ import { EventEmitter } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import { connect } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { Origin } from '../base/origin.ts'
 import type { Carrier, CarrierSettings } from './connection.ts'
 import { maxStreams } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
-import type { Origin } from './origin.ts'
 
 /** What may be on its way on one stream, and on all of a connection, without having been taken, bytes. */
 const streamWindow = 262_144

@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import type { Origin } from '../base/origin.ts'
 import type { Carrier, CarrierSettings } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Connect } from './http1.ts'
 import { Http2Session } from './http2.ts'
-import type { Origin } from './origin.ts'
 
 export interface NegotiatedParts {
   readonly origin: Origin

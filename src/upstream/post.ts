@@ -1,13 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
+import { literalAddress } from '../base/address.ts'
+import type { Origin } from '../base/origin.ts'
+import { createOrigin } from '../base/origin.ts'
 import type { Refusal } from '../errors.ts'
 import type { Connections } from './connections.ts'
 import type { Egress } from './egress.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { UpstreamError } from './handler.ts'
-import type { Origin } from './origin.ts'
-import { createOrigin } from './origin.ts'
 import type { Resolver } from './resolve.ts'
-import { literalAddress } from './resolve.ts'
 
 /** A message of the gateway itself, to an address that the operator has configured. */
 export interface PostMessage {

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns'
-import { isIP } from 'node:net'
+import { literalAddress } from '../base/address.ts'
 import type { Clock } from '../clock.ts'
 
 /** Addresses of a host name, in the order to try. */
@@ -109,10 +109,4 @@ function createLine(concurrency: number) {
         ? start(work)
         : new Promise((resolve, reject) => queue.push(() => start(work).then(resolve, reject))),
   }
-}
-
-/** The address that a host names by itself, without brackets. */
-export function literalAddress(host: string): string | undefined {
-  const bare = host.startsWith('[') ? host.slice(1, -1) : host
-  return isIP(bare) === 0 ? undefined : bare
 }

@@ -58,7 +58,8 @@ t.test('a line with the whole request is decided with its body', async t => {
   t.strictSame(out, [
     '      1 x  Deny -> Allow  POST https://shop.example/',
     '      1 x  Allow -> Deny  POST https://shop.example/',
-    '2 changed, 0 the same, 0 depend on the body, 1 not understood',
+    '      1 x  Allow -> invalid_target  GET nowhere',
+    '3 changed, 0 the same, 0 depend on the body, 0 not understood',
   ])
 })
 

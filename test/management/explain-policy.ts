@@ -1,4 +1,5 @@
 import t from 'tap'
+import { parseTarget } from '../../src/base/target.ts'
 import { startControl } from '../fixtures/control.ts'
 
 const { call, admin, book } = await startControl(t)
@@ -47,4 +48,29 @@ t.test('what cannot be a request is 400 and named', async t => {
 t.test('a policy that is not there is 404', async t => {
   const body = { request: { url: 'https://api.example/' } }
   t.match(await call('POST', '/policies/nope/explain', { token, body }), { status: 404 })
+})
+
+t.test('a URL that /proxy refuses is refused with the same code and reason', async t => {
+  const urls = [
+    'https://api.example/a/../b',
+    'https://api.example/a/%2E%2e/b',
+    'https://api.example./',
+    'https://127.1/',
+    'https://[::ffff:7f00:1]/',
+    'https://user@api.example/',
+    'https://api.example/#x',
+    'https://api.example/a b',
+    'https:/api.example/',
+    'https://api.example:0/',
+    'ftp://x/',
+    '',
+  ]
+  for (const url of urls) {
+    const { status, json } = await call('POST', '/policies/p/explain', { token, body: { request: { url } } })
+    t.match(
+      { status, code: json.code, detail: json.detail },
+      { status: 400, code: 'invalid_target', detail: parseTarget(url) },
+      url,
+    )
+  }
 })

@@ -42,6 +42,11 @@ for (const one of cases) {
         ...(one.phase === undefined ? {} : { phase: one.phase }),
         ...(one.riskThreshold === undefined ? {} : { riskThreshold: one.riskThreshold }),
       })
+      const { refused } = check.expected
+      if (refused !== undefined) {
+        t.match(JSON.parse(answer.text), { status: 400, code: refused })
+        continue
+      }
       t.equal(answer.status, 200, answer.text)
       t.match(JSON.parse(answer.text).result, check.expected)
     }

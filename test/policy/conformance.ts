@@ -56,6 +56,6 @@ function decide(policy: Policy, given: RequestDescription): object {
     { ...given, ...(phase && { phase }), ...(riskThreshold && { riskThreshold }) },
     0,
   )
-  if (typeof explained === 'string') throw new TypeError(explained)
+  if ('problem' in explained) return { refused: explained.part === 'target' ? 'invalid_target' : explained.problem }
   return explained.result
 }

@@ -24,7 +24,7 @@ const given = (body: unknown, rest: Partial<RequestDescription> = {}): RequestDe
 
 function explain(policy: object, description: RequestDescription): Explanation {
   const explained = explainDescription(rulebookOf(policy), description, 0)
-  if (typeof explained === 'string') throw new TypeError(explained)
+  if ('problem' in explained) throw new TypeError(explained.problem)
   return explained
 }
 
@@ -82,11 +82,11 @@ t.test('a policy that is not there is explained without rules', async t => {
   t.match(explainDescription(rulebook, given({}), 0), { result: { source: 'policy-missing' }, rules: [] })
 })
 
-t.test('a description that is none is said so', async t => {
+t.test('a description that is not a request is answered with what is wrong with it', async t => {
   const rulebook = rulebookOf(document)
-  t.match(explainDescription(rulebook, { request: { url: '/x' } }, 0), 'url')
-  t.match(explainDescription(rulebook, { request: { url: 'ftp://a.example/' } }, 0), 'url')
-  t.match(explainDescription(rulebook, { ...given({}), time: 'noon' }, 0), 'time')
+  t.match(explainDescription(rulebook, { request: { url: '/x' } }, 0), { part: 'target', problem: /must begin/ })
+  t.match(explainDescription(rulebook, { request: { url: 'ftp://a.example/' } }, 0), { part: 'target' })
+  t.match(explainDescription(rulebook, { ...given({}), time: 'noon' }, 0), { part: 'time', problem: /ISO 8601/ })
 })
 
 /** What is shown of the value of a field. */

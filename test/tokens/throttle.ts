@@ -1,6 +1,6 @@
 /** Threat T12 of SECURITY.md. */
 import t from 'tap'
-import { addressKey, createThrottle } from '../../src/tokens/throttle.ts'
+import { createThrottle } from '../../src/tokens/throttle.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 t.test('N failures a minute are allowed, and the next attempt waits for the oldest to be a minute old', async t => {
@@ -46,15 +46,4 @@ t.test('made-up keys do not grow the memory without end', async t => {
   throttle.end('first', true)
   for (let i = 0; i < 20_000; i++) throttle.begin(`k${i}`)
   t.equal(throttle.begin('first'), undefined, 'the oldest was forgotten')
-})
-
-t.test('an address is keyed by what one client holds', async t => {
-  t.equal(addressKey('192.0.2.7'), '192.0.2.7')
-  t.equal(addressKey('::ffff:192.0.2.7'), '192.0.2.7')
-  t.equal(addressKey('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2')
-  t.equal(addressKey('2001:DB8:1:2::1'), '2001:db8:1:2')
-  t.equal(addressKey('2001:db8::1'), '2001:db8:0:0')
-  t.equal(addressKey('::1'), '0:0:0:0')
-  t.equal(addressKey('fe80::1%eth0'), 'fe80:0:0:0')
-  t.equal(addressKey(''), '')
 })

@@ -5,8 +5,8 @@ import { createServer as createTcp } from 'node:net'
 import { createServer as createTls } from 'node:tls'
 import type { Test } from 'tap'
 import t from 'tap'
+import { createOrigin } from '../../src/base/origin.ts'
 import { createDial } from '../../src/upstream/dial.ts'
-import { createOrigin } from '../../src/upstream/origin.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 
 const ca = readFileSync(certFile, 'utf8')

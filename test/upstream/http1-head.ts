@@ -2,11 +2,11 @@
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
+import { createOrigin } from '../../src/base/origin.ts'
 import { usesConnectionAuth } from '../../src/upstream/connection-auth.ts'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
 import type { Http1Head } from '../../src/upstream/http1-head.ts'
 import { authorityOf, readHead, writeHead } from '../../src/upstream/http1-head.ts'
-import { createOrigin } from '../../src/upstream/origin.ts'
 import { PartialHead } from '../../src/upstream/partial-head.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'

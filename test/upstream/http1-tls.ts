@@ -9,6 +9,7 @@ import type { TLSSocket, TlsOptions } from 'node:tls'
 import { createServer } from 'node:tls'
 import type { Test } from 'tap'
 import t from 'tap'
+import { parseHostPatterns } from '../../src/base/host.ts'
 import { createFetch } from '../../src/tokens/fetch.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { startRawServer } from '../fixtures/raw.ts'
@@ -221,7 +222,7 @@ for (const [how, scheme, http2Hosts] of [
     const digests: string[] = []
     const start = scheme === 'http' ? startRawServer : startSecure
     const { port } = await start(t, streaming(digests))
-    const connections = openConnections(t, { ca: cert, http2Hosts })
+    const connections = openConnections(t, { ca: cert, http2Hosts: parseHostPatterns(http2Hosts) })
     const two = [hashing(), hashing()]
     const ended = two.map(({ told }) => {
       const body = Readable.from(Array.from({ length: mebibytes }, () => block))

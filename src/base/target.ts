@@ -1,13 +1,12 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
-import type { Origin } from '../upstream/origin.ts'
-import { createOrigin } from '../upstream/origin.ts'
+import { canonicalAddress } from './address.ts'
+import type { Origin } from './origin.ts'
+import { createOrigin } from './origin.ts'
 
 /**
  * The one parsed URL of a proxied request. Policy, review record, audit and wire all use these strings, so that
- * what is decided on is what is sent.
+ * the request that was decided is the request that is sent.
  */
 export interface Target {
   readonly origin: Origin
@@ -29,27 +28,26 @@ const maxOrigins = 4_096
 const origins = new Map<string, Origin>()
 
 /**
- * Reads the raw text behind `/proxy/`. Whatever a URL parser would repair or drop is refused with the reason: the
- * parser of the upstream might repair it in another way.
+ * Parses an absolute URL: the raw text behind `/proxy/`, or the URL of a described request. Text that a URL parser would
+ * repair or drop is rejected, because the parser of the upstream might repair it in another way. Returns what is wrong
+ * as a sentence for the caller.
  */
-export function parseTarget(raw: string): Target | Refusal {
+export function parseTarget(raw: string): Target | string {
   const problem = malformed(raw)
-  if (problem !== undefined) return refuse('invalid_target', problem)
+  if (problem !== undefined) return problem
   const match = form.exec(raw)
-  if (match === null) return refuse('invalid_target', notAbsolute(raw))
+  if (match === null) return notAbsolute(raw)
   const origin = parseOrigin((match[1] as string).toLowerCase() as 'http' | 'https', match[2] as string)
-  if ('refusal' in origin) return origin
+  if (typeof origin === 'string') return origin
   const path = match[3] === '' ? '/' : (match[3] as string)
-  if (dotSegment.test(path)) {
-    return refuse('invalid_target', 'The path has dot segments. Send it as it should reach the upstream.')
-  }
+  if (dotSegment.test(path)) return 'The path has dot segments. Send it as it should reach the upstream.'
   const query = match[4]
   const requestTarget = query === undefined ? path : `${path}?${query}`
   return { origin, path, query, requestTarget, url: origin.key + requestTarget }
 }
 
 function malformed(raw: string): string | undefined {
-  if (raw === '') return 'Nothing follows /proxy/. Call /proxy/https://host/path.'
+  if (raw === '') return 'The target is empty. Call /proxy/https://host/path.'
   if (unsafeByte.test(raw)) return 'The target has a control, space or non-ASCII byte. Percent-encode it.'
   if (raw.includes('#')) return 'The target has a fragment. Fragments are not sent; leave it out.'
   if (raw.includes('\\')) return 'The target has a backslash. Percent-encode it as %5C.'
@@ -64,28 +62,24 @@ function notAbsolute(raw: string): string {
 }
 
 /** Origins are few and requests many: each is checked once and then found by its text. */
-function parseOrigin(scheme: 'http' | 'https', authority: string): Origin | Refusal {
+function parseOrigin(scheme: 'http' | 'https', authority: string): Origin | string {
   const text = `${scheme}://${authority}`
   const known = origins.get(text)
   if (known !== undefined) return known
   const parsed = checkAuthority(scheme, authority)
-  if ('refusal' in parsed) return parsed
+  if (typeof parsed === 'string') return parsed
   if (origins.size >= maxOrigins) origins.delete(origins.keys().next().value as string)
   origins.set(text, parsed)
   return parsed
 }
 
-function checkAuthority(scheme: 'http' | 'https', authority: string): Origin | Refusal {
-  if (authority.includes('@')) {
-    return refuse('invalid_target', 'The target carries credentials before the host. Send them in a header.')
-  }
+function checkAuthority(scheme: 'http' | 'https', authority: string): Origin | string {
+  if (authority.includes('@')) return 'The target carries credentials before the host. Send them in a header.'
   const match = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(authority)
   const host = match?.[1]?.toLowerCase() ?? ''
   const port = portOf(scheme, match?.[2])
-  if (port === undefined) return refuse('invalid_target', 'The port must be a number from 1 to 65535.')
-  const problem = hostProblem(host)
-  if (problem !== undefined) return refuse('invalid_target', problem)
-  return createOrigin(scheme, host, port)
+  if (port === undefined) return 'The port must be a number from 1 to 65535.'
+  return hostProblem(host) ?? createOrigin(scheme, host, port)
 }
 
 function portOf(scheme: 'http' | 'https', text: string | undefined): number | undefined {
@@ -118,7 +112,10 @@ function notCanonical(host: string): string {
   return `The host is not in its canonical form.${hint}`
 }
 
-/** The host as a URL parser writes it: reveals short, octal and hexadecimal addresses. */
+/** The host in the one spelling that rules compare: IPv4 in four decimal numbers, never inside of IPv6. */
 function canonical(host: string): string | undefined {
-  return URL.parse(`http://${host}/`)?.hostname
+  const parsed = URL.parse(`http://${host}/`)?.hostname
+  if (parsed?.startsWith('[') !== true) return parsed
+  const address = canonicalAddress(parsed)
+  return address?.includes(':') === true ? `[${address}]` : address
 }
