@@ -1,3 +1,5 @@
+import { printableJson } from './base/deceptive.ts'
+
 /** Where gathered lines go. It may keep the bytes until they are written. */
 export interface LineSink {
   write(lines: Buffer): void
@@ -13,8 +15,8 @@ export interface Lines {
 /** Lines are gathered for so long, milliseconds, or until there are so many bytes. */
 const gatherMs = 10
 const gatherBytes = 65_536
-/** A character is at most so many bytes of UTF-8. */
-const mostPerCharacter = 3
+/** A UTF-16 unit is at most so many bytes: as a JSON escape. */
+const mostPerCharacter = 6
 
 /**
  * Gathers lines: each piece that is written wakes a thread, which costs more than a line does. They are gathered as bytes,
@@ -37,7 +39,9 @@ export function gatherLines(sink: LineSink): Lines {
         handOn()
         if (most > buffer.length) buffer = Buffer.allocUnsafeSlow(Math.max(gatherBytes, most))
       }
-      used += buffer.write(line, used)
+      const bytes = buffer.write(line, used)
+      // As many bytes as characters: all of it is ASCII, as most lines are.
+      used += bytes === line.length ? bytes : buffer.write(printableJson(line), used)
     },
     flush() {
       handOn()

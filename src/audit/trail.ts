@@ -4,6 +4,7 @@
  * The chain shows any record that was changed, taken out or put in. It cannot show that the newest records were cut
  * off, or that all of it was written anew: for that, keep the last `hash` somewhere else.
  */
+import { printableJson } from '../base/deceptive.ts'
 import { genesis, hashOf } from '../storage/chain.ts'
 import type { AuditRecord, AuditTable } from '../storage/store.ts'
 
@@ -38,20 +39,7 @@ function fault(record: AuditRecord, seq: number, previous: string): string | und
 
 /** Each record as one line of JSON with its newline, oldest first. */
 export async function* exportTrail(trail: Trail): AsyncGenerator<string, void, void> {
-  for await (const record of records(trail)) yield `${printable(JSON.stringify(record))}\n`
-}
-
-/** Control, format and line characters, which could move the cursor or turn the writing around. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
-
-/** JSON text of the same value, in which what could deceive the eye is written as an escape (RFC 8259 section 7). */
-export function printable(json: string): string {
-  return json.replace(unprintable, char =>
-    char
-      .split('')
-      .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  )
+  for await (const record of records(trail)) yield `${printableJson(JSON.stringify(record))}\n`
 }
 
 async function* records(trail: Trail): AsyncGenerator<AuditRecord, void, void> {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { escapeLines } from '../base/deceptive.ts'
 import { StartupError } from '../errors.ts'
 import type { Command, Shell } from './shell.ts'
 import { UsageError } from './shell.ts'
@@ -24,7 +25,8 @@ const commands: Readonly<Record<string, Entry>> = {
 }
 
 /** Runs the command that the arguments name and gives the exit code. Failures are one line, without a stack. */
-export async function runCommand(shell: Shell): Promise<number> {
+export async function runCommand(given: Shell): Promise<number> {
+  const shell = legible(given)
   const found = findCommand(shell.args)
   if (found === undefined) return explain(shell)
   const command = await found.entry.load()
@@ -40,6 +42,15 @@ export async function runCommand(shell: Shell): Promise<number> {
     else if (error instanceof StartupError) shell.complain(`agent-gateway: ${error.message}`)
     else throw error
     return error instanceof UsageError ? 2 : 1
+  }
+}
+
+/** What commands print may come from agents, by way of the log or the audit trail. */
+function legible(shell: Shell): Shell {
+  return {
+    ...shell,
+    print: text => shell.print(escapeLines(text)),
+    complain: text => shell.complain(escapeLines(text)),
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
+import { printableJson } from '../base/deceptive.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { EventLog, HitlEvent } from './events.ts'
@@ -117,7 +118,7 @@ function isPassing(status: number): boolean {
  * receiver refuses old times, and with them what somebody recorded.
  */
 function message(hook: Hook, event: HitlEvent, now: number): Message {
-  const body = JSON.stringify(hook.Format === 'slack' ? { text: slackText(event) } : genericBody(event))
+  const body = printableJson(JSON.stringify(hook.Format === 'slack' ? { text: slackText(event) } : genericBody(event)))
   const headers = ['Content-Type', 'application/json', 'User-Agent', 'agent-gateway']
   if (hook.Secret !== undefined) {
     const time = Math.floor(now / 1_000)

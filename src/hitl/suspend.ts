@@ -2,12 +2,13 @@
  * Holding a request: redacted for people, sealed for the wire, both stored before the agent hears of it (spec 3.2).
  */
 import { randomBytes } from 'node:crypto'
+import { redactText } from '../base/redact.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import type { HitlOptions, Suspended, Suspension } from './model.ts'
 import { auditEntry } from './model.ts'
-import { bodyEncodingOf, redactHeaders, redactUrl } from './redact.ts'
+import { bodyEncodingOf, redactHeaders } from './redact.ts'
 import { repeatDigestOf } from './repeat.ts'
 import type { Frame } from './seal.ts'
 import { frameRequest, seal } from './seal.ts'
@@ -47,7 +48,7 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
     agentId: agent.id,
     ownerId: agent.ownerId,
     method: request.method,
-    url: redactUrl(request.url),
+    url: redactText(request.url),
     headers: redactHeaders(request.rawHeaders, options.tokenHeader),
     body: seal(options.sealingKeys[0], `body:${id}`, request.body).toString('base64'),
     bodyEncoding: bodyEncodingOf(request.body),

@@ -1,13 +1,14 @@
 /**
  * What holds for every verdict: who may give it, what a comment may be, and what a second verdict is told.
  */
+
+import { escapeLines } from '../base/deceptive.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
 import { StoreError } from '../storage/store.ts'
 import type { HitlOptions, Verdict } from './model.ts'
 import { auditEntry } from './model.ts'
-import { escapeLines } from './redact.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000
@@ -66,7 +67,7 @@ export function decided(item: HitlBrief): Refusal {
       attempt: item.attempt,
       decidedBy: item.decidedBy,
       decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-      comment: escapeLines(item.comment),
+      comment: item.comment === null ? null : escapeLines(item.comment),
       responseStatus: item.responseStatus,
     },
   })

@@ -2,9 +2,10 @@
  * Held requests as the API shows them (spec 2.3). A reviewer sees why it was held and by which rule; the agent sees
  * its own request, the public reason and the outcome, never the values a rule compared.
  */
+
+import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/deceptive.ts'
 import type { HitlItem, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, Person } from './model.ts'
-import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from './redact.ts'
 
 const readers = new Set(['reviewer', 'auditor', 'admin'])
 
@@ -148,15 +149,19 @@ export function detailView(item: HitlItem, body: Buffer | undefined, sight: Sigh
   return {
     ...requestView(item, sight),
     headers: Object.fromEntries(headers),
-    body: body?.toString(item.bodyEncoding) ?? sealedBody,
+    body: body === undefined ? sealedBody : shownBody(body, item.bodyEncoding),
     bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
     replay: item.replay,
     attempt: item.attempt,
     decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-    comment: escapeLines(item.comment),
+    comment: item.comment === null ? null : escapeLines(item.comment),
     responseStatus: item.responseStatus,
     responseStored: item.responseStored,
   }
+}
+
+function shownBody(body: Buffer, encoding: 'utf8' | 'base64'): string {
+  return encoding === 'base64' ? body.toString('base64') : escapeLines(body.toString())
 }
 
 function parseDecision(item: HitlItem): HeldDecision {

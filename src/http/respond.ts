@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { printableJson } from '../base/deceptive.ts'
 import type { Refusal } from '../errors.ts'
 import { refusalKinds } from '../errors.ts'
 
@@ -19,12 +20,12 @@ export interface Reply {
   readonly body?: string | Buffer | Readable
 }
 
-/** A JSON answer. */
+/** A JSON answer. Characters that deceive the eye are JSON escapes in it, so that the raw text shows them. */
 export function jsonReply(status: number, value: unknown, headers: readonly string[] = []): Reply {
   return {
     status,
     headers: ['Content-Type', 'application/json; charset=utf-8', ...headers],
-    body: JSON.stringify(value),
+    body: printableJson(JSON.stringify(value)),
   }
 }
 
@@ -72,7 +73,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
     return
   }
   const plain = refusal.refusal === 'unauthenticated'
-  const body = plain ? refusal.detail : JSON.stringify(problem(refusal, requestId))
+  const body = plain ? refusal.detail : printableJson(JSON.stringify(problem(refusal, requestId)))
   const headers = ['Content-Type', plain ? 'text/plain; charset=utf-8' : 'application/problem+json']
   if (plain) headers.push('WWW-Authenticate', 'Bearer')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)

@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream'
-import { exportTrail, printable } from '../audit/trail.ts'
+import { exportTrail } from '../audit/trail.ts'
+import { escapeDeceptiveIn } from '../base/deceptive.ts'
 import type { FieldError, Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
+import { jsonReply } from '../http/respond.ts'
 import type { AuditFilter, AuditRecord, AuditTable } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 import { readPage } from './page.ts'
@@ -14,11 +16,7 @@ export function auditHandlers(audit: Pick<AuditTable, 'list' | 'after'>): Handle
       if (isRefusal(filter)) return filter
       const page = readPage(call)
       const { items, totalCount } = await audit.list(page, filter)
-      return {
-        status: 200,
-        headers: ['Content-Type', 'application/json; charset=utf-8'],
-        body: printable(JSON.stringify({ items: items.map(show), ...page, totalCount })),
-      }
+      return jsonReply(200, { items: items.map(show), ...page, totalCount })
     },
     exportAudit: () => ({
       status: 200,
@@ -33,9 +31,9 @@ export function auditHandlers(audit: Pick<AuditTable, 'list' | 'after'>): Handle
   }
 }
 
-/** `at` stays as it was hashed; `timestamp` is the same for people. */
+/** For people: texts of others are escaped visibly, which the export does not do; it has the values that were hashed. */
 function show(record: AuditRecord) {
-  return { ...record, timestamp: new Date(record.at).toISOString() }
+  return escapeDeceptiveIn({ ...record, timestamp: new Date(record.at).toISOString() })
 }
 
 function readFilter({ query }: Call): AuditFilter | Refusal {

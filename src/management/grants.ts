@@ -1,5 +1,5 @@
+import { escapeDeceptive } from '../base/deceptive.ts'
 import type { Grants } from '../hitl/grants.ts'
-import { escapeDeceptive } from '../hitl/redact.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
 import type { Handlers } from './call.ts'

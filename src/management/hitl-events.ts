@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { printableJson } from '../base/deceptive.ts'
 import type { Clock } from '../clock.ts'
 import type { EventLog, HitlEvent } from '../hitl/events.ts'
 import { readsAll } from '../hitl/view.ts'
@@ -79,5 +80,5 @@ function mayListen({ agent, clock }: EventParts, { caller }: Call): boolean {
 
 function blockOf({ id, type, at, hitlId, data }: HitlEvent): string {
   const told = { type, at: new Date(at).toISOString(), hitlId, data }
-  return `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(told)}`
+  return `id: ${id}\nevent: ${type}\ndata: ${printableJson(JSON.stringify(told))}`
 }

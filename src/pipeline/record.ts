@@ -1,3 +1,4 @@
+import { redactText } from '../base/redact.ts'
 import type { Clock } from '../clock.ts'
 import { refusalKinds } from '../errors.ts'
 import type { ActivityLog } from '../limits/activity.ts'
@@ -97,7 +98,7 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
       agentId: exchange.agent?.id,
       method: req.method,
       origin: target?.origin.key,
-      path: target?.path,
+      path: target && pathOf(target.path),
       status: statusOf(exchange),
       refusal: exchange.refusal,
       decision: decision?.decision,
@@ -125,6 +126,9 @@ function statusOf({ res, ending, refusal }: Exchange): number {
   if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
   return res.headersSent ? res.statusCode : 0
 }
+
+/** Paths may have parameters: `;jsessionid=...`. */
+const pathOf = (path: string): string => (path.includes('=') || path.includes('%3') ? redactText(path) : path)
 
 function shadowText({ policy: other, rule, would }: Decision['shadow'][number]): string {
   return `${other === undefined ? '' : `${other}/`}${rule}: ${would}`

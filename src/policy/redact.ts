@@ -1,3 +1,6 @@
+import { escapeDeceptive } from '../base/deceptive.ts'
+import { redactText } from '../base/redact.ts'
+import { isSecretName } from '../base/secret-names.ts'
 import { detectPii, detectSecret } from './detectors.ts'
 import type { Field } from './fields.ts'
 import { LongNumber } from './numbers.ts'
@@ -8,23 +11,25 @@ import { missing, unknown, unreadable } from './truth.ts'
 const shownLength = 64
 const shownElements = 5
 
-/** Ends of names whose values are secrets; the same words as for requests held for review. */
-const secretNames =
-  /(?:authorization|cookie|api-?_?key|auth-?_?token|[-_.]?token|secret|[-_]key|passw(?:or)?d|credentials?|private_?key)$/i
+/** Longest part of a text that is searched for secrets before it is cut, characters. */
+const searchedLength = 4_096
 
 /** A field's value as records may show it: secrets marked, long text cut, objects by their type. */
 export function showActual(field: Field, value: unknown): unknown {
   if (value === missing) return '(missing)'
   if (value === unknown) return '(not known yet)'
   if (value === unreadable) return '(unreadable)'
-  if (isSecretName(field.text)) return '[redacted]'
+  if (isSecretName(lastName(field.text))) return '[redacted]'
   return show(value)
 }
 
-function isSecretName(path: string): boolean {
-  const name = path.replace(/(?:\[(?:\*|-?\d+)\]|"?\]|\.@size|\.@type)+$/, '')
-  return secretNames.test(name)
+/** The last name in the path of a field: indexes, `@size` and `@type` are not names. */
+function lastName(path: string): string {
+  const [, quoted, plain] = lastStep.exec(path) ?? []
+  return quoted ?? plain ?? ''
 }
+
+const lastStep = /(?:\["((?:[^"\\]|\\.)*)"\]|\.([^.[\]@]+))(?:\[(?:\*|-?\d+)\]|\.@size|\.@type)*$/
 
 function show(value: unknown): unknown {
   if (typeof value === 'string') return showText(value)
@@ -42,5 +47,6 @@ function showList(list: readonly unknown[]): unknown {
 function showText(text: string): string {
   const found = detectSecret(text) ?? detectPii(text)
   if (found !== undefined) return `[redacted: ${found}]`
-  return text.length > shownLength ? `${text.slice(0, shownLength - 1)}…` : text
+  const shown = escapeDeceptive(redactText(text.slice(0, searchedLength)))
+  return shown.length > shownLength ? `${shown.slice(0, shownLength - 1)}…` : shown
 }

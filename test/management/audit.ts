@@ -126,7 +126,7 @@ t.test('the trail is exported whole, a record a line, as it was hashed', async t
   )
 })
 
-t.test('what could deceive the eye is written as an escape in the list and the export', async t => {
+t.test('what could deceive the eye is an escape in the list, and a JSON escape in the export', async t => {
   const bot = await person('agent')
   const reviewer = await person('reviewer')
   const id = await control.suspend(bot.agent)
@@ -136,9 +136,17 @@ t.test('what could deceive the eye is written as an escape in the list and the e
   const lines = await call('GET', '/audit/export', { token: auditor.token })
   for (const { text } of [page, lines]) {
     t.notMatch(text.trimEnd().replaceAll('\n', ''), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
-    t.match(text, '\\u202e')
   }
-  t.equal(page.json.items[0].details.comment, comment)
+  t.match(page.json.items[0].details.comment, 'a\\u{7}\\u{9b}31m\\u{202e}gnp.exe\\u{2028}\\u{e0041}\\u{d}\nforged')
+  t.match(lines.text, '\\u202e')
+  const exported = lines.text
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  t.ok(
+    exported.some(({ details }) => details.comment === comment),
+    'the export has the value itself',
+  )
 })
 
 t.test('reviewers and agents read nothing of it', async t => {
