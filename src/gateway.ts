@@ -36,7 +36,7 @@ import { openPool } from './threads/open.ts'
 import type { Pool } from './threads/pool.ts'
 import { shareHabits } from './threads/share.ts'
 import type { Lookup } from './upstream/resolve.ts'
-import { systemLookup } from './upstream/resolve.ts'
+import { systemLookup } from './upstream/system-lookup.ts'
 
 export interface GatewayOptions {
   readonly log: Log

@@ -34,12 +34,16 @@ export interface UpstreamDeps {
   readonly env: Environment
 }
 
+/** Look-ups of names under way at once, in all threads together. */
+const lookupsAtOnce = 256
+
 /** @throws StartupError when a file or variable that the configuration names cannot be read */
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
   const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
   const egress = createEgress(config.Egress)
-  const resolver = createResolver(deps)
+  const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
+  const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
   const connections = new Connections(
     {

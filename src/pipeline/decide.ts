@@ -9,7 +9,8 @@ import type { Decision, NeedBody } from '../policy/decision.ts'
 import { destinationOf } from '../policy/destination.ts'
 import type { Activity, AgentFacts, Destination, RequestHead } from '../policy/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import type { Resolution } from '../upstream/resolve.ts'
+import { failures } from '../telemetry/layout.ts'
+import type { Resolution, ResolveFailure } from '../upstream/resolve.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import type { Exchange, Step } from './exchange.ts'
 import { holdBody } from './hold-body.ts'
@@ -97,13 +98,22 @@ export function withoutBody(decision: Decision): Decision {
 /** Resolves the host and checks every address it has; they are the only ones the connection may go to. */
 function reach(exchange: Exchange, parts: Parts): Step {
   const { origin } = exchange.target as Target
-  const resolved = parts.resolver.resolve(origin.host)
+  const resolved = parts.resolver.resolve(origin.host, exchange.agent?.id)
   if (!(resolved instanceof Promise)) return admit(exchange, resolved, parts)
-  return resolved.then(answer => {
-    if (!('failed' in answer)) return admit(exchange, answer, parts)
-    closeCircuit(exchange, 'failure', parts)
-    return answer.failed === 'notFound' ? refuse('upstream_failed') : refuse('upstream_timeout')
-  })
+  return resolved.then(answer =>
+    'failed' in answer ? refuseName(exchange, answer, parts) : admit(exchange, answer, parts),
+  )
+}
+
+/** A name that is not found says nothing of the upstream that it names at other times: it opens no circuit. */
+function refuseName(exchange: Exchange, { failed }: ResolveFailure, { metrics, bounds }: Parts): Refusal {
+  if (failed === 'busy') {
+    bounds.reached('lookups', exchange.agent?.id, exchange.requestId)
+    return refuse('busy', undefined, { headers: ['Retry-After', '1'] })
+  }
+  exchange.failure = failed === 'notFound' ? 'name_not_found' : 'name_timeout'
+  metrics?.count(failures, exchange.failure)
+  return refuse(failed === 'notFound' ? 'upstream_failed' : 'upstream_timeout')
 }
 
 /** A decision on the address is one on the address connected to: of several, the first, and no other. */

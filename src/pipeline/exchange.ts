@@ -6,6 +6,7 @@ import type { RequestFields } from '../http/headers.ts'
 import type { Permit } from '../limits/breaker.ts'
 import type { Decision, Effect } from '../policy/decision.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import type { FailureKind } from '../telemetry/layout.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 
 /** What arrived: a request on the proxy road, checked as far as its framing. */
@@ -65,6 +66,8 @@ export class Exchange {
   /** What is sending the request upstream; told when the client's side is closed. */
   sender: { clientClosed(): void } | undefined = undefined
   refusal: RefusalCode | undefined = undefined
+  /** Why the upstream could not be reached or broke off. */
+  failure: FailureKind | undefined = undefined
   hitlId: string | undefined = undefined
   /** The grant by which it passed without asking. */
   grantId: string | undefined = undefined

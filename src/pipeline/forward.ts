@@ -134,7 +134,9 @@ class Forward implements UpstreamHandler {
     if (this.#done) return
     this.#done = true
     const { metrics, bounds } = this.#parts
-    metrics?.count(failures, failureKind(error))
+    const kind = failureKind(error)
+    this.#exchange.failure = kind
+    metrics?.count(failures, kind)
     const limit = ownLimit(error)
     const { req, hasBody, agent, requestId } = this.#exchange
     if (limit !== undefined) bounds.reached(limit, agent?.id, requestId)

@@ -101,6 +101,7 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
       path: target && pathOf(target.path),
       status: statusOf(exchange),
       refusal: exchange.refusal,
+      failure: exchange.failure,
       decision: decision?.decision,
       source: decision?.source,
       policy: decision?.policy,

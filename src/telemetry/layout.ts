@@ -42,6 +42,7 @@ export const failureKinds = [
   'memory',
   'ports',
   'name_not_found',
+  'name_timeout',
   'other',
 ] as const
 const effects = ['Allow', 'Deny', 'Hitl'] as const
@@ -59,6 +60,8 @@ const boundNames = [
   'agent_requests',
   // More requests waiting for a connection to one origin than Proxy:MaxWaiting.
   'origin_waiting',
+  // Names that one agent, or all together, look up at once.
+  'lookups',
   // The system gave no file descriptor, no memory or no local port for a connection.
   'descriptors',
   'memory',

@@ -8,7 +8,7 @@ import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { Log } from '../log.ts'
 import type { Lookup } from '../upstream/resolve.ts'
-import { systemLookup } from '../upstream/resolve.ts'
+import { systemLookup } from '../upstream/system-lookup.ts'
 import type { Methods } from './link.ts'
 import type { Pool } from './pool.ts'
 import { createPool } from './pool.ts'
@@ -62,7 +62,7 @@ function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lo
     answer: (_, id, viewer) => hitl.queue.answer(id, viewer),
     useGrant: (_, held) => hitl.grants.use(held),
     connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
-    lookup: (_, name) => lookup(name),
+    lookup: (signal, name) => lookup(name, signal),
     log: (_, lines) => {
       for (const [level, fields, message] of lines) log[level](fields, message)
     },

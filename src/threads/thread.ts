@@ -17,7 +17,8 @@ import type { Log } from '../log.ts'
 import { describeError } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import { openTokenCheck } from '../tokens/open.ts'
-import { systemLookup } from '../upstream/resolve.ts'
+import type { Lookup } from '../upstream/resolve.ts'
+import { systemLookup } from '../upstream/system-lookup.ts'
 import { createBatch, createTally } from './batch.ts'
 import type { Link } from './link.ts'
 import { openLink } from './link.ts'
@@ -48,7 +49,8 @@ async function learn() {
   const { config, baseDirectory, dataDirectory, env } = data
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
   const log = createThreadLog()
-  const lookup = data.asksForLookup ? (name: string) => main.call('lookup', [name]) : systemLookup
+  const askMain: Lookup = (name, signal) => main.call('lookup', [name], { signal })
+  const lookup = data.asksForLookup ? askMain : systemLookup
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,

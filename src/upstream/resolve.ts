@@ -1,18 +1,14 @@
-import { lookup } from 'node:dns'
 import { literalAddress } from '../base/address.ts'
 import type { Clock } from '../clock.ts'
+import { createFairLine } from './fair-line.ts'
 
-/** Addresses of a host name, in the order to try. */
-export type Lookup = (name: string) => Promise<readonly string[]>
-
-/** The system's resolver: hosts file, search domains and all (getaddrinfo). */
-export const systemLookup: Lookup = name =>
-  new Promise((resolve, reject) => {
-    lookup(name, { all: true, order: 'verbatim' }, (error, found) => {
-      if (error === null) resolve(found.map(entry => entry.address))
-      else reject(error)
-    })
-  })
+/**
+ * Addresses of a host name, in the order to try. Rejects when there is none: with the code `ETIMEOUT` when the name
+ * servers were silent.
+ *
+ * @param signal aborted when nobody waits for the answer any more
+ */
+export type Lookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>
 
 /** One answer of the resolver. The same object as long as it is valid, so that users compare by identity. */
 export interface Resolution {
@@ -21,14 +17,18 @@ export interface Resolution {
   readonly validUntil: number
 }
 
-/** The name could not be resolved; `timedOut` tells a silent resolver from a negative answer. */
+/** Why a name has no address: it has none, the name servers were silent, or too many look-ups wait already. */
 export interface ResolveFailure {
   readonly failed: 'notFound' | 'timedOut' | 'busy'
 }
 
 export interface Resolver {
-  /** At once for literal addresses and answers still valid, else one look-up shared by all who ask. */
-  resolve(host: string): Resolution | Promise<Resolution | ResolveFailure>
+  /**
+   * At once for literal addresses and answers still valid, else one look-up shared by all who ask.
+   *
+   * @param owner agent that asks; the gateway itself when absent. Each has its own line.
+   */
+  resolve(host: string, owner?: string): Resolution | Promise<Resolution | ResolveFailure>
 }
 
 export interface ResolverOptions {
@@ -36,8 +36,9 @@ export interface ResolverOptions {
   readonly lookup: Lookup
   /** Longest use of one answer, milliseconds. */
   readonly validMs?: number
+  /** Longest time of a look-up, and longest wait for its turn, milliseconds. */
   readonly timeoutMs?: number
-  /** Look-ups under way at once: getaddrinfo holds a thread of libuv's pool, and token checks need some too. */
+  /** Look-ups under way at once: each has a socket of its own. */
   readonly concurrency?: number
 }
 
@@ -45,13 +46,17 @@ export interface ResolverOptions {
 const loopback: Resolution = { addresses: ['127.0.0.1', '::1'], validUntil: Number.POSITIVE_INFINITY }
 
 const maxNames = 10_000
-const maxWaiting = 1_000
+/** Look-ups of one owner under way at once, and waiting. */
+const ownAtOnce = 32
+const ownWaiting = 128
+
+type Answer = Resolution | ResolveFailure
 
 export function createResolver(options: ResolverOptions): Resolver {
-  const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 2 } = options
+  const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
   const answers = new Map<string, Resolution>()
-  const underway = new Map<string, Promise<Resolution | ResolveFailure>>()
-  const line = createLine(concurrency)
+  const underway = new Map<string, NameLookup>()
+  const line = createFairLine({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
 
   const keep = (name: string, addresses: readonly string[]): Resolution => {
     if (answers.size >= maxNames) answers.delete(answers.keys().next().value as string)
@@ -60,53 +65,78 @@ export function createResolver(options: ResolverOptions): Resolver {
     return resolution
   }
 
-  const ask = async (name: string): Promise<Resolution | ResolveFailure> => {
-    if (line.waiting() >= maxWaiting) return { failed: 'busy' }
-    const { promise: silence, resolve: giveUp } = Promise.withResolvers<'silence'>()
-    const timer = setTimeout(giveUp, timeoutMs, 'silence')
-    try {
-      const found = await Promise.race([line.run(() => options.lookup(name)), silence])
-      if (found === 'silence') return { failed: 'timedOut' }
-      return found.length === 0 ? { failed: 'notFound' } : keep(name, found)
-    } catch {
-      // Which of the resolver's errors it was is nothing an agent should learn; all of them mean: no address.
-      return { failed: 'notFound' }
-    } finally {
-      clearTimeout(timer)
-      underway.delete(name)
+  const ask = (name: string, owner: string): Promise<Answer> => {
+    const known = underway.get(name)
+    // One that waits in another owner's line must not wait for all that this owner has before it.
+    if (known !== undefined && (!known.waits || known.owners.has(owner))) return known.answer
+    const asked = known ?? new NameLookup(name, { lookup: options.lookup, timeoutMs, keep })
+    asked.owners.add(owner)
+    if (known === undefined) {
+      underway.set(name, asked)
+      void asked.answer.then(() => underway.delete(name))
     }
+    if (!line.enter(owner, asked) && known === undefined) asked.refuse()
+    return asked.answer
   }
 
   return {
-    resolve(host) {
+    resolve(host, owner = '') {
       const known = answers.get(host)
       if (known !== undefined && known.validUntil > clock.steady()) return known
       const literal = literalAddress(host)
       if (literal !== undefined) return keep(host, [literal])
-      if (host.endsWith('.localhost')) return loopback
-      const pending = underway.get(host) ?? ask(host)
-      underway.set(host, pending)
-      return pending
+      return host.endsWith('.localhost') ? loopback : ask(host, owner)
     },
   }
 }
 
-/** Lets so many run at once; the others wait in line. */
-function createLine(concurrency: number) {
-  const queue: (() => void)[] = []
-  let running = 0
-  const start = <T>(work: () => Promise<T>): Promise<T> => {
-    running += 1
-    return work().finally(() => {
-      running -= 1
-      queue.shift()?.()
-    })
+interface NameLookupParts {
+  readonly lookup: Lookup
+  readonly timeoutMs: number
+  readonly keep: (name: string, addresses: readonly string[]) => Resolution
+}
+
+/** The look-up of one name, for all who ask for it at the same time. Its answer never rejects. */
+class NameLookup {
+  readonly answer: Promise<Answer>
+  /** In whose lines it stands. */
+  readonly owners = new Set<string>()
+  waits = true
+  readonly #name: string
+  readonly #parts: NameLookupParts
+  readonly #outcome = Promise.withResolvers<Answer>()
+  readonly #given = new AbortController()
+  readonly #timer: NodeJS.Timeout
+
+  constructor(name: string, parts: NameLookupParts) {
+    this.#name = name
+    this.#parts = parts
+    this.answer = this.#outcome.promise
+    this.#timer = setTimeout(() => this.#settle({ failed: this.waits ? 'busy' : 'timedOut' }), parts.timeoutMs)
   }
-  return {
-    waiting: () => queue.length,
-    run: <T>(work: () => Promise<T>): Promise<T> =>
-      running < concurrency
-        ? start(work)
-        : new Promise((resolve, reject) => queue.push(() => start(work).then(resolve, reject))),
+
+  /** A look-up that is given up frees its place at once, whether or not the system ever answers it. */
+  start(done: () => void): void {
+    this.waits = false
+    this.#timer.refresh()
+    void this.answer.then(done)
+    this.#parts.lookup(this.#name, this.#given.signal).then(
+      found => this.#settle(found.length === 0 ? { failed: 'notFound' } : this.#parts.keep(this.#name, found)),
+      error => this.#settle({ failed: isTimeout(error) ? 'timedOut' : 'notFound' }),
+    )
+  }
+
+  /** There is no room for it in the line. */
+  refuse(): void {
+    this.#settle({ failed: 'busy' })
+  }
+
+  #settle(answer: Answer): void {
+    this.waits = false
+    clearTimeout(this.#timer)
+    this.#outcome.resolve(answer)
+    this.#given.abort()
   }
 }
+
+const isTimeout = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ETIMEOUT'

@@ -37,26 +37,66 @@ t.test('a name without an address, and one that cannot be resolved, are not foun
   t.match(await resolver.resolve('a.example'), { addresses: ['10.0.0.1'] })
 })
 
-t.test('a silent resolver is given up after its time, and holds up only so many', async t => {
+/** A lookup that never answers for names that begin with `dead`, and says so when it is given up. */
+function openSlow(more: { readonly timeoutMs?: number; readonly concurrency?: number } = {}) {
   const asked: string[] = []
+  const givenUp: string[] = []
   const resolver = createResolver({
     clock: createClock(),
     timeoutMs: 20,
-    concurrency: 2,
-    lookup: name => {
+    ...more,
+    lookup(name, signal) {
       asked.push(name)
+      if (!name.startsWith('dead')) return Promise.resolve(['10.0.0.1'])
+      signal.addEventListener('abort', () => givenUp.push(name))
       return new Promise(() => {})
     },
   })
-  const names = ['a', 'b', 'c', 'd'].map(name => `${name}.example`)
-  t.strictSame(await Promise.all(names.map(name => resolver.resolve(name))), Array(4).fill({ failed: 'timedOut' }))
-  t.strictSame(asked, ['a.example', 'b.example'])
-  t.match(resolver.resolve('10.0.0.1'), { addresses: ['10.0.0.1'] }, 'an address needs no resolver')
+  return { resolver, asked, givenUp }
+}
+
+const deadNames = (count: number) => Array.from({ length: count }, (_, i) => `dead${i}.example`)
+
+t.test('a silent look-up is given up after its time, and its place goes to the next', async t => {
+  const { resolver, asked, givenUp } = openSlow({ concurrency: 2 })
+  const names = deadNames(2)
+  const dead = names.map(name => resolver.resolve(name, 'a'))
+  const next = resolver.resolve('well.example', 'b')
+  t.strictSame(asked, names, 'so many at once')
+  t.strictSame(await Promise.all(dead), Array(2).fill({ failed: 'timedOut' }))
+  t.match(await next, { addresses: ['10.0.0.1'] })
+  t.strictSame(givenUp, names)
 })
 
-t.test('too many names in line are refused at once', async t => {
-  const resolver = createResolver({ clock: createClock(), timeoutMs: 50, lookup: () => new Promise(() => {}) })
-  const answers = Array.from({ length: 1_100 }, (_, i) => resolver.resolve(`n${i}.example`))
-  t.strictSame(await answers.at(-1), { failed: 'busy' })
-  await Promise.all(answers)
+t.test('silent name servers are told from a name that is not there', async t => {
+  const silent = Object.assign(new Error('queryA ETIMEOUT'), { code: 'ETIMEOUT' })
+  const resolver = createResolver({ clock: createClock(), lookup: () => Promise.reject(silent) })
+  t.strictSame(await resolver.resolve('a.example'), { failed: 'timedOut' })
+})
+
+t.test('1,100 dead names of one agent delay no name of another, and recover at once', async t => {
+  const { resolver, asked } = openSlow()
+  const answers = deadNames(1_100).map(name => resolver.resolve(name, 'hostile'))
+  t.equal(asked.length, 32, 'one agent has so many at once')
+  const healthy = resolver.resolve('well.example', 'victim')
+  t.equal(asked.at(-1), 'well.example', 'asked at once')
+  t.match(await healthy, { addresses: ['10.0.0.1'] })
+  const outcomes = (await Promise.all(answers)).map(answer => ('failed' in answer ? answer.failed : 'found'))
+  t.ok(outcomes.filter(outcome => outcome === 'busy').length >= 1_100 - 32 - 128, 'a bounded number of them waits')
+  t.ok(outcomes.includes('timedOut'))
+  t.match(await resolver.resolve('well2.example', 'hostile'), { addresses: ['10.0.0.1'] })
+  const again = resolver.resolve('dead1099.example', 'hostile')
+  t.equal(asked.at(-1), 'dead1099.example', 'a name that was refused is looked up again')
+  await again
+})
+
+t.test('a name that waits behind the dead ones of one agent is looked up at once for another', async t => {
+  const { resolver, asked } = openSlow()
+  for (const name of deadNames(40)) resolver.resolve(name, 'hostile')
+  const behind = resolver.resolve('well.example', 'hostile')
+  t.notOk(asked.includes('well.example'))
+  t.equal(resolver.resolve('well.example', 'victim'), behind, 'one look-up serves both')
+  t.ok(asked.includes('well.example'))
+  t.match(await behind, { addresses: ['10.0.0.1'] })
+  t.equal(asked.filter(name => name === 'well.example').length, 1)
 })

@@ -1,0 +1,79 @@
+/** Work of several owners, of which only so much runs at once. */
+
+export interface FairLineLimits {
+  /** Of all owners together, and of one of them. */
+  readonly atOnce: number
+  readonly atOnceEach: number
+  /** Work of one owner that waits. */
+  readonly waitingEach: number
+}
+
+/** A piece of work. It may stand in the lines of several owners; whoever's turn comes first starts it. */
+export interface Work {
+  /** It still waits to be started. */
+  readonly waits: boolean
+  /** @param done frees the place; call it once */
+  start(done: () => void): void
+}
+
+export interface FairLine {
+  /** Starts the work when its owner's turn comes. False: the owner has too much waiting already. */
+  enter(owner: string, work: Work): boolean
+}
+
+interface Owner {
+  running: number
+  readonly waiting: Work[]
+}
+
+/** Owners take turns, so that one of them delays another by one piece of work for each place, however much it has. */
+export function createFairLine({ atOnce, atOnceEach, waitingEach }: FairLineLimits): FairLine {
+  // The order of turns: the owner that was served last stands at the end. Only owners with work are in it.
+  const owners = new Map<string, Owner>()
+  let running = 0
+
+  const isReady = ({ running: own, waiting }: Owner) => own < atOnceEach && waiting.length > 0
+
+  const runOne = (): boolean => {
+    for (const [name, owner] of owners) {
+      if (!isReady(owner)) continue
+      owners.delete(name)
+      owners.set(name, owner)
+      const work = owner.waiting.shift() as Work
+      if (work.waits) start(name, owner, work)
+      else forgetIdle(name, owner)
+      return true
+    }
+    return false
+  }
+
+  const start = (name: string, owner: Owner, work: Work): void => {
+    running += 1
+    owner.running += 1
+    work.start(() => {
+      running -= 1
+      owner.running -= 1
+      run()
+      forgetIdle(name, owner)
+    })
+  }
+
+  const forgetIdle = (name: string, owner: Owner): void => {
+    if (owner.running === 0 && owner.waiting.length === 0) owners.delete(name)
+  }
+
+  const run = (): void => {
+    while (running < atOnce && runOne());
+  }
+
+  return {
+    enter(name, work) {
+      const owner = owners.get(name) ?? { running: 0, waiting: [] }
+      if (owner.waiting.length >= waitingEach) return false
+      owners.set(name, owner)
+      owner.waiting.push(work)
+      run()
+      return true
+    },
+  }
+}
