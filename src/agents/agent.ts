@@ -28,6 +28,11 @@ export function refuseStatus(status: AgentStatus): Refusal | undefined {
   return status === 'Active' ? undefined : refuse(statusRefusals[status])
 }
 
+/** Why an agent may not act now: it is not known any more (401), or not active (403). */
+export function agentProblem(agent: AgentRecord | undefined): Refusal | undefined {
+  return agent === undefined ? refuse('unauthenticated') : refuseStatus(agent.status)
+}
+
 /** An agent in lists (spec 4.2). */
 export interface AgentSummary {
   readonly id: string

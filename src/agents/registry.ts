@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
@@ -6,33 +5,22 @@ import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Ro
 import type { Transition } from './agent.ts'
 import { transitions, trustScore } from './agent.ts'
 import { createLanes } from './lanes.ts'
+import type { Registration } from './registration.ts'
+import { newAgent, recorded } from './registration.ts'
 import type { SecretHasher } from './secret.ts'
 import { generateSecret, secretProblem } from './secret.ts'
-import type { Snapshot } from './snapshot.ts'
+import type { AgentListener, Snapshot } from './snapshot.ts'
 import { createSnapshot } from './snapshot.ts'
 import type { StandingBook } from './standing.ts'
 import { createStandingBook } from './standing.ts'
 import type { QuarantineRules, TrustCause } from './trust.ts'
-import { probationTrust, startingTrust } from './trust.ts'
+import { probationTrust } from './trust.ts'
 
 /** Who asks for a change, for the audit trail. */
 export interface By {
   /** Agent id, or `gateway`. */
   readonly actor: string
   readonly requestId: string | null
-}
-
-export interface Registration {
-  readonly name: string
-  readonly ownerId: string
-  readonly clientSecret: string
-  /** UUID; random when absent. */
-  readonly id?: string
-  /** `agent` when absent. */
-  readonly roles?: readonly Role[]
-  readonly policyName?: string
-  readonly externalSubject?: string
-  readonly tags?: Readonly<Record<string, string>>
 }
 
 export interface RegistryOptions {
@@ -43,8 +31,8 @@ export interface RegistryOptions {
   readonly defaultPolicy: string | undefined
   readonly quarantine: QuarantineRules
   /**
-   * Told of each change, `undefined` when the agent was removed. A change is answered only when this is done, so that
-   * it holds everywhere from then on.
+   * Told of each change, `undefined` when the agent was removed, after the listeners of `subscribe`. A change is
+   * answered only when this is done, so that it holds everywhere from then on.
    */
   readonly onChange?: (id: string, agent: AgentRecord | undefined) => Promise<void>
   /** Told when a change of trust, which nobody waits for, could not be stored. */
@@ -63,6 +51,8 @@ export interface Registry {
   bySubject(subject: string): AgentRecord | undefined
   /** In the order of registration. */
   list(page: Page): Paged<AgentRecord>
+  /** Tells of each change as soon as it shows, and before it is answered. Returns what ends that. */
+  subscribe(listener: AgentListener): () => void
   /** Whether some active agent has the role. */
   hasActive(role: Role): boolean
   /** Live trust in [0, 1]. */
@@ -123,6 +113,10 @@ class StoredRegistry implements Registry {
 
   list(page: Page) {
     return this.#snapshot.list(page)
+  }
+
+  subscribe(listener: AgentListener) {
+    return this.#snapshot.subscribe(listener)
   }
 
   hasActive(role: Role) {
@@ -272,27 +266,5 @@ class StoredRegistry implements Registry {
       if (!isRefusal(quarantined)) return
     }
     await this.#write(id, fields, { action: 'agent.trust', by, details })
-  }
-}
-
-/** What the audit trail keeps of an agent that comes or goes. */
-function recorded({ name, ownerId, status, roles, policyName, externalSubject, tags }: AgentRecord) {
-  return { name, ownerId, status, roles, policyName, externalSubject, tags }
-}
-
-function newAgent(registration: Registration, now: number, defaultPolicy: string | undefined): AgentRecord {
-  const { id, name, ownerId, roles, policyName, externalSubject, tags } = registration
-  return {
-    id: (id ?? randomUUID()).toLowerCase(),
-    name,
-    ownerId,
-    status: 'Active',
-    policyName: policyName ?? defaultPolicy ?? null,
-    roles: roles === undefined ? ['agent'] : [...new Set(roles)],
-    externalSubject: externalSubject ?? null,
-    tags: tags ?? {},
-    trustValue: startingTrust,
-    trustAt: now,
-    createdAt: now,
   }
 }

@@ -1,5 +1,8 @@
 import type { AgentRecord, Page, Paged } from '../storage/store.ts'
 
+/** Told of an agent that came or was changed; undefined when it was removed. It must not throw. */
+export type AgentListener = (id: string, agent: AgentRecord | undefined) => void
+
 /** All agents in memory, in the order of their registration. */
 export interface Snapshot {
   get(id: string): AgentRecord | undefined
@@ -8,11 +11,14 @@ export interface Snapshot {
   values(): readonly AgentRecord[]
   set(agent: AgentRecord): void
   delete(id: string): void
+  /** Tells of each change from now on, once it shows. Returns what ends that. */
+  subscribe(listener: AgentListener): () => void
 }
 
 export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
   const byId = new Map<string, AgentRecord>()
   const idOfSubject = new Map<string, string>()
+  const listeners = new Set<AgentListener>()
   // Rebuilt when it is asked for after a change: cheaper than keeping it in step at each one.
   let inOrder: readonly AgentRecord[] | undefined
   const values = () => {
@@ -26,6 +32,7 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
     if (agent.externalSubject !== null) idOfSubject.set(agent.externalSubject, agent.id)
     byId.set(agent.id, agent)
     inOrder = undefined
+    for (const listener of listeners) listener(agent.id, agent)
   }
 
   for (const agent of agents) set(agent)
@@ -44,6 +51,11 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
       const subject = byId.get(id)?.externalSubject
       if (subject != null) idOfSubject.delete(subject)
       if (byId.delete(id)) inOrder = undefined
+      for (const listener of listeners) listener(id, undefined)
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
     },
   }
 }

@@ -9,6 +9,7 @@ import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
+import { endUnlessActive } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
@@ -24,7 +25,7 @@ export interface DataPlaneParts {
   readonly clock: Clock
   readonly log: Log
   readonly upstreams: Upstreams
-  readonly agents: Pick<Registry, 'get' | 'trustOf' | 'recordTrust'>
+  readonly agents: Pick<Registry, 'get' | 'subscribe' | 'trustOf' | 'recordTrust'>
   readonly verifyToken: Verify
   readonly rulebookOf: Rules['rulebookOf']
   readonly limits: SharedLimits
@@ -81,6 +82,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     settled: record,
     report: dataPlane.report,
   }
+  agents.subscribe((id, agent) => endUnlessActive(id, agent, parts))
   return {
     roadWith({ queue, grants }) {
       const all: Parts = { ...parts, queue, grants }

@@ -1,4 +1,4 @@
-import { refuseStatus } from '../agents/agent.ts'
+import { agentProblem } from '../agents/agent.ts'
 import { bootstrapAdmin } from '../agents/bootstrap.ts'
 import type { Registry, RegistryOptions } from '../agents/registry.ts'
 import { openRegistry } from '../agents/registry.ts'
@@ -6,7 +6,6 @@ import { createSecretHasher } from '../agents/secret.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../storage/store.ts'
 import type { FetchDocument } from '../tokens/fetch.ts'
@@ -70,10 +69,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     return {
       registry,
       tokens,
-      problemOf(id) {
-        const agent = registry.get(id)
-        return agent === undefined ? refuse('unauthenticated') : refuseStatus(agent.status)
-      },
+      problemOf: id => agentProblem(registry.get(id)),
       async close() {
         await registry.flush()
         await secrets.close()

@@ -20,6 +20,9 @@ const retryAfterSeconds = 30
 
 export async function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
   const { settings, store } = options
+  // Whoever asks may have waited for this.
+  const problem = options.agentProblem(held.agent.id)
+  if (problem !== undefined) return problem
   if (held.request.body.byteLength > settings.MaxStoredBodyBytes) {
     return refuse('body_too_large', 'The body is larger than may be held for review.')
   }

@@ -1,6 +1,7 @@
 import type { Transition } from '../agents/agent.ts'
 import { detail, summarise } from '../agents/agent.ts'
-import type { By, Registration, Registry } from '../agents/registry.ts'
+import type { Registration } from '../agents/registration.ts'
+import type { By, Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'

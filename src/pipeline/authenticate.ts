@@ -1,9 +1,8 @@
-import { refuseStatus } from '../agents/agent.ts'
-import type { Refusal } from '../errors.ts'
+import { agentProblem } from '../agents/agent.ts'
 import { refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { tokens } from '../telemetry/layout.ts'
-import type { Claims, Exchange, Step } from './exchange.ts'
+import type { Claims, Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
 /**
@@ -13,6 +12,7 @@ import type { Parts } from './parts.ts'
 export function authenticate(exchange: Exchange, parts: Parts): Step {
   const token = tokenOf(exchange, parts)
   if (token === undefined) return refuse('unauthenticated')
+  exchange.token = token
   const claims = parts.verifyToken(token)
   // What was verified before is known at once.
   const isKnown = !(claims instanceof Promise)
@@ -46,10 +46,11 @@ function bearerToken(values: readonly string[]): string | undefined {
   return value.slice(7).trim()
 }
 
-function admit(exchange: Exchange, claims: Claims | undefined, parts: Parts): Refusal | undefined {
+function admit(exchange: Exchange, claims: Claims | undefined, parts: Parts): Outcome {
   const agent = claims === undefined ? undefined : parts.agentOf(claims.sub)
-  if (agent === undefined) return refuse('unauthenticated')
-  exchange.claims = claims
-  exchange.agent = agent
-  return refuseStatus(agent.status)
+  if (agent !== undefined) {
+    exchange.claims = claims
+    exchange.agent = agent
+  }
+  return agentProblem(agent)
 }

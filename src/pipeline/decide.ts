@@ -1,7 +1,7 @@
 import { literalAddress } from '../base/address.ts'
 import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
 import { withoutNominated } from '../http/headers.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import { decideBody, decideHead } from '../policy/decide.ts'
@@ -12,9 +12,11 @@ import type { AgentRecord } from '../storage/store.ts'
 import { failures } from '../telemetry/layout.ts'
 import type { Resolution, ResolveFailure } from '../upstream/resolve.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
-import type { Exchange, Step } from './exchange.ts'
+import type { Exchange, Outcome, Step } from './exchange.ts'
+import type { HeldBody } from './hold-body.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
+import { holds, isOver } from './rights.ts'
 
 /**
  * Asks for a decision and sees that the destination may be reached. From the head when that settles it; only
@@ -29,12 +31,13 @@ export function decide(exchange: Exchange, parts: Parts): Step {
   const blocked = parts.egress.checkHost(target.origin)
   if (blocked !== undefined) return blocked
   const rulebook = parts.rulebookOf(agent)
+  exchange.rulebook = rulebook
   return rulebook.readsDestination
     ? evaluateAddress(exchange, rulebook, parts)
     : evaluateHead(exchange, rulebook, parts)
 }
 
-async function evaluateAddress(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Refusal | undefined> {
+async function evaluateAddress(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Outcome> {
   const unreachable = await reach(exchange, parts)
   if (unreachable !== undefined) return unreachable
   pinDestination(exchange)
@@ -57,7 +60,21 @@ interface Open {
   readonly first: NeedBody
 }
 
-async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open, parts: Parts) {
+async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open, parts: Parts): Promise<Outcome> {
+  const held =
+    exchange.body === undefined ? await receiveBody(exchange, parts) : { bytes: exchange.body, complete: true }
+  if (isRefusal(held)) return held
+  // The body may have taken minutes. Behind a right that is gone not even the name is looked up.
+  if (isOver(exchange)) return undefined
+  if (!holds(exchange, parts)) return 'again'
+  const start = parts.clock.steady()
+  const decision = decideBody(rulebook, head, first, held)
+  noteTime(exchange, start, parts)
+  const refusal = exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
+  return refusal ?? settle(exchange, held.complete ? decision : withoutBody(decision), parts)
+}
+
+async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody | Refusal> {
   const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
   // A body that comes drop by drop must not keep a probe of the circuit from everybody else.
   closeCircuit(exchange, 'neutral', parts)
@@ -69,10 +86,7 @@ async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open,
     if (OversizeBody === 'reject') return refuse('body_too_large')
     exchange.req.unshift(held.bytes)
   }
-  const start = parts.clock.steady()
-  const decision = decideBody(rulebook, head, first, held)
-  noteTime(exchange, start, parts)
-  return passCircuit(exchange, parts) ?? settle(exchange, held.complete ? decision : withoutBody(decision), parts)
+  return held
 }
 
 /** Keeps the decision and sees to it: a refusal, or the way to the destination. */

@@ -4,6 +4,7 @@ import type { Target } from '../base/target.ts'
 import type { Refusal, RefusalCode } from '../errors.ts'
 import type { RequestFields } from '../http/headers.ts'
 import type { Permit } from '../limits/breaker.ts'
+import type { Rulebook } from '../policy/decide.ts'
 import type { Decision, Effect } from '../policy/decision.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { FailureKind } from '../telemetry/layout.ts'
@@ -27,8 +28,19 @@ export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'
 
-/** What a step of the road comes to: a refusal, or nothing and the next step follows. */
-export type Step = Refusal | undefined | Promise<Refusal | undefined>
+/**
+ * What a step of the road comes to: a refusal, or nothing and the next step follows. `again`: the right to go on changed
+ * while the step waited, and the request begins the road once more.
+ */
+export type Outcome = Refusal | 'again' | undefined
+export type Step = Outcome | Promise<Outcome>
+
+/** What is sending a request upstream. */
+export interface Sender {
+  clientClosed(): void
+  /** Ends it at once: nothing more leaves, in either direction. */
+  end(refusal: Refusal): void
+}
 
 /** The record of one request in flight, filled step by step. A step reads what earlier steps have set. */
 export class Exchange {
@@ -45,11 +57,15 @@ export class Exchange {
 
   agent: AgentRecord | undefined = undefined
   claims: Claims | undefined = undefined
+  /** The token that let it in: it must be good still when the request leaves. */
+  token = ''
   /** Lower-cased names of the fields that carried or may carry a token; never sent upstream. */
   tokenNames: readonly string[] = []
   target: Target | undefined = undefined
   permit: Permit | undefined = undefined
   resolution: Resolution | undefined = undefined
+  /** The rules that decided: they must be in force still when the request leaves. */
+  rulebook: Rulebook | undefined = undefined
   decision: Decision | undefined = undefined
   /** When it was handed to its upstream, steady milliseconds. */
   sentAt: number | undefined = undefined
@@ -63,8 +79,8 @@ export class Exchange {
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 
-  /** What is sending the request upstream; told when the client's side is closed. */
-  sender: { clientClosed(): void } | undefined = undefined
+  /** What is sending the request upstream. */
+  sender: Sender | undefined = undefined
   refusal: RefusalCode | undefined = undefined
   /** Why the upstream could not be reached or broke off. */
   failure: FailureKind | undefined = undefined
@@ -83,6 +99,8 @@ export class Exchange {
   holdsPlace = false
   /** Where it stands among the exchanges in flight (watch.ts). */
   place = -1
+  /** How often it has begun the road (pipeline.ts). */
+  rounds = 0
   #continued = false
 
   constructor(arrival: Arrival, startedAt: number) {

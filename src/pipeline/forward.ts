@@ -3,32 +3,36 @@ import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
-import { sendRefusal } from '../http/respond.ts'
 import { failures } from '../telemetry/layout.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim } from '../upstream/handler.ts'
+import { answer } from './answer.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, Sender } from './exchange.ts'
 import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
 import { noteStreamed } from './read-buffers.ts'
+import { holds, isOver } from './rights.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
 /** Up to this length node joins head and body as one string, which costs less than writing two pieces, bytes. */
 const oneStringBytes = 2_048
 
+/** Takes a request whose right to go on has changed back to the beginning of the road. */
+type Again = (exchange: Exchange, parts: Parts) => Promise<void>
+
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
-export function forward(exchange: Exchange, parts: Parts): undefined {
+export function forward(exchange: Exchange, parts: Parts, again: Again): undefined {
   const { target, resolution } = exchange
   if (target === undefined || resolution === undefined) throw new Error('cannot happen: forwarded before the checks')
   // A client that left meanwhile has no use for an answer, and nobody would cancel the request.
-  if (exchange.res.destroyed) return undefined
+  if (isOver(exchange)) return undefined
   exchange.continue()
   const request = upstreamRequest(exchange, target, parts)
   exchange.sentAt = parts.clock.steady()
-  parts.connections.send(target.origin, resolution, request, new Forward(exchange, target, parts))
+  parts.connections.send(target.origin, resolution, request, new Forward(exchange, target, parts, again))
 }
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
@@ -56,11 +60,12 @@ export const viaName = 'agent-gateway'
 const viaOf = (httpVersion: string) => `${httpVersion} ${viaName}`
 
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
-class Forward implements UpstreamHandler {
+class Forward implements UpstreamHandler, Sender {
   lease: Lease | undefined = undefined
   readonly #exchange: Exchange
   readonly #target: Target
   readonly #parts: Parts
+  readonly #again: Again
   #control: Control | undefined = undefined
   /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
   #missing = 0
@@ -68,16 +73,19 @@ class Forward implements UpstreamHandler {
   #listensForDrain = false
   #done = false
 
-  constructor(exchange: Exchange, target: Target, parts: Parts) {
+  constructor(exchange: Exchange, target: Target, parts: Parts, again: Again) {
     this.#exchange = exchange
     this.#target = target
     this.#parts = parts
+    this.#again = again
     exchange.sender = this
   }
 
   onRequestStart(control: Control): void {
     this.#control = control
     if (this.#done) control.abort(new Error('the client left'))
+    // The last moment before its bytes are written: it may have waited for a connection for long.
+    else if (!holds(this.#exchange, this.#parts)) this.#beginAgain(control)
   }
 
   onBodySent(bytes: number): void {
@@ -158,6 +166,14 @@ class Forward implements UpstreamHandler {
     }
   }
 
+  /** Nothing was sent. What it may do now is for the road to say. */
+  #beginAgain(control: Control): void {
+    this.#done = true
+    this.#exchange.sender = undefined
+    control.abort(new Error('the right to go on has changed'))
+    void this.#again(this.#exchange, this.#parts)
+  }
+
   #drained(): void {
     this.#exchange.stalledSince = undefined
     this.#control?.resume()
@@ -173,12 +189,9 @@ class Forward implements UpstreamHandler {
   }
 
   #fail(refusal: Refusal): void {
-    const { res, requestId } = this.#exchange
-    this.#exchange.refusal = refusal.refusal
-    this.#exchange.ending = res.headersSent ? 'broken' : 'refused'
     // Behind a head that has left, a broken connection is the only honest end.
-    if (res.headersSent) breakOff(this.#exchange)
-    else sendRefusal(res, refusal, requestId)
+    if (this.#exchange.res.headersSent) breakOff(this.#exchange)
+    answer(this.#exchange, refusal)
   }
 
   clientClosed(): void {
@@ -187,6 +200,15 @@ class Forward implements UpstreamHandler {
     this.#exchange.ending = 'aborted'
     if (this.#parts.connections.cancel(this.#target.origin, this)) return
     this.#control?.abort(new Error('the client left'))
+  }
+
+  end(refusal: Refusal): void {
+    // Of an answer that came whole the client may still have to take the rest.
+    if (this.#done) this.#fail(refusal)
+    else {
+      this.#parts.connections.cancel(this.#target.origin, this)
+      this.#giveUp(refusal)
+    }
   }
 }
 

@@ -1,18 +1,19 @@
 import { parseTarget } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
-import { sendRefusal } from '../http/respond.ts'
 import { replacedBy } from '../http/unreadable.ts'
+import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import { attachCredentials } from './credentials.ts'
 import { decide } from './decide.ts'
-import type { Arrival, Step } from './exchange.ts'
+import type { Arrival, Outcome, Step } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
 import type { Parts } from './parts.ts'
+import { isOver } from './rights.ts'
 import { suspend, useGrant } from './suspend.ts'
 
 /**
@@ -20,38 +21,60 @@ import { suspend, useGrant } from './suspend.ts'
  * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing; a step
  * that must wait returns a promise, and nothing else is waited for: a turn of the microtask queue costs something too.
  */
-export async function enforce(arrival: Arrival, parts: Parts): Promise<void> {
+export function enforce(arrival: Arrival, parts: Parts): Promise<void> {
   const exchange = new Exchange(arrival, parts.clock.steady())
   parts.watch.add(exchange)
   exchange.res.on('close', () => settle(exchange, parts))
+  return travel(exchange, parts)
+}
+
+/** How often a request begins the road: its rights can hardly change more often while it waits. */
+const mostRounds = 5
+
+async function travel(exchange: Exchange, parts: Parts): Promise<void> {
   try {
-    let refusal: Step = authenticate(exchange, parts)
-    if (refusal instanceof Promise) refusal = await refusal
-    refusal ??=
-      readTarget(exchange) ?? limit(exchange, parts) ?? passCircuit(exchange, parts) ?? decide(exchange, parts)
-    if (refusal instanceof Promise) refusal = await refusal
-    refusal ??= attachCredentials(exchange, parts) ?? carryOut(exchange, parts)
-    if (refusal instanceof Promise) refusal = await refusal
-    if (refusal !== undefined) answer(exchange, refusal)
+    for (;;) {
+      exchange.rounds += 1
+      if (exchange.rounds > mostRounds) throw new Error('cannot happen: the rights of a request did not come to rest')
+      let step: Step = authenticate(exchange, parts)
+      if (step instanceof Promise) step = await step
+      step ??= enter(exchange, parts) ?? decide(exchange, parts)
+      if (step instanceof Promise) step = await step
+      step ??= attachCredentials(exchange, parts) ?? carryOut(exchange, parts)
+      if (step instanceof Promise) step = await step
+      if (step === 'again') continue
+      if (step !== undefined) answer(exchange, step)
+      return
+    }
   } catch (error) {
     parts.report('a request failed', error)
     answer(exchange, refuse('internal'))
   }
 }
 
+/** What counts once for each request, however often its right must be asked for. */
+function enter(exchange: Exchange, parts: Parts): Refusal | undefined {
+  if (exchange.target === undefined) {
+    const refusal = readTarget(exchange) ?? limit(exchange, parts)
+    if (refusal !== undefined) return refusal
+  }
+  return exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
+}
+
 /** What was not refused is forwarded, or held for a person unless one has let the like of it pass before. */
 function carryOut(exchange: Exchange, parts: Parts): Step {
+  if (isOver(exchange)) return undefined
   return exchange.effect === 'Hitl' ? review(exchange, parts) : pass(exchange, parts)
 }
 
-async function review(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+async function review(exchange: Exchange, parts: Parts): Promise<Outcome> {
   const granted = await useGrant(exchange, parts)
   if (isRefusal(granted)) return granted
   return granted ? pass(exchange, parts) : suspend(exchange, parts)
 }
 
 function pass(exchange: Exchange, parts: Parts): undefined {
-  return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts)
+  return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts, travel)
 }
 
 function readTarget(exchange: Exchange): Refusal | undefined {
@@ -59,12 +82,6 @@ function readTarget(exchange: Exchange): Refusal | undefined {
   if (typeof target === 'string') return refuse('invalid_target', target)
   exchange.target = target
   return undefined
-}
-
-function answer(exchange: Exchange, refusal: Refusal): void {
-  exchange.refusal = refusal.refusal
-  exchange.ending ??= 'refused'
-  sendRefusal(exchange.res, refusal, exchange.requestId)
 }
 
 /** The rest of the request was malformed, and that is what its client was told. */

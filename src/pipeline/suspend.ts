@@ -8,34 +8,38 @@ import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { closeCircuit } from './circuit.ts'
 import { withoutBody } from './decide.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, Outcome } from './exchange.ts'
 import { requestFields } from './forward.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
+import { holds, isOver, isStillAdmitted } from './rights.ts'
 
 /** When an agent should look again, seconds. */
 const pollSeconds = '5'
 
 /** Holds the request for a person: 202 and where to look, or the verdict itself to an agent that waits for it. */
-export async function suspend(exchange: Exchange, parts: Parts): Promise<Refusal | undefined> {
+export async function suspend(exchange: Exchange, parts: Parts): Promise<Outcome> {
   // A held request tells nothing of its upstream, and must not keep a probe of the circuit from the request's replay.
   closeCircuit(exchange, 'neutral', parts)
-  const suspended = await store(exchange, parts)
+  const body = await wholeBody(exchange, parts)
+  if (isRefusal(body)) return body
+  if (isOver(exchange)) return undefined
+  exchange.body = body
+  if (!holds(exchange, parts)) return 'again'
+  const suspended = await store(exchange, body, parts)
   if (isRefusal(suspended)) return suspended
   exchange.hitlId = suspended.id
+  if (isOver(exchange)) return undefined
   exchange.ending = 'suspended'
-  // Nobody waits on a connection that is closed.
-  const seconds = exchange.res.destroyed ? 0 : preferredWait(exchange.req.rawHeaders)
-  const verdict = seconds === 0 ? undefined : await waitFor({ exchange, id: suspended.id, seconds }, parts)
-  if (verdict === 'pending' || verdict === undefined) return accepted(exchange, suspended, seconds)
+  const seconds = preferredWait(exchange.req.rawHeaders)
+  const verdict = seconds === 0 ? 'pending' : await waitFor({ exchange, id: suspended.id, seconds }, parts)
+  if (isOver(exchange)) return undefined
+  if (verdict === 'pending') return accepted(exchange, suspended, seconds)
   return verdict === 'answered' ? undefined : verdict
 }
 
 /** Puts the request away. From then on its body is in the store alone: an agent may wait for its verdict for long. */
-async function store(exchange: Exchange, parts: Parts): Promise<Suspended | Refusal> {
-  const body = await wholeBody(exchange, parts)
-  if (isRefusal(body)) return body
-  exchange.body = body
+async function store(exchange: Exchange, body: Buffer, parts: Parts): Promise<Suspended | Refusal> {
   const suspended = await parts.queue.suspend(suspensionOf(exchange, body, parts))
   exchange.body = undefined
   exchange.bytesUp = body.length
@@ -114,6 +118,7 @@ async function waitFor(wait: Wait, parts: Parts): Promise<'pending' | 'answered'
     ms: seconds * 1_000,
     signal: left.signal,
   })
+  if (!isStillAdmitted(exchange, parts)) return refuse('unauthenticated')
   if (view === undefined) return refuse('not_found', 'The request lapsed: nobody decided it in time.')
   if (view.status === 'Pending' || view.replay === 'inFlight') return 'pending'
   if (view.status === 'Denied') return denied(view)
@@ -131,6 +136,7 @@ async function deliver(wait: Wait, view: DetailView, parts: Parts): Promise<'ans
   if (view.replay === 'failed') return refuse('upstream_failed', 'The request was approved, but the upstream failed.')
   const answer = view.replay === 'completed' ? await parts.queue.answer(id, exchange.agent as AgentRecord) : undefined
   if (answer === undefined) return refuse('answer_not_kept')
+  if (isOver(exchange)) return 'answered'
   exchange.upstreamStatus = answer.status
   const { res } = exchange
   res.sendDate = false

@@ -6,6 +6,8 @@ import type { Exchange } from './exchange.ts'
 export interface Watch {
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
+  /** Those in flight that are meant. */
+  underway(isMeant: (exchange: Exchange) => boolean): readonly Exchange[]
   /** Looks at every exchange in flight. Call every second or so. */
   sweep(): void
 }
@@ -53,6 +55,7 @@ export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Wa
       flying[exchange.place] = last
       last.place = exchange.place
     },
+    underway: isMeant => flying.filter(isMeant),
     sweep() {
       const now = clock.steady()
       for (const exchange of [...flying]) {

@@ -11,7 +11,7 @@ import type { CompiledPolicy } from '../policy/compile.ts'
 import type { Policy } from '../policy/model.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
-export interface AgentReplica extends Pick<Registry, 'get' | 'bySubject' | 'trustOf' | 'recordTrust'> {
+export interface AgentReplica extends Pick<Registry, 'get' | 'bySubject' | 'subscribe' | 'trustOf' | 'recordTrust'> {
   set(id: string, agent: AgentRecord | undefined): void
 }
 
@@ -25,6 +25,7 @@ export function createAgentReplica(
   return {
     get: id => snapshot.get(id),
     bySubject: subject => snapshot.bySubject(subject),
+    subscribe: listener => snapshot.subscribe(listener),
     trustOf: agent => trustScore(agent, clock.now()),
     recordTrust: onTrust,
     set(id, agent) {

@@ -1,0 +1,12 @@
+import type { Refusal } from '../errors.ts'
+import { sendRefusal } from '../http/respond.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Refuses an exchange, once: one that was ended while it waited stays as it was answered then. */
+export function answer(exchange: Exchange, refusal: Refusal): void {
+  if (exchange.refusal !== undefined) return
+  exchange.refusal = refusal.refusal
+  if (exchange.res.headersSent) exchange.ending = 'broken'
+  else exchange.ending ??= 'refused'
+  sendRefusal(exchange.res, refusal, exchange.requestId)
+}

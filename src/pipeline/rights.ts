@@ -1,0 +1,48 @@
+/**
+ * The right to go on. What lets a request in can be withdrawn while the request waits: for its body, a name, a
+ * connection, the store, a verdict. So it is asked again after each wait, and last when the first byte is about to
+ * leave. What an agent has under way ends when it may no longer act, before that change is answered.
+ */
+import { agentProblem } from '../agents/agent.ts'
+import type { Refusal } from '../errors.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { answer } from './answer.ts'
+import type { Exchange } from './exchange.ts'
+import type { Parts } from './parts.ts'
+
+/** Whether the agent may still act and its token is still good. */
+export function isStillAdmitted(exchange: Exchange, parts: Parts): boolean {
+  const { agent, token } = exchange
+  if (agent === undefined) return false
+  const now = parts.agentOf(agent.id)
+  // Another record of an active agent: its trust, its roles or its policy have changed.
+  if (now !== agent && agentProblem(now) !== undefined) return false
+  exchange.agent = now
+  // A token is good as long as the verifier says so at once: its expiry, its key and its binding to the agent hold.
+  const claims = parts.verifyToken(token)
+  return claims !== undefined && !(claims instanceof Promise) && claims.sub === agent.id
+}
+
+/** Whether the decision still stands as well: the same rules are in force for the agent. */
+export function holds(exchange: Exchange, parts: Parts): boolean {
+  return isStillAdmitted(exchange, parts) && parts.rulebookOf(exchange.agent as AgentRecord) === exchange.rulebook
+}
+
+/** Whether nothing may be done for it any more: it was ended, or its client left. */
+export function isOver({ refusal, res }: Exchange): boolean {
+  return refusal !== undefined || res.destroyed
+}
+
+/** Ends what an agent has under way once it may no longer act. Call it when the registry shows a change. */
+export function endUnlessActive(id: string, agent: AgentRecord | undefined, parts: Pick<Parts, 'watch'>): void {
+  const problem = agentProblem(agent)
+  if (problem === undefined) return
+  for (const exchange of parts.watch.underway(other => other.agent?.id === id)) end(exchange, problem)
+}
+
+/** The refusal if the client has no answer yet, else a broken connection; the upstream request is cut off. */
+function end(exchange: Exchange, refusal: Refusal): void {
+  if (exchange.res.writableFinished) return
+  if (exchange.sender === undefined) answer(exchange, refusal)
+  else exchange.sender.end(refusal)
+}

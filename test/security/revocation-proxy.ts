@@ -1,0 +1,336 @@
+/**
+ * Threat T15 of SECURITY.md: every place where a proxied request waits, times every way to lose the right to go on. After the
+ * change was answered nothing leaves. The rows that the management API and the identity provider add stand in
+ * revocation-management.ts and revocation-external.ts.
+ */
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import t from 'tap'
+import type { ManualClock } from '../fixtures/clock.ts'
+import { createClock } from '../fixtures/clock.ts'
+import type { TestAgent, TestGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
+import type { Origin, Seen } from '../fixtures/origin.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { openRaw } from '../fixtures/raw.ts'
+
+const certFile = fileURLToPath(new URL('../fixtures/tls/cert.pem', import.meta.url))
+const key = readFileSync(new URL('../fixtures/tls/key.pem', import.meta.url))
+
+/** Rules of every agent here, by path. */
+const rules = [
+  {
+    name: 'reads',
+    effect: 'Deny',
+    conditions: [
+      { field: 'input.path', operator: 'eq', value: '/body' },
+      { field: 'input.bodyText', operator: 'contains', value: 'forbidden' },
+    ],
+  },
+  { name: 'held', effect: 'Hitl', conditions: [{ field: 'input.path', operator: 'eq', value: '/held' }] },
+]
+
+/** The upstream answers these when it is released. */
+const waitingPaths = new Set(['/stream', '/slow', '/occupied'])
+
+interface Bench {
+  readonly gateway: TestGateway
+  readonly origin: Origin
+  readonly clock: ManualClock
+  /** Connections to the origin whose TLS handshake waits. */
+  readonly dialled: () => number
+  readonly tlsPort: number
+  /** Questions for names that wait. */
+  readonly asked: () => number
+  readonly threads: number
+  /** Lets things wait again. */
+  hold(): void
+  /** Lets everything go on that waits. */
+  release(): void
+}
+
+const tokenMs = 60_000
+/** Connections to one origin in each thread. */
+const most = 4
+
+async function startBench(t: Test, threads: number): Promise<Bench> {
+  const clock = createClock()
+  let waiting: (() => void)[] = []
+  let isReleased = false
+  const later = (work: () => void) => void waiting.push(work)
+  const origin = await startOrigin(t, (req, res) => {
+    if (req.url === '/stream') res.write('begun')
+    if (waitingPaths.has(req.url ?? '') && !isReleased) later(() => res.end('all of it'))
+    else req.on('end', () => res.end('done'))
+  })
+  let dialled = 0
+  const tls = createServer(socket => {
+    dialled += 1
+    socket.on('error', () => {})
+    later(() => {
+      const secure = new TLSSocket(socket, { isServer: true, cert: readFileSync(certFile), key })
+      secure.on('error', () => {})
+      secure.on('data', () => origin.seen.push({ target: 'over TLS' } as never))
+    })
+  })
+  await new Promise<void>(resolve => tls.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => tls.close())
+  const { port: tlsPort } = tls.address() as { port: number }
+  let asked = 0
+  const gateway = await startGateway(t, {
+    clock,
+    lookup: async name => {
+      if (name.endsWith('.slow.test')) {
+        asked += 1
+        await new Promise<void>(later)
+      }
+      return ['127.0.0.1']
+    },
+    config: {
+      System: {
+        Server: { Threads: threads, IdleTimeoutSeconds: 3_600 },
+        RateLimit: { RequestsPerMinute: 1_000_000, Burst: 100_000 },
+      },
+      Security: { AgentAuth: { TokenIssuance: { Expiration: '00:01:00' } } },
+      Proxy: { CaFile: certFile, HeadersTimeoutSeconds: 3_600, MaxConnectionsPerOrigin: threads * most },
+      HumanInTheLoop: { LeaseSeconds: 7_200 },
+    },
+  })
+  return {
+    ...{ gateway, origin, clock, tlsPort, threads },
+    dialled: () => dialled,
+    asked: () => asked,
+    hold() {
+      isReleased = false
+    },
+    release() {
+      isReleased = true
+      const all = waiting
+      waiting = []
+      for (const work of all) work()
+    },
+  }
+}
+
+/** A request that waits, as its client sees it. */
+interface Waiting {
+  /** Sends what the client has held back. */
+  goOn(): void
+  /** What came in the end: status and code, or `broken` behind a head that was sent before. */
+  readonly outcome: () => Promise<string>
+  readonly closed: () => boolean
+}
+
+type Wait = () => Promise<unknown>
+
+interface Place {
+  /** Comes before the requests; resolves with the connections that must end before the cell does. */
+  readonly before?: (t: Test, bench: Bench) => Promise<unknown>
+  readonly path: string
+  /** Head fields and what is sent with them; the rest comes later. */
+  readonly sent?: readonly [head: string, first: string, rest: string]
+  readonly url?: (bench: Bench, n: number) => string
+  /** Called before; what it gives resolves when so many requests wait there. */
+  readonly waits: (bench: Bench, count: number) => Wait | Promise<Wait>
+  /** The answer was under way: the connection breaks. */
+  readonly broken?: true
+  /** Its bytes, or some of them, left before. */
+  readonly left?: true
+}
+
+const chunked: Place['sent'] = ['Transfer-Encoding: chunked\r\n', '3\r\none\r\n', '3\r\ntwo\r\n0\r\n\r\n']
+let names = 0
+
+const seenAt = (path: string) => (bench: Bench, count: number) => () =>
+  eventually(
+    () => bench.origin.seen.filter(({ target }) => target === path).length,
+    seen => seen === count,
+  )
+
+const inFlight = (bench: Bench, count: number) => () =>
+  eventually(
+    () => bench.gateway.gateway.inFlight(),
+    now => now === count,
+  )
+
+/** Another agent has every connection to the upstream, in every thread. */
+async function occupy(t: Test, bench: Bench): Promise<void> {
+  const { token } = await bench.gateway.agent()
+  const clients = bench.threads * most * 3
+  const place = { path: '/occupied', waits: inFlight }
+  await Promise.all(Array.from({ length: clients }, (_, n) => open(t, bench, token, place, n)))
+  await seenAt('/occupied')(bench, bench.threads * most)()
+  await inFlight(bench, clients)()
+}
+
+const places: Readonly<Record<string, Place>> = {
+  'request body': {
+    path: '/body',
+    sent: ['Content-Length: 6\r\n', 'one', 'two'],
+    waits: inFlight,
+  },
+  connection: {
+    path: '/connection',
+    before: occupy,
+    waits: (bench, count) => inFlight(bench, count + bench.threads * most * 3),
+  },
+  'name look-up': {
+    path: '/name',
+    url: bench => `http://n${names}.slow.test:${bench.origin.port}/name`,
+    waits: (bench, count) => {
+      const before = bench.asked()
+      return async () => {
+        await eventually(bench.asked, now => now > before)
+        await inFlight(bench, count)()
+      }
+    },
+  },
+  dial: {
+    path: '/dial',
+    url: bench => `https://idp.test:${bench.tlsPort}/dial`,
+    waits: (bench, count) => {
+      const before = bench.dialled()
+      return () => eventually(bench.dialled, now => now === before + count)
+    },
+  },
+  'head of the answer': { path: '/slow', waits: seenAt('/slow'), left: true },
+  'body of the answer': { path: '/stream', waits: seenAt('/stream'), broken: true, left: true },
+  upload: {
+    path: '/upload',
+    sent: chunked,
+    waits: (bench, count) => async () => {
+      await seenAt('/upload')(bench, count)()
+      const bodies = () => bench.origin.seen.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0)
+      await eventually(bodies, bytes => bytes === 3 * count)
+    },
+    left: true,
+  },
+  'verdict, on the connection': {
+    path: '/held',
+    sent: ['Prefer: wait=50\r\nContent-Length: 0\r\n', '', ''],
+    waits: async (bench, count) => {
+      const pending = async () => JSON.parse((await bench.gateway.manage('GET', '/hitl')).text).length
+      const before = await pending()
+      return () => eventually(pending, now => now === before + count)
+    },
+  },
+}
+
+interface Way {
+  /** Takes the right away; what it gives was answered. */
+  readonly take: (bench: Bench, agent: TestAgent, policy: string) => Promise<number>
+  readonly outcome: string
+  /** What is under way goes on: why. */
+  readonly keeps?: string
+}
+
+const status = (action: string, code: string): Way => ({
+  take: async ({ gateway }, { id }) => (await gateway.manage('POST', `/agents/${id}/${action}`)).status,
+  outcome: `403 ${code}`,
+})
+
+const oneRequest = 'a policy decides on a request: this one was decided, and left, before the change'
+
+const ways: Readonly<Record<string, Way>> = {
+  revoked: status('revoke', 'agent_revoked'),
+  quarantined: status('quarantine', 'agent_quarantined'),
+  deactivated: status('deactivate', 'agent_inactive'),
+  deleted: {
+    take: async ({ gateway }, { id }) => (await gateway.manage('DELETE', `/agents/${id}`)).status,
+    outcome: '401 unauthenticated',
+  },
+  'policy replaced': {
+    take: async ({ gateway }, _, policy) =>
+      (await gateway.manage('PUT', `/policies/${policy}`, { default: 'Deny', rules: [] })).status,
+    outcome: '403 policy_denied',
+    keeps: oneRequest,
+  },
+  'policy unassigned': {
+    take: async ({ gateway }, { id }) =>
+      (await gateway.manage('PUT', `/agents/${id}/policy`, { policyName: null })).status,
+    outcome: '403 policy_denied',
+    keeps: oneRequest,
+  },
+  'token expired': {
+    take: async ({ clock }) => {
+      clock.advance(tokenMs + 1_000)
+      return 200
+    },
+    outcome: '401 unauthenticated',
+    keeps: 'a token lets a request in and out: what has left may end',
+  },
+}
+
+/** Cells that do not apply, each with its reason. */
+const none: Readonly<Record<string, string>> = {
+  'policy replaced, verdict, on the connection': 'a verdict is waited for: revocation-management.ts has the policy',
+  'policy unassigned, verdict, on the connection': 'as above',
+  'token expired, verdict, on the connection': 'answered when the wait ends, with 401: test/proxy/hitl-wait.ts',
+}
+
+async function open(t: Test, bench: Bench, token: string, place: Place, n: number): Promise<Waiting> {
+  const url = place.url?.(bench, n) ?? bench.origin.url + place.path
+  const [head, first, rest] = place.sent ?? ['', '', '']
+  const method = place.sent === undefined ? 'GET' : 'POST'
+  const raw = await openRaw(t, bench.gateway.port)
+  let closed = false
+  raw.socket.on('close', () => {
+    closed = true
+  })
+  raw.write(
+    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n${head}\r\n${first}`,
+  )
+  return {
+    goOn: () => raw.write(rest),
+    closed: () => closed,
+    async outcome() {
+      const text = await (place.broken ? raw.closed() : raw.until(/\r\n\r\n/))
+      if (place.broken) return text.includes('all of it') ? 'whole' : 'broken'
+      return `${text.slice(9, 12)} ${/^gateway-error: (.*)$/im.exec(text)?.[1]?.trim()}`
+    },
+  }
+}
+
+const whatCame = ({ target, bodyBytes, done }: Seen) => [target, bodyBytes, done]
+
+async function cell(t: Test, bench: Bench, [place, way]: readonly [Place, Way], clients: number): Promise<void> {
+  const { gateway, origin } = bench
+  await inFlight(bench, 0)()
+  origin.seen.length = 0
+  bench.hold()
+  const policy = await gateway.policy({ name: `p${++names}`, default: 'Allow', rules })
+  const agent = await gateway.agent({ policyName: policy })
+  await place.before?.(t, bench)
+  const waits = await place.waits(bench, clients)
+  const requests = await Promise.all(Array.from({ length: clients }, (_, n) => open(t, bench, agent.token, place, n)))
+  await waits()
+  t.equal(await way.take(bench, agent, policy), 200)
+  const paths = new Set(['/other', '/occupied'])
+  const seen = () => JSON.stringify(origin.seen.filter(({ target }) => !paths.has(target)).map(whatCame))
+  const before = seen()
+  bench.release()
+  for (const request of requests) request.goOn()
+  const outcomes = await Promise.all(requests.map(request => request.outcome()))
+  t.strictSame([...new Set(outcomes)], [place.broken ? 'broken' : way.outcome])
+  await inFlight(bench, 0)()
+  // Another agent's request comes behind whatever could still be on its way.
+  const other = await gateway.agent()
+  t.equal((await gateway.proxy(other.token, `${origin.url}/other`)).status, 200)
+  t.equal(seen(), place.left ? before : '[]', 'the upstream saw nothing more')
+}
+
+for (const threads of [1, 2]) {
+  t.test(`${threads} of threads`, async t => {
+    const bench = await startBench(t, threads)
+    for (const [where, place] of Object.entries(places)) {
+      for (const [how, way] of Object.entries(ways)) {
+        const reason = (place.left && way.keeps) || none[`${how}, ${where}`]
+        if (reason !== undefined) t.comment(`${how} while it waits for: ${where}: does not apply: ${reason}`)
+        else t.test(`${how} while it waits for: ${where}`, t => cell(t, bench, [place, way], threads === 1 ? 1 : 4))
+      }
+    }
+  })
+}
