@@ -199,9 +199,9 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       const there = pool?.drain(limitMs) ?? 0
       const here = listening.drain(limitMs, () => limits.inFlight[0] as number)
       const cutOff = (await here) + (await there)
-      await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
+      const givenUp = await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
       await closeAll(closers)
-      return cutOff
+      return cutOff + givenUp
     },
   }
 }

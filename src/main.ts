@@ -9,6 +9,9 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
   console.error(`agent-gateway needs Node.js ${oldest} or newer; this is ${process.versions.node}.`)
   process.exitCode = 1
 } else {
+  // Only the gateway has something to reload. It takes over once it is loaded.
+  const [command] = process.argv.slice(2)
+  if (command === 'serve') process.on('SIGHUP', () => {})
   const { runCommand } = await import('./cli/commands.ts')
   // Whoever reads the output of a command may leave first: head, less.
   process.stdout.on('error', () => process.exit(0))

@@ -22,6 +22,8 @@ ${configHelp}`
 const sameWishMs = 1_000
 
 export async function run(shell: Shell): Promise<number> {
+  // From the first line on, so that a signal during the start does not end it.
+  const hangup = listenForHangup(shell)
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
   const log = createLog(configuration.config.Logging.Level, shell.complain)
@@ -39,8 +41,27 @@ export async function run(shell: Shell): Promise<number> {
     await gateway.close()
     throw error
   })
+  hangup(() => void gateway.reload())
+  const closed = untilClosed(shell, gateway, log)
   shell.complain(startupBlock(addresses, file?.path, gateway))
-  return untilClosed(shell, gateway, log)
+  const code = await closed
+  // Everything is closed or given up. What hangs must not keep the process.
+  shell.exit(code)
+  return code
+}
+
+/** Calls what it is given for each SIGHUP, and once at first when one came before. */
+function listenForHangup(shell: Shell): (handler: () => void) => void {
+  let handle: (() => void) | undefined
+  let missed = false
+  shell.onSignal('SIGHUP', () => {
+    if (handle === undefined) missed = true
+    else handle()
+  })
+  return handler => {
+    handle = handler
+    if (missed) handler()
+  }
 }
 
 /** Resolves with the exit code once a signal has ended the gateway. */
@@ -61,7 +82,6 @@ function untilClosed(shell: Shell, gateway: Gateway, log: Log): Promise<number> 
   }
   shell.onSignal('SIGTERM', () => stop('SIGTERM'))
   shell.onSignal('SIGINT', () => stop('SIGINT'))
-  shell.onSignal('SIGHUP', () => void gateway.reload())
   return promise
 }
 

@@ -41,14 +41,19 @@ export interface Hitl {
   sweep(): Promise<void>
   /** Answers whoever waits for a verdict. Call before the connections are drained. */
   stop(): void
-  /** Waits for what is being sent upstream, `limitMs` at most, and a moment for the webhooks; then tells no more. */
-  finish(limitMs: number): Promise<void>
+  /**
+   * Waits for what is being sent upstream, `limitMs` at most, and a moment for the webhooks; then tells no more.
+   * Returns how many were given up: they are on record as unknown.
+   */
+  finish(limitMs: number): Promise<number>
 }
 
 /** Review events kept for reviewers whose stream broke off. */
 const keptEvents = 1_000
 /** How long the webhooks may take for what happened last. */
 const lastWordsMs = 2_000
+/** How long it may take to record what was given up. */
+const recordMs = 1_000
 
 /** @throws StartupError when a webhook's destination is refused */
 export function createHitl(parts: HitlParts): Hitl {
@@ -82,8 +87,14 @@ export function createHitl(parts: HitlParts): Hitl {
     stop: () => stopping.abort(),
     async finish(limitMs) {
       await within(queue.idle(), limitMs)
+      const givenUp = queue.giveUp().catch(error => {
+        report('replays that were given up could not be recorded', error)
+        return 0
+      })
+      const count = await within(givenUp, recordMs)
       await within(notifier.idle(), lastWordsMs)
       notifier.close()
+      return count ?? 0
     },
   }
 }
@@ -122,10 +133,11 @@ function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: Ha
   })
 }
 
-/** Resolves with the work, or after `ms` without it. */
-async function within(work: Promise<unknown>, ms: number): Promise<void> {
+/** The result of the work; undefined when it took longer than `ms`. */
+async function within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   const done = new AbortController()
-  const late = setTimeout(ms, undefined, { signal: done.signal }).catch(() => {})
-  await Promise.race([work, late])
+  const late = setTimeout(ms, undefined, { signal: done.signal }).catch(() => undefined)
+  const result = await Promise.race([work, late])
   done.abort()
+  return result
 }

@@ -94,6 +94,8 @@ export interface SendContext {
   readonly requestId: string | null
   /** Steady milliseconds: from then on another attempt may be made, and this one must not begin to send. */
   readonly sendBefore: number
+  /** Aborts when the gateway stops and no longer waits for the answer. */
+  readonly abandoned: AbortSignal
 }
 
 /** Sends on a connection of its own, at most once, past egress and circuit. A rejection counts as failed. */

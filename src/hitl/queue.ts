@@ -3,12 +3,13 @@
  */
 import type { Refusal } from '../errors.ts'
 import type { HitlBrief, HitlFilter, HitlItem } from '../storage/store.ts'
+import { createAttempts } from './attempts.ts'
 import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { approve } from './replay.ts'
 import { parseAnswer, unseal } from './seal.ts'
 import { suspend } from './suspend.ts'
-import { sweep } from './sweep.ts'
+import { giveUp, sweep } from './sweep.ts'
 import { deny, orUnavailable } from './verdict.ts'
 import type { DetailView } from './view.ts'
 import { detailView, readsAll } from './view.ts'
@@ -43,6 +44,8 @@ export interface Queue {
   sweep(): Promise<void>
   /** Resolves when no replay is under way. */
   idle(): Promise<void>
+  /** Marks every replay under way as unknown, and ends it. Returns how many. */
+  giveUp(): Promise<number>
 }
 
 /** The body as it came; undefined when it was sealed under another key. */
@@ -52,16 +55,7 @@ function openBody(keys: HitlOptions['sealingKeys'], { id, body }: HitlItem): Buf
 
 export function createQueue(options: HitlOptions): Queue {
   const { store, clock, events, agentName, stopping } = options
-  const replays = new Set<Promise<unknown>>()
-  const track = <T>(work: Promise<T>): Promise<T> => {
-    // A rejection is the caller's; here only the end counts.
-    const tracked: Promise<unknown> = work.then(
-      () => replays.delete(tracked),
-      () => replays.delete(tracked),
-    )
-    replays.add(tracked)
-    return work
-  }
+  const attempts = createAttempts(clock, options.settings.LeaseSeconds * 1_000)
   const read = (id: string) => store.hitl.get(id, clock.now())
   const brief = (id: string) => store.hitl.brief(id, clock.now())
   const waiters = createWaiters({ events, brief, read, stopping })
@@ -88,11 +82,14 @@ export function createQueue(options: HitlOptions): Queue {
       if (visible(await brief(id), viewer) === undefined) return undefined
       return show(await waiters.wait(id, ms, signal), viewer)
     },
-    approve: (id, approval) => track(orUnavailable(approve(options, id, approval, track))),
+    approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
     deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
-    sweep: () => sweep(options),
-    async idle() {
-      while (replays.size > 0) await Promise.all(replays)
+    sweep: () => sweep(options, attempts),
+    idle: () => attempts.idle(),
+    async giveUp() {
+      const count = await giveUp(options, attempts)
+      attempts.abort()
+      return count
     },
   }
 }

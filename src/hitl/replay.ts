@@ -7,6 +7,7 @@ import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
+import type { AttemptLease, Attempts } from './attempts.ts'
 import { grantProblem, makeGrant } from './grants.ts'
 import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
 import { auditEntry } from './model.ts'
@@ -18,10 +19,7 @@ import { decided, verdictEntry, verdictOn } from './verdict.ts'
 interface Attempt {
   readonly item: HitlBrief
   readonly approval: Approval
-  /** End of the lease, steady milliseconds. */
-  readonly sendBefore: number
-  /** Told of the work that goes on when the reviewer has the answer's head; it never rejects. */
-  readonly track: (work: Promise<void>) => unknown
+  readonly lease: AttemptLease
 }
 
 const cannotOpen =
@@ -37,7 +35,7 @@ export async function approve(
   options: HitlOptions,
   id: string,
   approval: Approval,
-  track: Attempt['track'],
+  attempts: Attempts,
 ): Promise<Approved | Refusal> {
   const item = await verdictOn(options, id, approval)
   if (isRefusal(item)) return item
@@ -48,16 +46,22 @@ export async function approve(
   const request = await openRequest(options, item, approval)
   if (isRefusal(request)) return request
 
+  const lease = attempts.begin(id)
+  return await lease.during(claimAndSend(options, { item, approval, lease }, request))
+}
+
+/** @param wanted the item as it was read */
+async function claimAndSend(options: HitlOptions, wanted: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
+  const { item, approval, lease } = wanted
   const now = options.clock.now()
-  const leaseMs = options.settings.LeaseSeconds * 1000
-  const sendBefore = options.clock.steady() + leaseMs
+  const resend = approval.resend === true
   const outcome = await options.store.hitl.claim(
-    id,
+    item.id,
     {
       reviewer: approval.reviewer.id,
       comment: approval.comment ?? null,
       now,
-      leaseUntil: now + leaseMs,
+      leaseUntil: now + options.settings.LeaseSeconds * 1_000,
       resend,
     },
     verdictEntry(now, approval, { action: 'hitl.approve', item, resend }),
@@ -65,9 +69,8 @@ export async function approve(
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
   if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
-  const attempt = { item: outcome.claimed, approval, sendBefore, track }
-  options.events.publish('approved', id, { agentId: item.agentId, by: approval.reviewer.id, resend })
-  return await replay(options, attempt, request)
+  options.events.publish('approved', item.id, { agentId: item.agentId, by: approval.reviewer.id, resend })
+  return await replay(options, { item: outcome.claimed, approval, lease }, request)
 }
 
 function isClaimable(item: HitlBrief, resend: boolean): boolean {
@@ -104,11 +107,17 @@ function counted(options: HitlOptions, item: HitlBrief, approval: Approval): App
 }
 
 async function replay(options: HitlOptions, attempt: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
-  const { item, approval, sendBefore } = attempt
+  const { item, approval, lease } = attempt
   // Asked again after the claim: a revocation that was acknowledged before the sending holds.
   const problem = options.agentProblem(item.agentId)
   if (problem !== undefined) return await release(options, attempt, problem)
-  const context = { hitlId: item.id, agentId: item.agentId, requestId: approval.requestId, sendBefore }
+  const context = {
+    hitlId: item.id,
+    agentId: item.agentId,
+    requestId: approval.requestId,
+    sendBefore: lease.until,
+    abandoned: lease.abandoned,
+  }
   const result = await options.send(request, context).catch((error: unknown): ReplayResult => {
     options.report('sending an approved request failed', error)
     return { kind: 'failed', refusal: refuse('upstream_failed') }
@@ -123,7 +132,8 @@ async function replay(options: HitlOptions, attempt: Attempt, request: HeldReque
 
 /** Nothing was sent: the item waits again, unless that cannot be recorded; then its lease makes it unknown. */
 async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Promise<Refusal> {
-  const { item, approval } = attempt
+  const { item, approval, lease } = attempt
+  if (lease.abandoned.aborted) return why
   const action = 'hitl.release'
   const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal })
   try {
@@ -142,13 +152,13 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
   const body = new PassThrough()
   const { status } = answer
   const rawHeaders = without(answer.rawHeaders, isOwnField)
-  const late = (item.leaseUntil ?? 0) - (options.settings.LeaseSeconds * 1000) / 2
+  const late = attempt.lease.until - (options.settings.LeaseSeconds * 1_000) / 2
   const record = (sealedResponse: Uint8Array | null, replay: ReplayOutcome['replay'] = 'completed') =>
     settle(options, attempt, { replay, responseStatus: status, sealedResponse })
   let recorded = false
   const work = relay(answer.body, body, {
     cap: options.settings.MaxStoredResponseBytes,
-    isLate: () => options.clock.now() >= late,
+    isLate: () => options.clock.steady() >= late,
     record: ({ kept }) => {
       recorded = true
       if (kept === undefined) return record(null)
@@ -157,7 +167,7 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
     },
   })
   // An answer that broke off before it was whole is an attempt that failed, with the status it began with.
-  attempt.track(work.catch(() => (recorded ? undefined : record(null, 'failed'))))
+  void attempt.lease.during(work.catch(() => (recorded ? undefined : record(null, 'failed'))))
   const own = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
   const granted = await grant(options, attempt)
   if (granted !== undefined) own.push('Gateway-Hitl-Grant', granted)
@@ -190,7 +200,9 @@ async function grant(options: HitlOptions, { item, approval }: Attempt): Promise
 
 /** Records the outcome. What cannot be recorded stays in flight until its lease makes it unknown. */
 async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
-  const { item } = attempt
+  const { item, lease } = attempt
+  // It is on record as unknown, and failed only because it was ended.
+  if (lease.abandoned.aborted) return
   const { replay, responseStatus } = outcome
   const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
   try {

@@ -3,15 +3,16 @@
  * are over go.
  */
 import { setImmediate } from 'node:timers/promises'
+import type { Attempts } from './attempts.ts'
 import type { HitlOptions } from './model.ts'
 
 /** Items in one transaction: small enough that verdicts wait milliseconds for it. */
 const batch = 100
 
-export async function sweep(options: HitlOptions): Promise<void> {
+export async function sweep(options: HitlOptions, attempts: Pick<Attempts, 'leases'>): Promise<void> {
   const { store, clock, settings, events } = options
   const now = clock.now()
-  for (const id of await store.hitl.lapse(now)) events.publish('unknown', id, {})
+  for (const id of await store.hitl.lapse(now, attempts.leases())) events.publish('unknown', id, {})
   await inBatches(async () => {
     const expired = await store.hitl.expire(now, batch)
     for (const id of expired) events.publish('expired', id, {})
@@ -24,4 +25,13 @@ export async function sweep(options: HitlOptions): Promise<void> {
 /** Repeats `step` until it finds less than a batch, and lets others run in between. */
 async function inBatches(step: () => Promise<number>): Promise<void> {
   while ((await step()) === batch) await setImmediate()
+}
+
+/** Marks every attempt of this process as unknown. Returns how many. */
+export async function giveUp({ store, clock, events }: HitlOptions, attempts: Attempts): Promise<number> {
+  const { held, over } = attempts.leases()
+  if (held.length + over.length === 0) return 0
+  const ids = await store.hitl.lapse(clock.now(), { held: [], over: [...held, ...over] })
+  for (const id of ids) events.publish('unknown', id, {})
+  return ids.length
 }

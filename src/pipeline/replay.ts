@@ -21,7 +21,7 @@ type SenderParts = Pick<Parts, 'agentOf' | 'breaker' | 'clock' | 'connections' |
  * now, and a connection that nothing else uses (spec 4.5).
  */
 export function createSender(parts: SenderParts): Send {
-  return async (request, { agentId, sendBefore }) => {
+  return async (request, { agentId, sendBefore, abandoned }) => {
     const target = parseTarget(request.url)
     if (typeof target === 'string') return { kind: 'notSent', refusal: refuse('invalid_target', target) }
     const resolution = await reach(target, parts)
@@ -34,8 +34,9 @@ export function createSender(parts: SenderParts): Send {
       const handler = new Replay({
         resolve,
         learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
-        isLate: () => parts.clock.steady() >= sendBefore,
+        isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
       })
+      abandoned.addEventListener('abort', () => handler.abandon())
       const connectWithinMs = Math.max(0, sendBefore - parts.clock.steady())
       const sent = { ...upstreamRequest(request, target, credentials), connectWithinMs }
       parts.connections.sendAlone(target.origin, resolution, sent, handler)
@@ -90,8 +91,14 @@ class Replay implements UpstreamHandler {
     this.#parts = parts
   }
 
+  /** The gateway stops. */
+  abandon(): void {
+    this.#control?.abort(new Error('the gateway stops'))
+  }
+
   onRequestStart(control: Control): void {
-    if (this.#parts.isLate()) control.abort(new UpstreamError('connect_timeout', 'the lease ended before the sending'))
+    if (this.#parts.isLate())
+      control.abort(new UpstreamError('connect_timeout', 'the right to send ended before the sending'))
     else this.#control = control
   }
 

@@ -159,6 +159,12 @@ export interface ReplayOutcome {
   readonly sealedResponse: Uint8Array | null
 }
 
+/** Ids of requests that the caller is sending, by whether the lease of the attempt is held or over. */
+export interface OwnAttempts {
+  readonly held: readonly string[]
+  readonly over: readonly string[]
+}
+
 export interface HitlTable {
   /**
    * Stores a pending request if both limits leave room. One agent's idempotency key names one item: pending and
@@ -215,8 +221,11 @@ export interface HitlTable {
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly denied: HitlBrief }>
   /** Removes up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. */
   expire(now: number, limit: number): Promise<readonly string[]>
-  /** Marks replays whose lease ran out at `now` as unknown; an audit entry each. Returns their ids. */
-  lapse(now: number): Promise<readonly string[]>
+  /**
+   * Marks replays as unknown whose lease ran out at `now`, and those of `own.over`, but none of `own.held`: who calls
+   * knows the leases of its own attempts better than the wall clock does. An audit entry each. Returns their ids.
+   */
+  lapse(now: number, own: OwnAttempts): Promise<readonly string[]>
   /** Removes decided items older than `before`, up to `limit`. */
   prune(before: number, limit: number): Promise<number>
 }

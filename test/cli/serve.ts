@@ -152,3 +152,19 @@ t.test('a fault of the set-up is told in a line or two, without a stack, and the
     })
   }
 })
+
+t.test('a SIGHUP while it starts does not end it', async t => {
+  const early = `
+    import { registerHooks } from 'node:module'
+    registerHooks({
+      load(url, context, next) {
+        if (/\\/cli\\/(?:commands|serve)\\.ts$/.test(url)) process.kill(process.pid, 'SIGHUP')
+        return next(url, context)
+      },
+    })`
+  const cwd = t.testdir({ 'gateway.yaml': settings, policies: {}, 'early.mjs': early })
+  const run = runMain(t, ['serve'], { cwd, node: ['--import', `${cwd}/early.mjs`] })
+  await run.shows(/agent-gateway is ready/)
+  run.child.kill('SIGTERM')
+  t.equal(await run.ended, 0)
+})

@@ -126,6 +126,50 @@ t.test('resend is refused while there is nothing to repeat', async t => {
   t.equal(desk.sent.length, 1)
 })
 
+for (const [title, jump] of [
+  ['ahead', 600_000],
+  ['back', -600_000],
+] as const) {
+  t.test(`the wall clock is set 10 minutes ${title} during a replay: the lease lasts as long as it would`, async t => {
+    const desk = await openDesk({ directory: t.testdir(), answer: () => new Promise(() => {}) })
+    t.teardown(() => desk.store.close())
+    const id = await suspended(desk)
+    void desk.queue.approve(id, verdict())
+    while (desk.sent.length === 0) await new Promise(setImmediate)
+    desk.clock.jump(jump)
+    desk.clock.advance(149_999)
+    await desk.queue.sweep()
+    t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'inFlight' })
+    t.equal(code(await desk.queue.approve(id, { ...verdict(), resend: true })), 'already_decided')
+    t.equal(desk.sent.length, 1)
+    desk.clock.advance(1)
+    await desk.queue.sweep()
+    t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'unknown' })
+    t.equal(desk.sent.length, 1)
+  })
+}
+
+t.test('what is given up is unknown on record, whatever its attempt comes to', async t => {
+  const desk = await openDesk({
+    directory: t.testdir(),
+    answer: (_, { abandoned }) =>
+      new Promise(resolve => {
+        abandoned.addEventListener('abort', () => resolve({ kind: 'failed', refusal: refuse('upstream_failed') }))
+      }),
+  })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  const approval = desk.queue.approve(id, verdict())
+  while (desk.sent.length === 0) await new Promise(setImmediate)
+  t.equal(await desk.queue.giveUp(), 1)
+  await approval
+  await desk.queue.idle()
+  t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'unknown' })
+  t.match(await desk.store.audit.list({ page: 1, pageSize: 1 }), { items: [{ action: 'hitl.lapse', subject: id }] })
+  t.match(desk.events.at(-1), { type: 'unknown', hitlId: id })
+  t.equal(await desk.queue.giveUp(), 0)
+})
+
 t.test('a crash after the claim leaves the request unknown once its lease is over', async t => {
   const directory = t.testdir()
   const crashing = await openDesk({ directory, answer: () => new Promise(() => {}) })

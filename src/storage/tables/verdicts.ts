@@ -190,17 +190,20 @@ export const settle: Table['settle'] = async (db, id, attempt, outcome, entry) =
 }
 
 const selectLapsed = statement((db, { now }: { now: number }) =>
-  db
-    .selectFrom('hitl')
-    .select(['id', 'attempt', 'digest'])
-    .where('replay', '=', 'inFlight')
-    .where('lease_until', '<=', now)
-    .orderBy('lease_until'),
+  inFlight(db).where('lease_until', '<=', now).orderBy('lease_until'),
 )
 
-export const lapse: Table['lapse'] = async (db, now) => {
-  const { rows } = await selectLapsed(db, { now })
-  for (const { id, attempt, digest } of rows) {
+const selectInFlight = statement((db, { id }: { id: string }) => inFlight(db).where('id', '=', id))
+
+function inFlight(db: Db) {
+  return db.selectFrom('hitl').select(['id', 'attempt', 'digest']).where('replay', '=', 'inFlight')
+}
+
+export const lapse: Table['lapse'] = async (db, now, own) => {
+  const notDue = new Set([...own.held, ...own.over])
+  const due = (await selectLapsed(db, { now })).rows.filter(({ id }) => !notDue.has(id))
+  for (const id of own.over) due.push(...(await selectInFlight(db, { id })).rows)
+  for (const { id, attempt, digest } of due) {
     await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
     await append(db, {
       at: now,
@@ -211,7 +214,7 @@ export const lapse: Table['lapse'] = async (db, now) => {
       details: { attempt, digest },
     })
   }
-  return rows.map(row => row.id)
+  return due.map(row => row.id)
 }
 
 /** An update of the item if `attempt` still holds the claim on it. */

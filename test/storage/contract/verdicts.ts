@@ -2,6 +2,9 @@ import type { Test } from 'tap'
 import type { Engine } from './samples.ts'
 import { actions, approve, deny, entry, get, sealed, settle, suspend, trail } from './samples.ts'
 
+/** No attempts of one's own. */
+const nobody = { held: [], over: [] }
+
 export function verdicts(t: Test, engine: Engine): void {
   t.test('an approval claims the item for replay and is recorded with digest and attempt', async t => {
     const store = await engine(t)
@@ -122,9 +125,10 @@ export function verdicts(t: Test, engine: Engine): void {
     await suspend(store, 'h2')
     await approve(store, 'h1', { leaseUntil: 1_600 })
     await approve(store, 'h2', { leaseUntil: 1_601 })
-    t.same(await store.hitl.lapse(1_599), [])
-    t.same(await store.hitl.lapse(1_600), ['h1'])
-    t.same(await store.hitl.lapse(1_600), [])
+    t.same(await store.hitl.lapse(1_599, nobody), [])
+    t.same(await store.hitl.lapse(1_600, { held: ['h1'], over: [] }), [], 'who holds a lease knows better')
+    t.same(await store.hitl.lapse(1_600, nobody), ['h1'])
+    t.same(await store.hitl.lapse(1_600, nobody), [])
     const record = (await trail(store)).at(-1)
     t.match(record, { at: 1_600, actor: 'gateway', action: 'hitl.lapse', subject: 'h1' })
     t.same(record?.details, { attempt: 1, digest: 'digest h1' })
@@ -137,9 +141,9 @@ export function verdicts(t: Test, engine: Engine): void {
     const store = await engine(t)
     await suspend(store, 'h1')
     await approve(store, 'h1')
-    await store.hitl.lapse(1_600)
+    await store.hitl.lapse(1_600, nobody)
     t.match(await approve(store, 'h1', { resend: true, leaseUntil: 1_800 }), { claimed: { attempt: 2 } })
     t.equal(await settle(store, 'h1', 1, 'completed'), false)
-    t.same(await store.hitl.lapse(1_800), ['h1'])
+    t.same(await store.hitl.lapse(1_800, nobody), ['h1'])
   })
 }

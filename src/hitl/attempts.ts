@@ -1,0 +1,83 @@
+/**
+ * Attempts of this process to send approved requests. Their leases run on the steady clock: a jump of the wall clock
+ * must not let a second attempt begin. The wall clock counts for attempts that a former process has left behind.
+ */
+import type { Clock } from '../clock.ts'
+import type { OwnAttempts } from '../storage/store.ts'
+
+export interface AttemptLease {
+  /** Steady milliseconds: from then on another attempt may be made. */
+  readonly until: number
+  /** Aborts when the gateway stops and waits no longer. The outcome is then on record as unknown. */
+  readonly abandoned: AbortSignal
+  /** The lease is held until all such work has ended. */
+  during<T>(work: Promise<T>): Promise<T>
+}
+
+export interface Attempts {
+  /** Takes the lease of an attempt on the request `id`. */
+  begin(id: string): AttemptLease
+  /** Follows work that holds no lease. */
+  follow<T>(work: Promise<T>): Promise<T>
+  /** The requests whose leases are held, and those whose leases are over. */
+  leases(): OwnAttempts
+  /** Resolves when no work is under way. */
+  idle(): Promise<void>
+  /** Ends every attempt. */
+  abort(): void
+}
+
+interface Held {
+  readonly id: string
+  readonly until: number
+  readonly stop: AbortController
+}
+
+export function createAttempts(clock: Pick<Clock, 'steady'>, leaseMs: number): Attempts {
+  const held = new Set<Held>()
+  const working = new Set<Promise<unknown>>()
+
+  function follow<T>(work: Promise<T>): Promise<T> {
+    // A rejection is the caller's; here only the end counts.
+    const tracked: Promise<unknown> = work.then(
+      () => working.delete(tracked),
+      () => working.delete(tracked),
+    )
+    working.add(tracked)
+    return work
+  }
+
+  return {
+    follow,
+    begin(id) {
+      const own = { id, until: clock.steady() + leaseMs, stop: new AbortController() }
+      let works = 0
+      held.add(own)
+      const ended = (): void => {
+        works -= 1
+        if (works === 0) held.delete(own)
+      }
+      return {
+        until: own.until,
+        abandoned: own.stop.signal,
+        during(work) {
+          works += 1
+          work.then(ended, ended)
+          return follow(work)
+        },
+      }
+    },
+    leases() {
+      const now = clock.steady()
+      const running = new Set([...held].filter(({ until }) => until > now).map(({ id }) => id))
+      const over = new Set([...held].map(({ id }) => id).filter(id => !running.has(id)))
+      return { held: [...running], over: [...over] }
+    },
+    async idle() {
+      while (working.size > 0) await Promise.all(working)
+    },
+    abort() {
+      for (const { stop } of held) stop.abort()
+    },
+  }
+}
