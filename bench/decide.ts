@@ -3,7 +3,7 @@
  * a noisy machine can judge them too. Exit code 1 when a gate is missed.
  */
 import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../src/policy/compile.ts'
-import { decideHead } from '../src/policy/decide.ts'
+import { decideHead, weighHead } from '../src/policy/decide.ts'
 import type { DescribedRequest } from '../src/policy/describe.ts'
 import type { Policy } from '../src/policy/model.ts'
 import { defaultRiskSettings } from '../src/policy/risk-signals.ts'
@@ -92,9 +92,10 @@ function unindexable(rules: readonly PlainRule[]): object {
 function decider(name: string, rulebook: Rulebook, requests: readonly DescribedRequest[]): Contestant {
   const run = () => {
     let allowed = 0
+    // The others say an effect and no reason; a denial that is fixed as a record costs some microseconds more.
     for (const { head } of requests) {
-      const decision = decideHead(rulebook, head)
-      if ('decision' in decision && decision.decision === 'Allow') allowed++
+      const outcome = weighHead(rulebook, head)
+      if ('effect' in outcome && outcome.effect === 'Allow') allowed++
     }
     return allowed
   }

@@ -31,6 +31,8 @@ export interface LogFields {
   readonly policyVersion?: string | null | undefined
   readonly rule?: string | null | undefined
   readonly reason?: string | undefined
+  /** Conditions that held, with the values they saw. */
+  readonly matched?: readonly string[] | undefined
   readonly risk?: number | undefined
   /** Rules that were evaluated. */
   readonly evaluated?: number | undefined

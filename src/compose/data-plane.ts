@@ -58,6 +58,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     log,
     clock,
     access: config.Logging.Access,
+    values: config.Logging.Values,
     activity,
     shadows,
     metrics,

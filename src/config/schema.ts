@@ -259,6 +259,7 @@ export const schema = {
   Logging: {
     Level: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least severe level that is written.'),
     Access: boolean(true, 'Write one line for each proxied request.'),
+    Values: boolean(false, 'The line of a denied or held request shows the values that its rule saw, redacted.'),
   },
   Telemetry: {
     Metrics: {

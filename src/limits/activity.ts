@@ -152,10 +152,25 @@ class AgentLog {
   }
 }
 
-/** Counts are made when a rule reads them. */
+/** No count is below zero. */
+const unread = -1
+
+/**
+ * What one request sees. A count is made when it is first read and stays: the reason of a decision must show the count
+ * that was decided on, though other requests end in between.
+ */
 class ActivityView implements AgentActivity {
   readonly #log: AgentLog | undefined
   readonly #now: number
+  #requestsLastMinute = unread
+  #deniedLast10m = unread
+  #hitlLast24h = unread
+  #humanDeniedLast24h = unread
+  #bytesToday = unread
+  #medianBytesPerDay = unread
+  #usualBodyBytes = unread
+  #host: string | undefined
+  #hostSeen = false
 
   constructor(log: AgentLog | undefined, now: number) {
     this.#log = log
@@ -163,38 +178,54 @@ class ActivityView implements AgentActivity {
   }
 
   get requestsLastMinute(): number {
-    return this.#log?.requests.total(this.#now) ?? 0
+    if (this.#requestsLastMinute === unread) this.#requestsLastMinute = this.#log?.requests.total(this.#now) ?? 0
+    return this.#requestsLastMinute
   }
 
   get deniedLast10m(): number {
-    return this.#log?.denials.total(this.#now) ?? 0
+    if (this.#deniedLast10m === unread) this.#deniedLast10m = this.#log?.denials.total(this.#now) ?? 0
+    return this.#deniedLast10m
   }
 
   get hitlLast24h(): number {
-    return this.#log?.held.total(this.#now) ?? 0
+    if (this.#hitlLast24h === unread) this.#hitlLast24h = this.#log?.held.total(this.#now) ?? 0
+    return this.#hitlLast24h
   }
 
   get humanDeniedLast24h(): number {
-    return this.#log?.humanDenials.total(this.#now) ?? 0
+    if (this.#humanDeniedLast24h === unread) this.#humanDeniedLast24h = this.#log?.humanDenials.total(this.#now) ?? 0
+    return this.#humanDeniedLast24h
   }
 
   get bytesToday(): number {
-    return this.#log?.bytes.at(this.#now, 0) ?? 0
+    if (this.#bytesToday === unread) this.#bytesToday = this.#log?.bytes.at(this.#now, 0) ?? 0
+    return this.#bytesToday
   }
 
   get medianBytesPerDay(): number {
-    const { bytes } = this.#log ?? {}
-    if (bytes === undefined) return 0
-    const before = Array.from({ length: daysKept - 1 }, (_, index) => bytes.at(this.#now, index + 1))
-    const known = before.filter(count => count > 0).sort((left, right) => left - right)
-    return known[Math.floor(known.length / 2)] ?? 0
+    if (this.#medianBytesPerDay === unread)
+      this.#medianBytesPerDay = this.#log === undefined ? 0 : medianPerDay(this.#log.bytes, this.#now)
+    return this.#medianBytesPerDay
   }
 
   get usualBodyBytes(): number {
-    return this.#log?.usualBodyBytes ?? 0
+    if (this.#usualBodyBytes === unread) this.#usualBodyBytes = this.#log?.usualBodyBytes ?? 0
+    return this.#usualBodyBytes
   }
 
+  /** Kept for one host: a request asks about its own. */
   hostSeen(host: string): boolean {
-    return this.#log?.hosts.has(host) ?? false
+    if (this.#host !== host) {
+      this.#host = host
+      this.#hostSeen = this.#log?.hosts.has(host) ?? false
+    }
+    return this.#hostSeen
   }
+}
+
+/** Median of the days before today on which bytes were sent. */
+function medianPerDay(bytes: SlidingCount, now: number): number {
+  const before = Array.from({ length: daysKept - 1 }, (_, index) => bytes.at(now, index + 1))
+  const known = before.filter(count => count > 0).sort((left, right) => left - right)
+  return known[Math.floor(known.length / 2)] ?? 0
 }

@@ -71,7 +71,7 @@ async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open,
   const decision = decideBody(rulebook, head, first, held)
   noteTime(exchange, start, parts)
   const refusal = exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
-  return refusal ?? settle(exchange, held.complete ? decision : withoutBody(decision), parts)
+  return refusal ?? settle(exchange, decision, parts)
 }
 
 async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody | Refusal> {
@@ -93,7 +93,7 @@ async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody |
 function settle(exchange: Exchange, decision: Decision, parts: Parts): Step {
   exchange.decision = decision
   exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
-  if (exchange.effect === 'Deny') {
+  if (exchange.effect === 'Deny' && decision.decision === 'Deny') {
     return refuse(decision.source === 'error' ? 'policy_error' : 'policy_denied', decision.publicReason)
   }
   return exchange.resolution === undefined ? reach(exchange, parts) : undefined
@@ -102,11 +102,6 @@ function settle(exchange: Exchange, decision: Decision, parts: Parts): Step {
 /** What the decision itself takes; not the wait for the body in between. */
 function noteTime(exchange: Exchange, start: number, { clock }: Parts): void {
   exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
-}
-
-/** A decision works out its record from the body when asked. What goes on must not stay in memory for that. */
-export function withoutBody(decision: Decision): Decision {
-  return JSON.parse(JSON.stringify(decision)) as Decision
 }
 
 /** Resolves the host and checks every address it has; they are the only ones the connection may go to. */

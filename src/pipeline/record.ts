@@ -4,7 +4,7 @@ import { refusalKinds } from '../errors.ts'
 import type { ActivityLog } from '../limits/activity.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { Log } from '../log.ts'
-import type { Decision } from '../policy/decision.ts'
+import type { MatchedCondition, RiskSignal, ShadowOutcome } from '../policy/decision.ts'
 import { answers, decisions, duration, overhead, requestBytes, requests, responseBytes } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Exchange } from './exchange.ts'
@@ -17,6 +17,8 @@ export interface RecorderParts {
   readonly clock: Clock
   /** Logging:Access. */
   readonly access: boolean
+  /** Logging:Values. */
+  readonly values: boolean
   readonly activity: ActivityLog
   readonly shadows: ShadowTally
   /** Undefined when nothing is counted. */
@@ -72,6 +74,7 @@ function noteShadows({ decision, agent }: Exchange, { shadows }: RecorderParts):
   for (const { policy, rule, would } of decision.shadow) shadows.note(policy ?? agent?.policyName ?? '', rule, would)
 }
 
+const noSignals: readonly RiskSignal[] = []
 const nothing: readonly TrustEvent[] = []
 const succeeded: readonly TrustEvent[] = ['success']
 
@@ -79,8 +82,7 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
   if (exchange.refusal === 'rate_limited') return ['rateLimited']
   const { decision, effect, upstreamStatus = 0 } = exchange
   const good = exchange.ending === 'forwarded' && upstreamStatus >= 200 && upstreamStatus < 300
-  // Only who has read a body can have found a secret in it.
-  const signals = decision?.phase === 'body' ? (decision.risk?.signals ?? []) : []
+  const signals = decision?.risk?.signals ?? noSignals
   if (effect !== 'Deny' && signals.length === 0) return good ? succeeded : nothing
   const events: TrustEvent[] = good ? ['success'] : []
   if (effect === 'Deny') events.unshift('policyDenial')
@@ -89,8 +91,9 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 }
 
 /** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
-function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
+function writeLine(exchange: Exchange, { log, clock, values }: RecorderParts): void {
   const { req, target, decision } = exchange
+  const withheld = decision?.decision === 'Allow' ? undefined : decision
   // One shape for all exchanges; what is undefined is not written.
   log.info(
     {
@@ -107,7 +110,8 @@ function writeLine(exchange: Exchange, { log, clock }: RecorderParts): void {
       policy: decision?.policy,
       rule: decision?.rule,
       evaluated: decision?.evaluated,
-      reason: decision === undefined || decision.decision === 'Allow' ? undefined : decision.reason,
+      reason: withheld?.reason,
+      matched: values ? withheld?.matched.map(matchedText) : undefined,
       risk: decision?.risk?.score,
       shadow: decision === undefined || decision.shadow.length === 0 ? undefined : decision.shadow.map(shadowText),
       durationNs: decision === undefined ? undefined : exchange.decisionNs,
@@ -131,6 +135,10 @@ function statusOf({ res, ending, refusal }: Exchange): number {
 /** Paths may have parameters: `;jsessionid=...`. */
 const pathOf = (path: string): string => (path.includes('=') || path.includes('%3') ? redactText(path) : path)
 
-function shadowText({ policy: other, rule, would }: Decision['shadow'][number]): string {
+function matchedText({ condition, actual }: MatchedCondition): string {
+  return actual === null ? condition : `${condition} (was ${JSON.stringify(actual)})`
+}
+
+function shadowText({ policy: other, rule, would }: ShadowOutcome): string {
   return `${other === undefined ? '' : `${other}/`}${rule}: ${would}`
 }

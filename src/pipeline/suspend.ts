@@ -7,7 +7,6 @@ import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { closeCircuit } from './circuit.ts'
-import { withoutBody } from './decide.ts'
 import type { Exchange, Outcome } from './exchange.ts'
 import { requestFields } from './forward.ts'
 import { holdBody } from './hold-body.ts'
@@ -43,7 +42,6 @@ async function store(exchange: Exchange, body: Buffer, parts: Parts): Promise<Su
   const suspended = await parts.queue.suspend(suspensionOf(exchange, body, parts))
   exchange.body = undefined
   exchange.bytesUp = body.length
-  exchange.decision = exchange.decision && withoutBody(exchange.decision)
   return suspended
 }
 
@@ -57,8 +55,9 @@ export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolea
 
 function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspension {
   const { target, agent, decision, req, requestId } = exchange
-  if (target === undefined || agent === undefined || decision === undefined)
-    throw new Error('cannot happen: no decision')
+  if (target === undefined || agent === undefined || decision === undefined || decision.decision === 'Allow') {
+    throw new Error('cannot happen: held without a decision that asks for it')
+  }
   return {
     request: { method: req.method as string, url: target.url, rawHeaders: requestFields(exchange, parts), body },
     decision,

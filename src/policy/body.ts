@@ -79,11 +79,11 @@ export class BodyView {
     return this.#decode() ?? latin1(this.#bytes)
   }
 
-  /** Why the body is unreadable, for the reason text. */
+  /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */
   get problem(): string {
     const kind = this.kind
     if (kind === 'truncated') return 'the body is longer than what is held'
-    if (kind === 'encoded') return `the body has Content-Encoding ${this.#headers.encoding}`
+    if (kind === 'encoded') return 'the body has a Content-Encoding'
     return this.#problem === '' ? `the body is ${kind}` : `the body is ${this.#problem}`
   }
 

@@ -1,10 +1,10 @@
-import type { Decision, DecisionSource, Effect, NeedBody } from './decision.ts'
+import type { Decision, DecisionRecord, DecisionSource, Effect, NeedBody } from './decision.ts'
 import { Facts } from './facts.ts'
 import type { RequestBody, RequestHead } from './input.ts'
 import { stricter } from './model.ts'
+import { failedDecision, fixDecision, type Outcome, recordDecision } from './record.ts'
 import { RiskAssessment } from './risk.ts'
 import type { Rulebook } from './rulebook.ts'
-import { failedDecision, Verdict } from './verdict.ts'
 import { effectBits, type Walk, walk, walkNowhere } from './walk.ts'
 
 export { createRulebook, type Rulebook } from './rulebook.ts'
@@ -17,10 +17,8 @@ export { createRulebook, type Rulebook } from './rulebook.ts'
  */
 export function decideHead(rulebook: Rulebook, request: RequestHead): Decision | NeedBody {
   try {
-    const facts = new Facts(request, new RiskAssessment(rulebook.risk))
-    const own = walkOwn(rulebook, facts)
-    const global = rulebook.global === undefined ? undefined : walk(rulebook.global, facts)
-    return new Deciding({ rulebook, facts, own, global }).head()
+    const found = weighHead(rulebook, request)
+    return 'need' in found ? found : fixDecision(found)
   } catch (error) {
     return failedDecision(rulebook, 'head', error)
   }
@@ -29,17 +27,65 @@ export function decideHead(rulebook: Rulebook, request: RequestHead): Decision |
 /** Decides with the body, after `decideHead` asked for it; only what waited is evaluated. Never throws. */
 export function decideBody(rulebook: Rulebook, request: RequestHead, need: NeedBody, body: RequestBody): Decision {
   try {
-    const deciding = need instanceof Waiting ? need.deciding : startOver(rulebook, request)
-    return deciding.withBody(body)
+    const parts = need instanceof Waiting ? need.parts : partsOf(rulebook, request)
+    return fixDecision(weighBody(parts, body))
   } catch (error) {
     return failedDecision(rulebook, 'body', error)
   }
 }
 
-function startOver(rulebook: Rulebook, request: RequestHead): Deciding {
+/** The whole record of a decision, of an Allow too: for explanations and tests. Never throws. */
+export function recordHead(rulebook: Rulebook, request: RequestHead): DecisionRecord | NeedBody {
+  try {
+    const found = weighHead(rulebook, request)
+    return 'need' in found ? found : recordDecision(found, found.effect)
+  } catch (error) {
+    return failedDecision(rulebook, 'head', error)
+  }
+}
+
+/** The same with the body known. */
+export function recordWhole(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
+  try {
+    const found = weighHead(rulebook, request)
+    const settled = found instanceof Waiting ? weighBody(found.parts, body) : found
+    return recordDecision(settled, settled.effect)
+  } catch (error) {
+    return failedDecision(rulebook, 'body', error)
+  }
+}
+
+/** One decision under way. */
+interface Parts {
+  readonly rulebook: Rulebook
+  readonly facts: Facts
+  readonly own: Walk
+  readonly global: Walk | undefined
+}
+
+/** Asks for the body, and keeps what the head settled. */
+class Waiting implements NeedBody {
+  readonly need = 'body'
+  readonly parts: Parts
+  constructor(parts: Parts) {
+    this.parts = parts
+  }
+
+  get pending(): readonly string[] {
+    const { own, global } = this.parts
+    return [...(global?.pending ?? []), ...own.pending].map(rule => rule.rule.name)
+  }
+
+  get otherwise(): string | null {
+    return this.parts.own.last?.rule.name ?? null
+  }
+}
+
+function partsOf(rulebook: Rulebook, request: RequestHead): Parts {
   const facts = new Facts(request, new RiskAssessment(rulebook.risk))
+  const own = walkOwn(rulebook, facts)
   const global = rulebook.global === undefined ? undefined : walk(rulebook.global, facts)
-  return new Deciding({ rulebook, facts, own: walkOwn(rulebook, facts), global })
+  return { rulebook, facts, own, global }
 }
 
 function walkOwn(rulebook: Rulebook, facts: Facts): Walk {
@@ -48,68 +94,38 @@ function walkOwn(rulebook: Rulebook, facts: Facts): Walk {
   return walkNowhere('Deny', 'policy-missing')
 }
 
-/** One decision on its way. */
-interface Parts {
-  readonly rulebook: Rulebook
-  readonly facts: Facts
-  readonly own: Walk
-  readonly global: Walk | undefined
+/** What a request comes to by its head, before it is fixed as a decision. */
+export function weighHead(rulebook: Rulebook, request: RequestHead): Outcome | Waiting {
+  const parts = partsOf(rulebook, request)
+  const { own, global } = parts
+  const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
+  const effect = only(outcomes)
+  if (effect === undefined) return new Waiting(parts)
+  return outcomeOf(parts, effect, 'head') ?? new Waiting(parts)
 }
 
-/** Asks for the body; keeps what is settled. */
-class Waiting implements NeedBody {
-  readonly need = 'body'
-  readonly deciding: Deciding
-  constructor(deciding: Deciding) {
-    this.deciding = deciding
-  }
-
-  get pending(): readonly string[] {
-    const { own, global } = this.deciding.parts
-    return [...(global?.pending ?? []), ...own.pending].map(rule => rule.rule.name)
-  }
-
-  get otherwise(): string | null {
-    return this.deciding.parts.own.last?.rule.name ?? null
-  }
+function weighBody({ rulebook, facts: head, own, global }: Parts, body: RequestBody): Outcome {
+  const facts = head.withBody(body, new RiskAssessment(rulebook.risk))
+  const settled: Parts = { rulebook, facts, own: own.settle(facts), global: global?.settle(facts) }
+  const effect = settled.global === undefined ? settled.own.effect : stricter(settled.global.effect, settled.own.effect)
+  const outcome = outcomeOf(settled, effect, 'body')
+  if (outcome === undefined) throw new Error('cannot happen: undecided with the body known')
+  return outcome
 }
 
-class Deciding {
-  readonly parts: Parts
-  constructor(parts: Parts) {
-    this.parts = parts
+/** Undefined when the body may still bring the risk above the threshold. */
+function outcomeOf(parts: Parts, effect: Effect, phase: 'head' | 'body'): Outcome | undefined {
+  const { rulebook, facts, own, global } = parts
+  const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
+  const walk = byGlobal ? global : own
+  const evaluated = own.evaluated + (global?.evaluated ?? 0)
+  if (effect === 'Allow' && !own.riskExempt) {
+    const { low, high } = facts.risk.interval(facts)
+    const { threshold } = rulebook.risk
+    if (low > threshold) return { effect: 'Hitl', source: 'risk', phase, rulebook, facts, walk, evaluated }
+    if (high > threshold) return undefined
   }
-
-  head(): Decision | NeedBody {
-    const { own, global } = this.parts
-    const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
-    const effect = only(outcomes)
-    if (effect === undefined) return new Waiting(this)
-    return this.#decide(effect, 'head') ?? new Waiting(this)
-  }
-
-  withBody(body: RequestBody): Decision {
-    const { rulebook, own, global } = this.parts
-    const facts = this.parts.facts.withBody(body, new RiskAssessment(rulebook.risk))
-    const settled: Parts = { rulebook, facts, own: own.settle(facts), global: global?.settle(facts) }
-    const effect = global === undefined ? settled.own.effect : stricter(settled.global!.effect, settled.own.effect)
-    return new Deciding(settled).#decide(effect, 'body')!
-  }
-
-  /** Undefined when the body may still bring the risk above the threshold. */
-  #decide(effect: Effect, phase: 'head' | 'body'): Decision | undefined {
-    const { rulebook, facts, own, global } = this.parts
-    const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
-    const decider = byGlobal ? global : own
-    const evaluated = own.evaluated + (global?.evaluated ?? 0)
-    const grounds = { rulebook, facts, phase, walk: decider, evaluated }
-    if (effect === 'Allow' && !own.riskExempt && facts.risk.staysWithin?.(facts) !== true) {
-      const { low, high } = facts.risk.interval(facts)
-      if (low > rulebook.risk.threshold) return new Verdict('Hitl', 'risk', grounds)
-      if (high > rulebook.risk.threshold) return undefined
-    }
-    return new Verdict(effect, sourceOf(decider, byGlobal), grounds)
-  }
+  return { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, evaluated }
 }
 
 /** Whether the guardrail is what made the effect; it is asked first, but a settled answer explains more. */

@@ -23,29 +23,52 @@ export interface RiskSignal {
   readonly detail?: string
 }
 
-/** The decision record: API, audit, log and `reason` (policy language, section "Decision record"). */
-export interface Decision {
-  readonly decision: Effect
+/** What a rule or policy in shadow would have decided. */
+export interface ShadowOutcome {
+  readonly rule: string
+  readonly would: Effect
+  /** Absent for a rule of the agent's own policy. */
+  readonly policy?: string
+}
+
+/** What is fixed of every decision. Plain data: nothing of the request stays in memory for it. */
+interface DecisionCore {
   readonly source: DecisionSource
   readonly policy: string | null
-  readonly policyVersion: string | null
   readonly rule: string | null
-  readonly priority: number | null
   readonly phase: 'head' | 'body'
-  /** For people who may see everything: reviewers, auditors, the log. */
+  /** Rules evaluated. */
+  readonly evaluated: number
+  readonly shadow: readonly ShadowOutcome[]
+}
+
+/** An allowed request of live traffic: as much as its log line and the agent's trust need. */
+export interface Allowed extends DecisionCore {
+  readonly decision: 'Allow'
+  /** Signals are there when the body was read. */
+  readonly risk: { readonly score: number; readonly signals?: readonly RiskSignal[] }
+}
+
+/** The whole decision record: API, review, audit (policy language, section "Decision record"). */
+export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore {
+  readonly decision: E
+  readonly policyVersion: string | null
+  readonly priority: number | null
+  /** For operators, also in the log: fields, operators and operands of rules, never values of the request. */
   readonly reason: string
   /** For the agent: never actual values, never the rule list. */
   readonly publicReason: string
+  /** The conditions that held, with the values they saw. */
   readonly matched: readonly MatchedCondition[]
   readonly risk: { readonly score: number; readonly threshold: number; readonly signals: readonly RiskSignal[] } | null
-  readonly shadow: readonly { readonly rule: string; readonly would: Effect; readonly policy?: string }[]
   /** Fields that could not be evaluated. */
   readonly unreadable: readonly string[]
   /** Verdicts of different reviewers that the deciding Hitl rule asks for. */
   readonly approvals: number
-  /** Rules evaluated. */
-  readonly evaluated: number
 }
+
+/** The decision on a live request, fixed when it is made. */
+export type Decision = Allowed | DecisionRecord<'Deny' | 'Hitl'>
 
 /** The head does not settle it: hold the body, then ask again. */
 export interface NeedBody {

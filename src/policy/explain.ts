@@ -1,6 +1,6 @@
 import type { CompiledPolicy } from './compile.ts'
-import { decideBody, decideHead } from './decide.ts'
-import type { Decision, Effect, NeedBody } from './decision.ts'
+import { recordHead, recordWhole } from './decide.ts'
+import type { DecisionRecord, Effect, NeedBody } from './decision.ts'
 import {
   type DescribedRequest,
   type DescriptionProblem,
@@ -40,7 +40,7 @@ export interface NodeExplanation {
 /** The record, or that the body is needed, with every rule of the agent's policy in the order it is asked. */
 export interface Explanation {
   readonly result:
-    | Decision
+    | DecisionRecord
     | ({ readonly decision: null; readonly need: 'body' } & Pick<NeedBody, 'pending' | 'otherwise'>)
   readonly rules: readonly RuleExplanation[]
 }
@@ -67,16 +67,14 @@ function whatIf(rulebook: Rulebook, given: RequestDescription): Rulebook {
   return { ...rulebook, risk: { ...rulebook.risk, threshold, ...(score === undefined ? {} : { score }) } }
 }
 
-function explain(rulebook: Rulebook, described: DescribedRequest, phase: 'head' | 'body'): Explanation {
-  const { head, body } = described
-  const first = decideHead(rulebook, head)
+function explain(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'head' | 'body'): Explanation {
   const risk = new RiskAssessment(rulebook.risk)
   const known = new Facts(head, risk)
   const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, risk)
   const rules = rulebook.policy === undefined ? [] : explainRules(rulebook.policy, facts)
-  if (!('need' in first)) return { result: first, rules }
-  if (phase === 'body') return { result: decideBody(rulebook, head, first, body), rules }
-  const { need, pending, otherwise } = first
+  const result = phase === 'head' ? recordHead(rulebook, head) : recordWhole(rulebook, head, body)
+  if (!('need' in result)) return { result, rules }
+  const { need, pending, otherwise } = result
   return { result: { decision: null, need, pending, otherwise }, rules }
 }
 

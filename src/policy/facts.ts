@@ -30,6 +30,10 @@ export class Facts {
   /** The same request with its body. */
   withBody(body: RequestBody, risk: RiskSource): Facts {
     const facts = new Facts(this.request, risk)
+    // What was read stays as it was read: a rule that held must not be explained by a counter that has moved since.
+    facts.#agent = this.#agent
+    facts.#activity = this.#activity
+    facts.#destination = this.#destination
     facts.#body = new BodyView(body, this.#bodyHeaders())
     return facts
   }
@@ -106,8 +110,6 @@ export class Facts {
 export interface RiskSource {
   /** Least and greatest score that is still possible, each in [0, 1]. */
   interval(facts: Facts): { readonly low: number; readonly high: number }
-  /** True when the score is certainly no higher than the threshold: found at less cost than the score itself. */
-  staysWithin?(facts: Facts): boolean
   /** What the score is made of, largest first. */
   signals(facts: Facts): readonly RiskSignal[]
 }

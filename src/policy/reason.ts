@@ -2,7 +2,7 @@ import type { CompiledPolicy } from './compile.ts'
 import type { MatchedCondition } from './decision.ts'
 import type { Facts } from './facts.ts'
 import { type Field, hideValue, parseField } from './fields.ts'
-import type { Condition, Node } from './model.ts'
+import type { Condition, Node, Rule } from './model.ts'
 import { typeName } from './path.ts'
 import { showActual } from './redact.ts'
 import { type CompiledNode, type CompiledRule, innerNodes } from './rule.ts'
@@ -57,7 +57,8 @@ export interface UnreadableField {
 }
 
 /** The conditions of a rule that cannot be evaluated. */
-export function unreadableFields(rule: CompiledRule, policy: CompiledPolicy, facts: Facts): UnreadableField[] {
+export function unreadableFields(rule: CompiledRule, policy: CompiledPolicy, facts: Facts): readonly UnreadableField[] {
+  if (!rule.tests.some(test => test(facts) === Unreadable)) return allReadable
   return rule.nodes
     .flatMap(node => unreadableLeaves(node, facts))
     .map(condition => ({
@@ -65,6 +66,8 @@ export function unreadableFields(rule: CompiledRule, policy: CompiledPolicy, fac
       cause: causeOf(condition, policy, facts),
     }))
 }
+
+const allReadable: readonly UnreadableField[] = []
 
 function unreadableLeaves({ node, test, inner }: CompiledNode, facts: Facts): Condition[] {
   if (test(facts) !== Unreadable) return []
@@ -86,21 +89,24 @@ function causeOf(condition: Condition, policy: CompiledPolicy, facts: Facts): st
 
 const shownConditions = 3
 
-/** `rule "x": input.body.amount gt "100" (was 250)`. */
-export function ruleReason(rule: CompiledRule, policy: CompiledPolicy, facts: Facts): string {
-  const name = `rule ${JSON.stringify(rule.rule.name)}`
-  const unread = unreadableFields(rule, policy, facts)
+/**
+ * `rule "x": input.body.amount gt "100"`. It goes to the log: values of the request stand in `matched` alone.
+ *
+ * @param matched conditions of the rule that held
+ * @param unread conditions of the rule that could not be evaluated
+ */
+export function ruleReason(
+  rule: Rule,
+  matched: readonly MatchedCondition[],
+  unread: readonly UnreadableField[],
+): string {
+  const name = `rule ${JSON.stringify(rule.name)}`
   if (unread.length > 0) return `${name} applied because ${unreadableText(unread)}`
-  const matched = matchedConditions(rule, policy, facts)
-  const listed = matched.slice(0, shownConditions).map(({ condition, actual }) => `${condition}${wasText(actual)}`)
+  const listed = matched.slice(0, shownConditions).map(({ condition }) => condition)
   if (matched.length > shownConditions) listed.push(`${matched.length - shownConditions} more`)
-  const own = rule.rule.reason === '' ? [] : [rule.rule.reason]
+  const own = rule.reason === '' ? [] : [rule.reason]
   const why = listed.length === 0 ? ['every request'] : [listed.join(', ')]
   return `${name}: ${[...own, ...why].join(': ')}`
-}
-
-function wasText(actual: unknown): string {
-  return actual === null ? '' : ` (was ${typeof actual === 'string' ? actual : JSON.stringify(actual)})`
 }
 
 function unreadableText(fields: readonly UnreadableField[]): string {

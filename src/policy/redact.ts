@@ -48,5 +48,13 @@ function showText(text: string): string {
   const found = detectSecret(text) ?? detectPii(text)
   if (found !== undefined) return `[redacted: ${found}]`
   const shown = escapeDeceptive(redactText(text.slice(0, searchedLength)))
-  return shown.length > shownLength ? `${shown.slice(0, shownLength - 1)}…` : shown
+  return copyOf(shown.length > shownLength ? `${shown.slice(0, shownLength - 1)}…` : shown)
+}
+
+/** V8 copies a piece of a text that is shorter than this, characters; a longer piece refers to the whole text. */
+const shortestPiece = 13
+
+/** A record must not keep the body alive that it quotes. */
+function copyOf(text: string): string {
+  return text.length < shortestPiece ? text : JSON.parse(JSON.stringify(text))
 }

@@ -72,6 +72,7 @@ export interface Signal {
   readonly name: RiskSignalName
   /** Points that this request gives; below zero for a credit. */
   readonly points: (facts: Facts, settings: RiskSettings) => number
+  /** Which detector fired; logged, so never a value of the request. */
   readonly detail?: (facts: Facts) => string | undefined
   /** Whether it reads the body, so that it is not known at the head. */
   readonly ofBody?: true
@@ -81,12 +82,14 @@ export interface Signal {
   readonly costly?: true
 }
 
-function when(name: RiskSignalName, holds: (facts: Facts) => boolean, detail?: (facts: Facts) => string): Signal {
-  const points: Signal['points'] = (facts, settings) => {
-    const value = settings.points[name]
-    return value !== 0 && holds(facts) ? value : 0
+function when(name: RiskSignalName, holds: (facts: Facts) => boolean): Signal {
+  return {
+    name,
+    points(facts, settings) {
+      const value = settings.points[name]
+      return value !== 0 && holds(facts) ? value : 0
+    },
   }
-  return detail === undefined ? { name, points } : { name, points, detail }
 }
 
 function ofMethod(name: RiskSignalName, methods: readonly string[]): Signal {
@@ -195,7 +198,7 @@ export const headSignals: readonly Signal[] = [
   ofMethod('method-put-patch', ['PUT', 'PATCH']),
   ofMethod('method-delete', ['DELETE']),
   when('method-other', facts => !namedMethods.includes(facts.request.method)),
-  when('new-host', isNewHost, facts => `first call to ${facts.request.host}`),
+  when('new-host', isNewHost),
   when('metadata-address', isMetadata),
   when('private-address', isLocal),
   when('ip-literal-host', facts => isIpLiteral(facts.request.host) && !isLocal(facts)),

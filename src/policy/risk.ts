@@ -1,16 +1,10 @@
-import type { RiskSignal } from './decision.ts'
+import type { DecisionRecord, RiskSignal } from './decision.ts'
 import type { Facts, RiskSource } from './facts.ts'
-import { bodySignals, headSignals, type RiskSettings, type Signal } from './risk-signals.ts'
+import { bodySignals, headSignals, type RiskSettings } from './risk-signals.ts'
 
 /** Most points that the body alone can add. */
 const bodyCap = 75
 const fullScore = 100
-
-/** A signal that gave points. */
-interface Finding {
-  readonly signal: Signal
-  readonly points: number
-}
 
 /**
  * Risk of one request: integer points that add up to at most 100, over 100. Credits never bring the sum below the
@@ -18,9 +12,6 @@ interface Finding {
  */
 export class RiskAssessment implements RiskSource {
   readonly settings: RiskSettings
-  /** Points of the signals of the head that were asked, by their place among them. */
-  readonly #known: (number | undefined)[] = []
-  #findings: readonly Finding[] | undefined
   #interval: RiskInterval | undefined
 
   constructor(settings: RiskSettings) {
@@ -33,86 +24,31 @@ export class RiskAssessment implements RiskSource {
     return this.#interval
   }
 
-  /**
-   * True when the score is certainly no higher than the threshold. Asks only as many signals as it takes to know that
-   * all others together could not lift it, those that can most first and the costly last: most requests are far below.
-   */
-  staysWithin(facts: Facts): boolean {
-    const { settings } = this
-    const isPlain = facts.body?.kind === 'none' && settings.score === undefined && this.#interval === undefined
-    if (!isPlain) return this.interval(facts).high <= settings.threshold
-    const { total, order } = boundsOf(settings)
-    let bound = total
-    for (let next = 0; next < order.length && bound / fullScore > settings.threshold; next++) {
-      const { at, most } = order[next]!
-      bound -= most - Math.max(0, this.#ask(at, facts))
-    }
-    return Math.min(fullScore, bound) / fullScore <= settings.threshold
-  }
-
   #measure(facts: Facts): RiskInterval {
     const { settings } = this
     if (settings.score !== undefined) return { low: settings.score, high: settings.score }
-    const found = this.#find(facts)
-    const low = scoreOf(found)
-    if (facts.body !== undefined) return { low, high: low }
-    const most = bodySignals.map(signal => ({ signal, points: settings.points[signal.name] }))
-    return { low, high: scoreOf([...found, ...most]) }
-  }
-
-  #find(facts: Facts): readonly Finding[] {
-    if (this.#findings !== undefined) return this.#findings
-    const found: Finding[] = []
-    headSignals.forEach((signal, at) => {
-      const points = this.#ask(at, facts)
-      if (points !== 0) found.push({ signal, points })
-    })
-    if (facts.body !== undefined && facts.body.kind !== 'none') {
-      for (const signal of bodySignals) {
-        const points = signal.points(facts, this.settings)
-        if (points !== 0) found.push({ signal, points })
-      }
+    const sum = new Sum()
+    for (let at = 0; at < headSignals.length; at++) sum.add(headSignals[at]!.points(facts, settings))
+    if (facts.body === undefined) return { low: sum.score, high: sum.scoreWith(settings) }
+    if (facts.body.kind !== 'none') {
+      for (const signal of bodySignals) sum.addOfBody(signal.points(facts, settings))
     }
-    this.#findings = found
-    return found
-  }
-
-  /** Points of a signal of the head, worked out once. */
-  #ask(at: number, facts: Facts): number {
-    this.#known[at] ??= headSignals[at]!.points(facts, this.settings)
-    return this.#known[at]
+    return { low: sum.score, high: sum.score }
   }
 
   /** Every signal that gave points, largest first. */
   signals(facts: Facts): readonly RiskSignal[] {
     if (this.settings.score !== undefined) return []
-    const sorted = this.#find(facts).toSorted((left, right) => Math.abs(right.points) - Math.abs(left.points))
-    return sorted.map(({ signal, points }) => {
+    const isBodyKnown = facts.body !== undefined && facts.body.kind !== 'none'
+    const found: RiskSignal[] = []
+    for (const signal of isBodyKnown ? [...headSignals, ...bodySignals] : headSignals) {
+      const points = signal.points(facts, this.settings)
+      if (points === 0) continue
       const detail = signal.detail?.(facts)
-      return detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail }
-    })
+      found.push(detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail })
+    }
+    return found.sort((left, right) => Math.abs(right.points) - Math.abs(left.points))
   }
-}
-
-interface Bounds {
-  /** Signals of the head by their place, with what each can add. */
-  readonly order: readonly { readonly at: number; readonly most: number }[]
-  readonly total: number
-}
-
-const known = new WeakMap<RiskSettings, Bounds>()
-
-function boundsOf(settings: RiskSettings): Bounds {
-  let bounds = known.get(settings)
-  if (bounds === undefined) {
-    const order = headSignals
-      .map(({ name, times = 1, costly = false }, at) => ({ at, costly, most: settings.points[name] * times }))
-      .filter(({ most }) => most > 0)
-      .toSorted((left, right) => Number(left.costly) - Number(right.costly) || right.most - left.most)
-    bounds = { order, total: order.reduce((sum, { most }) => sum + most, 0) }
-    known.set(settings, bounds)
-  }
-  return bounds
 }
 
 interface RiskInterval {
@@ -120,25 +56,45 @@ interface RiskInterval {
   readonly high: number
 }
 
-function scoreOf(found: readonly Finding[]): number {
-  let head = 0
-  let body = 0
-  let credit = 0
-  let largest = 0
-  for (const { signal, points } of found) {
-    if (points < 0) credit += points
-    else if (signal.ofBody) body += points
-    else head += points
-    if (points > largest) largest = points
+/** Points added up. */
+class Sum {
+  #head = 0
+  #body = 0
+  #credit = 0
+  #largest = 0
+
+  add(points: number): void {
+    if (points < 0) this.#credit += points
+    else this.#head += points
+    if (points > this.#largest) this.#largest = points
   }
-  const sum = head + Math.min(bodyCap, body) + credit
-  return Math.min(fullScore, Math.max(sum, largest)) / fullScore
+
+  addOfBody(points: number): void {
+    if (points < 0) this.#credit += points
+    else this.#body += points
+    if (points > this.#largest) this.#largest = points
+  }
+
+  get score(): number {
+    const sum = this.#head + Math.min(bodyCap, this.#body) + this.#credit
+    return Math.min(fullScore, Math.max(sum, this.#largest)) / fullScore
+  }
+
+  /** The score when every signal of the body gives its points. */
+  scoreWith({ points }: RiskSettings): number {
+    const most = new Sum()
+    most.#head = this.#head
+    most.#credit = this.#credit
+    most.#largest = this.#largest
+    for (const { name } of bodySignals) most.addOfBody(Math.max(0, points[name]))
+    return most.score
+  }
 }
 
 const shown = 3
 
 /** `risk 0.95 > 0.80: secret-in-body (aws-access-key) +60, new-host +20, 1 more`. */
-export function riskReason(score: number, threshold: number, signals: readonly RiskSignal[]): string {
+export function riskReason({ score, threshold, signals }: NonNullable<DecisionRecord['risk']>): string {
   const first = `risk ${score.toFixed(2)} > ${threshold.toFixed(2)}`
   if (signals.length === 0) return first
   const listed = signals.slice(0, shown).map(({ signal, points, detail }) => {

@@ -11,7 +11,6 @@ import { createRulebooks } from '../compose/rules.ts'
 import { openSharedLimits } from '../compose/shared.ts'
 import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
-import type { Suspension } from '../hitl/model.ts'
 import { createAcceptor } from '../http/accept.ts'
 import type { Log } from '../log.ts'
 import { describeError } from '../log.ts'
@@ -115,16 +114,11 @@ async function serve() {
 /** Human in the loop is the main thread's. */
 const reviews: Reviews = {
   queue: {
-    suspend: held => main.call('suspend', [portable(held)]),
+    suspend: held => main.call('suspend', [held]),
     waitForVerdict: (id, viewer, { ms, signal }) => main.call('waitForVerdict', [id, viewer, ms], { signal }),
     answer: (id, viewer) => main.call('answer', [id, viewer]),
   },
-  grants: { use: held => main.call('useGrant', [portable(held)]) },
-}
-
-/** A decision says what it says when it is asked; what is stored of it, and can be passed on, is its JSON. */
-function portable(held: Suspension): Suspension {
-  return { ...held, decision: JSON.parse(JSON.stringify(held.decision)) }
+  grants: { use: held => main.call('useGrant', [held]) },
 }
 
 /** One log for all threads: lines are written by the main one. */

@@ -14,7 +14,7 @@ t.test('a suspended request is listed with what a reviewer needs, and is on disk
     id,
     method: 'POST',
     url: 'https://api.shop.example/v1/refunds',
-    reason: 'rule "refunds": input.body.amount gt 100 (was 250)',
+    reason: 'rule "refunds": input.body.amount gt 100',
     agentId: 'agent-1',
     ownerId: 'team-a',
     host: 'api.shop.example',

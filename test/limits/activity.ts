@@ -97,3 +97,18 @@ t.test('idle agents are swept, and a clock that goes back loses nothing', async 
   log.sweep(noon + 9 * day)
   t.equal(log.size, 0)
 })
+
+t.test('what a request has read stays as it was, whatever other requests do', async t => {
+  const log = createActivityLog()
+  log.request('a', noon)
+  const read = log.of('a', noon)
+  t.equal(read.requestsLastMinute, 1)
+  t.notOk(read.hostSeen('x.example'))
+  log.request('a', noon)
+  log.sent('a', { host: 'x.example', bytes: 5 }, noon)
+  t.equal(read.requestsLastMinute, 1)
+  t.notOk(read.hostSeen('x.example'))
+  t.equal(read.bytesToday, 5, 'first read now')
+  t.match(log.of('a', noon), { requestsLastMinute: 2 })
+  t.ok(log.of('a', noon).hostSeen('x.example'))
+})

@@ -1,5 +1,6 @@
 /** Threat T11 of SECURITY.md. */
 import t from 'tap'
+import { createActivityLog } from '../../src/limits/activity.ts'
 import { compilePolicySync } from '../../src/policy/compile.ts'
 import { decideBody, decideHead } from '../../src/policy/decide.ts'
 import type { RequestDescription } from '../../src/policy/describe.ts'
@@ -63,7 +64,7 @@ t.test('the reason of a rule that could not be evaluated says so', async t => {
   )
   t.same(found.unreadable, ['input.body.amount'])
   const gzip = { request: { ...post('x').request, headers: { 'content-encoding': 'gzip' } } }
-  t.match(decision(rulebook, gzip).reason, 'the body has Content-Encoding gzip')
+  t.match(decision(rulebook, gzip).reason, /the body has a Content-Encoding\)$/)
 })
 
 t.test('an Allow that could not be evaluated is named among the unreadable', async t => {
@@ -196,24 +197,23 @@ t.test('evaluation that fails denies, at the head and with the body', async t =>
   const hostile = {
     ...head,
     get method(): string {
-      throw new Error('boom')
+      throw new Error('what the request said')
     },
   }
   t.match(decideHead(rulebook, hostile), {
     decision: 'Deny',
     source: 'error',
-    reason: 'evaluation failed: boom',
+    reason: 'evaluation failed: Error',
     rule: null,
   })
   const need = { need: 'body', pending: [], otherwise: null } as const
   t.match(decideBody(rulebook, hostile, need, body), { decision: 'Deny', source: 'error', phase: 'body' })
 })
 
-t.test('the record is plain data, with the reason for people and less for the agent', async t => {
+t.test('the record has the reason for people and less for the agent', async t => {
   const rules = [rule('refund', 'Hitl', [isPost, amount], { priority: 100, reason: 'Refunds above 100 need approval' })]
   const rulebook = rulebookOf(policy(rules))
-  const record = JSON.parse(JSON.stringify(decision(rulebook, post({ amount: 250 }))))
-  t.strictSame(record, {
+  t.strictSame(decision(rulebook, post({ amount: 250 })), {
     decision: 'Hitl',
     source: 'rule',
     policy: 'p',
@@ -221,8 +221,7 @@ t.test('the record is plain data, with the reason for people and less for the ag
     rule: 'refund',
     priority: 100,
     phase: 'body',
-    reason:
-      'rule "refund": Refunds above 100 need approval: input.method eq "POST" (was POST), input.body.amount gt "100" (was 250)',
+    reason: 'rule "refund": Refunds above 100 need approval: input.method eq "POST", input.body.amount gt "100"',
     publicReason: 'Rule "refund": Refunds above 100 need approval',
     matched: [
       { condition: 'input.method eq "POST"', actual: 'POST' },
@@ -304,4 +303,22 @@ t.test('the risk threshold turns Allow into Hitl, strictly above', async t => {
   const denied = rulebookOf(policy([]), { risk: { ...defaultRiskSettings, score: 1 } })
   t.match(decision(denied, post()), { decision: 'Deny', source: 'default' })
   t.equal(decision(risky(0.81), post()).publicReason, 'The risk of this request is above the threshold.')
+})
+
+t.test('the reason is of the moment: counters that move between head and body change nothing', async t => {
+  const first = { field: 'agent.requestsLastMinute', operator: 'lte', value: '1' }
+  const small = { field: 'input.body.amount', operator: 'lte', value: '100' }
+  const rulebook = rulebookOf(policy([rule('burst', 'Deny', [first, small])], { default: 'Allow' }))
+  const { head, body } = described(post({ amount: 5 }))
+  const log = createActivityLog()
+  log.request('a', 0)
+  const live = Object.defineProperty({ ...head }, 'activity', { get: () => log.of('a', 0) })
+  const need = decideHead(rulebook, live)
+  for (let count = 0; count < 9; count++) log.request('a', 0)
+  const found = 'need' in need ? decideBody(rulebook, live, need, body) : need
+  t.match(found, {
+    decision: 'Deny',
+    reason: 'rule "burst": agent.requestsLastMinute lte "1", input.body.amount lte "100"',
+    matched: [{ actual: 1 }, { actual: 5 }],
+  })
 })

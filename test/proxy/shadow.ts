@@ -33,6 +33,32 @@ t.test('a rule in shadow never decides, and is counted and logged', async t => {
   ])
 })
 
+t.test('a rule in shadow on the first call to a host is reported for that call alone', async t => {
+  const gateway = await startGateway(t)
+  const name = await gateway.policy({
+    name: 'trial',
+    default: 'Allow',
+    rules: [
+      {
+        name: 'new-host',
+        effect: 'Hitl',
+        mode: 'shadow',
+        conditions: [{ field: 'agent.hostSeen', operator: 'eq', value: 'false' }],
+      },
+    ],
+  })
+  const { token } = await gateway.agent({ policyName: name })
+  t.equal((await gateway.proxy(token, origin.url)).status, 200)
+  await gateway.exchanges(1)
+  t.equal((await gateway.proxy(token, origin.url)).status, 200)
+  const lines = await gateway.exchanges(2)
+  t.strictSame(
+    lines.map(({ shadow = [] }) => `${shadow}`),
+    ['new-host: Hitl', ''],
+  )
+  t.strictSame(await countsOf(gateway, name, 1), [{ rule: 'new-host', would: 'Hitl', count: 1 }])
+})
+
 t.test('a whole policy in shadow of another is evaluated beside it, from the moment it is there', async t => {
   const gateway = await startGateway(t)
   const { token } = await gateway.agent()
