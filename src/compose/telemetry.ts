@@ -81,7 +81,11 @@ async function gatewayReadings({ limits, store, clock, logStatus }: TelemetryPar
     },
     ...gauge('log_failing', '1 while log lines cannot be written.', problem === undefined ? 0 : 1),
     ...gauge('requests_in_flight', 'Proxied requests under way.', limits.inFlightInAll()),
-    ...gauge('circuits_open', 'Upstreams that get no requests.', limits.breaker.openAt(clock.steady())),
+    ...gauge(
+      'circuits_open',
+      'Open circuits, each of one agent or of all to one upstream.',
+      limits.breaker.openAt(clock.steady()),
+    ),
     ...(pending === undefined ? [] : gauge('hitl_pending', 'Requests that wait for a reviewer.', pending)),
   ]
 }

@@ -49,10 +49,14 @@ export const schema = {
       MaxInFlight: integer(64, 'Requests of one agent under way at once; more get 429.', { min: 1, max: 1_000_000 }),
     },
     CircuitBreaker: {
-      Failures: integer(5, 'Upstream failures within WindowSeconds that open the circuit of an origin.', {
-        min: 1,
-        max: 10_000,
-      }),
+      Failures: integer(
+        5,
+        'Failures within WindowSeconds that open the circuit of an origin for the agent that saw them; failures to connect, for all.',
+        {
+          min: 1,
+          max: 10_000,
+        },
+      ),
       WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
       OpenSeconds: integer(30, 'Time an open circuit refuses before one probe may pass.', { min: 1, max: 86_400 }),
     },

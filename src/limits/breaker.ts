@@ -1,7 +1,10 @@
 /**
- * Circuit breaker per key, the same for all threads that share the table. The trip rule (failures within a window) is
- * apart from the state. Every permit is returned with an outcome. After the time of an open circuit one probe is let
- * out; when it has said nothing for as long again, its thread may have died, and another may go.
+ * Circuit breaker, the same for all threads that share the table. Each agent has a circuit to each origin, which opens
+ * after so many failures that this agent saw; each origin has one for all agents, which opens when the circuits of two
+ * agents have opened, or after so many failures to connect. So what one agent provokes is held against that agent alone.
+ *
+ * Every permit is returned with an outcome. After the time of an open circuit one probe is let out; when it has said
+ * nothing for as long again, its thread may have died, and another may go.
  */
 import type { SharedTable, TableShape } from './shared-table.ts'
 
@@ -12,22 +15,29 @@ export interface BreakerSettings {
   readonly openMs: number
 }
 
-/** `neutral`: nothing was learnt of the upstream (the client left, the gateway refused). */
-export type Outcome = 'success' | 'failure' | 'neutral'
+/**
+ * `failure`: the upstream answered badly, or not at all. `unreachable`: there was no connection, whoever asks.
+ * `neutral`: nothing was learnt of the upstream (the client left, the gateway refused).
+ */
+export type Outcome = 'success' | 'failure' | 'unreachable' | 'neutral'
 
 /** Leave to send one request; must be returned with its outcome. */
 export interface Permit {
-  readonly key: string
-  readonly probe: boolean
+  readonly origin: string
+  readonly agentId: string
+  /** Number of the probe that this request is for the circuit of all agents; 0 when it is none. */
+  readonly probe: number
+  /** The same for the agent's own circuit. */
+  readonly ownProbe: number
 }
 
 export interface Breaker {
   /** A permit, or the milliseconds to wait. `now` is steady milliseconds. */
-  acquire(key: string, now: number): Permit | number
+  acquire(origin: string, agentId: string, now: number): Permit | number
   release(permit: Permit, outcome: Outcome, now: number): void
-  /** Forgets keys whose failures are too long ago to count. Call every second or so, in one thread. */
+  /** Forgets circuits whose failures are too long ago to count. Call every second or so, in one thread. */
   sweep(now: number): void
-  /** Keys that failed lately. */
+  /** Circuits of which a failure was noted lately. */
   readonly size: number
   /** How many circuits are open. */
   openAt(now: number): number
@@ -35,18 +45,21 @@ export interface Breaker {
 
 /** Times are steady milliseconds. The first is when a request may pass again: -Infinity while the circuit is closed. */
 const opensField = 0
-/** 1 while a probe is out. */
+/** Number of the probe that is out; 0 or less when none is. */
 const probeField = 1
 /** How many failures were noted, of which the last ones are kept, in a ring. */
 const countField = 2
-const ringField = 3
+/** Of a circuit for all: the agent whose own circuit opened last, and when. */
+const agentField = 3
+const agentOpenedField = 4
+const ringField = 5
 
 /** Numbers that the table may take, if that leaves room for enough keys. */
 const mostNumbers = 2 ** 18
 const mostKeys = 8_192
 const fewestKeys = 64
 
-/** Holds only keys that failed: a healthy upstream costs one look at a number. */
+/** Holds only circuits that saw failures: a healthy upstream costs one look at a number. */
 export function breakerShape(failures: number): TableShape {
   const fields = ringField + failures
   const slots = 2 ** Math.floor(Math.log2(mostNumbers / fields))
@@ -56,6 +69,8 @@ export function breakerShape(failures: number): TableShape {
 /** What a caller is told to wait while a probe is out, milliseconds. */
 const probeWaitMs = 1_000
 
+const closed = Number.NEGATIVE_INFINITY
+
 export function createBreaker(settings: BreakerSettings, table: SharedTable): Breaker {
   return new SharedBreaker(settings, table)
 }
@@ -63,6 +78,7 @@ export function createBreaker(settings: BreakerSettings, table: SharedTable): Br
 class SharedBreaker implements Breaker {
   readonly #settings: BreakerSettings
   readonly #table: SharedTable
+  #probes = 0
 
   constructor(settings: BreakerSettings, table: SharedTable) {
     this.#settings = settings
@@ -82,14 +98,20 @@ class SharedBreaker implements Breaker {
     return open
   }
 
-  acquire(key: string, now: number): Permit | number {
-    if (this.#table.used === 0 || this.#table.find(key) < 0) return { key, probe: false }
-    return this.#table.locked(() => this.#admit(key, now))
+  acquire(origin: string, agentId: string, now: number): Permit | number {
+    const table = this.#table
+    if (table.used === 0 || (table.find(origin) < 0 && table.find(ownKey(origin, agentId)) < 0)) {
+      return { origin, agentId, probe: 0, ownProbe: 0 }
+    }
+    return table.locked(() => this.#admit(origin, agentId, now))
   }
 
   release(permit: Permit, outcome: Outcome, now: number): void {
-    if (outcome === 'failure') this.#table.locked(() => this.#fail(permit, now))
-    else if (permit.probe) this.#table.locked(() => this.#endProbe(permit.key, outcome, now))
+    if (outcome === 'failure' || outcome === 'unreachable') {
+      this.#table.locked(() => this.#fail(permit, outcome, now))
+    } else if (permit.probe > 0 || permit.ownProbe > 0) {
+      this.#table.locked(() => this.#endProbes(permit, outcome === 'success', now))
+    }
   }
 
   sweep(now: number): void {
@@ -99,35 +121,76 @@ class SharedBreaker implements Breaker {
     }
   }
 
-  #admit(key: string, now: number): Permit | number {
-    const table = this.#table
-    const slot = table.find(key)
-    const opens = slot < 0 ? Number.NEGATIVE_INFINITY : table.get(slot, opensField)
-    if (opens === Number.NEGATIVE_INFINITY) return { key, probe: false }
-    if (now < opens) return table.get(slot, probeField) === 1 ? probeWaitMs : opens - now
-    table.set(slot, opensField, now + this.#settings.openMs)
-    table.set(slot, probeField, 1)
-    return { key, probe: true }
+  #admit(origin: string, agentId: string, now: number): Permit | number {
+    const all = this.#table.find(origin)
+    const own = this.#table.find(ownKey(origin, agentId))
+    const wait = Math.max(this.#waitOf(all, now), this.#waitOf(own, now))
+    if (wait > 0) return wait
+    return { origin, agentId, probe: this.#takeProbe(all, now), ownProbe: this.#takeProbe(own, now) }
   }
 
-  #fail({ key, probe }: Permit, now: number): void {
-    const table = this.#table
-    // When every place is taken by others that fail, one of them is forgotten.
-    const free = table.claim(key, slot => this.#isOver(slot, now))
-    const slot = free < 0 ? table.claim(key, () => true) : free
-    const isOpen = table.get(slot, opensField) !== Number.NEGATIVE_INFINITY
-    if (probe || table.get(slot, probeField) === 1) this.#open(slot, now)
-    else if (!isOpen && this.#note(slot, now)) this.#open(slot, now)
+  #isClosed(slot: number): boolean {
+    return slot < 0 || this.#table.get(slot, opensField) === closed
   }
 
-  /** Notes a failure; whether it is one too many. */
-  #note(slot: number, now: number): boolean {
+  #waitOf(slot: number, now: number): number {
+    if (this.#isClosed(slot)) return 0
+    const opens = this.#table.get(slot, opensField)
+    if (now >= opens) return 0
+    return this.#table.get(slot, probeField) > 0 ? probeWaitMs : opens - now
+  }
+
+  #takeProbe(slot: number, now: number): number {
+    if (this.#isClosed(slot)) return 0
+    this.#probes += 1
+    // No other thread gives the same number.
+    const probe = this.#probes * mostThreads + this.#table.thread + 1
+    this.#table.set(slot, opensField, now + this.#settings.openMs)
+    this.#table.set(slot, probeField, probe)
+    return probe
+  }
+
+  #fail(permit: Permit, outcome: 'failure' | 'unreachable', now: number): void {
+    const { origin, agentId, probe, ownProbe } = permit
+    if (probe > 0 || ownProbe > 0) {
+      this.#reopen(this.#table.find(origin), probe, now)
+      this.#reopen(this.#table.find(ownKey(origin, agentId)), ownProbe, now)
+    } else if (outcome === 'unreachable') this.#note(origin, now)
+    else if (this.#note(ownKey(origin, agentId), now)) this.#noteAgent(origin, agentId, now)
+  }
+
+  /** Notes a failure; whether the circuit opened by it. */
+  #note(key: string, now: number): boolean {
+    const table = this.#table
     const { failures, windowMs } = this.#settings
-    const count = Math.max(0, this.#table.get(slot, countField))
-    this.#table.set(slot, ringField + (count % failures), now)
-    this.#table.set(slot, countField, count + 1)
-    const oldest = this.#table.get(slot, ringField + ((count + 1) % failures))
-    return oldest > now - windowMs
+    const slot = this.#slotOf(key, now)
+    // Requests that were under way when it opened add nothing.
+    if (!this.#isClosed(slot)) return false
+    const count = Math.max(0, table.get(slot, countField))
+    table.set(slot, ringField + (count % failures), now)
+    table.set(slot, countField, count + 1)
+    const oldest = table.get(slot, ringField + ((count + 1) % failures))
+    if (oldest <= now - windowMs) return false
+    this.#open(slot, now)
+    return true
+  }
+
+  /** The circuit of an agent opened: for all, if that of another agent did within the window. */
+  #noteAgent(origin: string, agentId: string, now: number): void {
+    // It takes no place from others: the agent's own circuit may be next.
+    const slot = this.#table.claim(origin, other => this.#isOver(other, now))
+    if (slot < 0 || !this.#isClosed(slot)) return
+    const agent = this.#table.hashOf(agentId)
+    const isOther = this.#table.get(slot, agentField) !== agent
+    if (isOther && this.#table.get(slot, agentOpenedField) > now - this.#settings.windowMs) this.#open(slot, now)
+    this.#table.set(slot, agentField, agent)
+    this.#table.set(slot, agentOpenedField, now)
+  }
+
+  /** When every place is taken by others that fail, one of them is forgotten. */
+  #slotOf(key: string, now: number): number {
+    const slot = this.#table.claim(key, other => this.#isOver(other, now))
+    return slot < 0 ? this.#table.claim(key, () => true) : slot
   }
 
   #open(slot: number, now: number): void {
@@ -135,16 +198,28 @@ class SharedBreaker implements Breaker {
     this.#table.set(slot, probeField, 0)
   }
 
-  #endProbe(key: string, outcome: Outcome, now: number): void {
-    const slot = this.#table.find(key)
-    if (slot < 0 || this.#table.get(slot, probeField) !== 1) return
-    if (outcome === 'success') {
-      this.#table.release(slot)
-      return
+  /** A probe that another has overtaken counts for nothing. */
+  #isOut(slot: number, probe: number): boolean {
+    return slot >= 0 && probe > 0 && this.#table.get(slot, probeField) === probe
+  }
+
+  #reopen(slot: number, probe: number, now: number): void {
+    if (this.#isOut(slot, probe)) this.#open(slot, now)
+  }
+
+  #endProbes({ origin, agentId, probe, ownProbe }: Permit, succeeded: boolean, now: number): void {
+    this.#endProbe(this.#table.find(origin), probe, succeeded, now)
+    this.#endProbe(this.#table.find(ownKey(origin, agentId)), ownProbe, succeeded, now)
+  }
+
+  #endProbe(slot: number, probe: number, succeeded: boolean, now: number): void {
+    if (!this.#isOut(slot, probe)) return
+    if (succeeded) this.#table.release(slot)
+    else {
+      // The probe said nothing: the next request probes again.
+      this.#table.set(slot, opensField, now)
+      this.#table.set(slot, probeField, 0)
     }
-    // The probe said nothing: the next request probes again.
-    this.#table.set(slot, opensField, now)
-    this.#table.set(slot, probeField, 0)
   }
 
   #forget(slot: number, now: number): void {
@@ -155,7 +230,16 @@ class SharedBreaker implements Breaker {
   #isOver(slot: number, now: number): boolean {
     const { failures, windowMs } = this.#settings
     const last = Math.max(0, this.#table.get(slot, countField) - 1)
-    const latest = Math.max(this.#table.get(slot, opensField), this.#table.get(slot, ringField + (last % failures)))
-    return latest <= now - windowMs
+    const noted = Math.max(
+      this.#table.get(slot, ringField + (last % failures)),
+      this.#table.get(slot, agentOpenedField),
+    )
+    return Math.max(this.#table.get(slot, opensField), noted) <= now - windowMs
   }
 }
+
+/** Threads that may share a table. */
+const mostThreads = 1_024
+
+/** Key of an agent's own circuit. An agent id has no spaces. */
+const ownKey = (origin: string, agentId: string): string => `${agentId} ${origin}`

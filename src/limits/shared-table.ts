@@ -65,6 +65,16 @@ export class SharedTable {
     return this.#shape.fields
   }
 
+  /** Number of this thread. */
+  get thread(): number {
+    return this.#thread
+  }
+
+  /** A number for a key, the same in all threads. Two keys have the same one only by chance. */
+  hashOf(key: string): number {
+    return this.#placeOf(key).low
+  }
+
   /** Slots in use. */
   get used(): number {
     return Atomics.load(this.#head, usedWord)

@@ -4,9 +4,10 @@ import type { Outcome } from '../limits/breaker.ts'
 import type { Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
-/** Takes a permit for the origin, or refuses while its circuit is open. */
+/** Takes a permit for the origin, or refuses while the circuit of the agent, or of all agents, is open. */
 export function passCircuit(exchange: Exchange, parts: Parts): Refusal | undefined {
-  const permit = parts.breaker.acquire(exchange.target?.origin.key ?? '', parts.clock.steady())
+  const { target, agent } = exchange
+  const permit = parts.breaker.acquire(target?.origin.key ?? '', agent?.id ?? '', parts.clock.steady())
   if (typeof permit === 'number') return refuseOpenCircuit(permit)
   exchange.permit = permit
   return undefined

@@ -48,9 +48,17 @@ export function ownLimit(error: Error): BoundName | undefined {
   return ownLimits[failureKind(error)]
 }
 
-/** What a failed upstream request says about the upstream: nothing when the gateway itself was short of something. */
-export function outcomeOfError(error: Error): Outcome {
-  return ownLimit(error) === undefined ? 'failure' : 'neutral'
+/** Failures to connect: the same for every agent. */
+const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachable', 'tls', 'connect_timeout', 'reset'])
+
+/**
+ * What a failed upstream request says about the upstream: nothing when the gateway itself was short of something.
+ *
+ * @param started it was about to be sent, so there was a connection
+ */
+export function outcomeOfError(error: Error, started: boolean): Outcome {
+  if (ownLimit(error) !== undefined) return 'neutral'
+  return !started && connectFailures.has(failureKind(error)) ? 'unreachable' : 'failure'
 }
 
 /** What the agent may know of a failure: which side, and whether it was time. The cause is for the log alone. */

@@ -149,7 +149,11 @@ class Forward implements UpstreamHandler, Sender {
     const { req, hasBody, agent, requestId } = this.#exchange
     if (limit !== undefined) bounds.reached(limit, agent?.id, requestId)
     const clientFault = hasBody && req.destroyed && !req.complete
-    closeCircuit(this.#exchange, clientFault ? 'neutral' : outcomeOfError(error), this.#parts)
+    closeCircuit(
+      this.#exchange,
+      clientFault ? 'neutral' : outcomeOfError(error, this.#control !== undefined),
+      this.#parts,
+    )
     this.#fail(refusalOf(error))
   }
 

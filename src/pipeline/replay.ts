@@ -24,11 +24,11 @@ export function createSender(parts: SenderParts): Send {
   return async (request, { agentId, sendBefore, abandoned }) => {
     const target = parseTarget(request.url)
     if (typeof target === 'string') return { kind: 'notSent', refusal: refuse('invalid_target', target) }
-    const resolution = await reach(target, parts)
+    const resolution = await reach(target, agentId, parts)
     if (isRefusal(resolution)) return { kind: 'notSent', refusal: resolution }
     const credentials = credentialsFor(request, target, parts.agentOf(agentId), parts)
     if (isRefusal(credentials)) return { kind: 'notSent', refusal: credentials }
-    const permit = parts.breaker.acquire(target.origin.key, parts.clock.steady())
+    const permit = parts.breaker.acquire(target.origin.key, agentId, parts.clock.steady())
     if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
     return new Promise(resolve => {
       const handler = new Replay({
@@ -44,10 +44,14 @@ export function createSender(parts: SenderParts): Send {
   }
 }
 
-async function reach(target: Target, { egress, resolver }: SenderParts): Promise<Resolution | Refusal> {
+async function reach(
+  target: Target,
+  agentId: string,
+  { egress, resolver }: SenderParts,
+): Promise<Resolution | Refusal> {
   const blocked = egress.checkHost(target.origin)
   if (blocked !== undefined) return blocked
-  const resolution = await resolver.resolve(target.origin.host)
+  const resolution = await resolver.resolve(target.origin.host, agentId)
   if ('failed' in resolution) return refuse('upstream_failed')
   return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
 }
@@ -136,7 +140,7 @@ class Replay implements UpstreamHandler {
       this.#body.destroy(error)
       return
     }
-    this.#parts.learnt(outcomeOfError(error))
+    this.#parts.learnt(outcomeOfError(error, this.#control !== undefined))
     // Not a byte was sent: nothing has happened, and the request can be decided again.
     this.#parts.resolve({ kind: this.#control === undefined ? 'notSent' : 'failed', refusal: refusalOf(error) })
   }

@@ -34,7 +34,8 @@ t.test('a limit holds over threads to the last request, and one probe goes out',
     { failures: 3, windowMs: 1_000, openMs: 1_000 },
     new SharedTable(circuits, breakerShape(3), 0),
   )
-  for (let i = 0; i < 3; i++) breaker.release({ key: 'origin', probe: false }, 'failure', 1_000)
+  for (let i = 0; i < 3; i++)
+    breaker.release({ origin: 'origin', agentId: 'a', probe: 0, ownProbe: 0 }, 'failure', 1_000)
   await Promise.all(takers.map(taker => once(taker, 'message')))
   Atomics.store(start, 0, 1)
   const done = takers.map(taker => once(taker, 'message'))

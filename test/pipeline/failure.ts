@@ -16,19 +16,21 @@ t.test('a shortage of the gateway itself is 503, has a kind and a limit, and cou
     const error = systemError(code)
     t.equal(failureKind(error), kind, code)
     t.equal(ownLimit(error), kind, code)
-    t.equal(outcomeOfError(error), 'neutral', code)
+    t.equal(outcomeOfError(error, true), 'neutral', code)
     t.match(refusalOf(error), { refusal: 'busy', status: 503, headers: ['Retry-After', '1'] }, code)
   }
   const waited = new UpstreamBusyError()
-  t.equal(outcomeOfError(waited), 'neutral')
+  t.equal(outcomeOfError(waited, false), 'neutral')
   t.match(refusalOf(waited), { refusal: 'upstream_busy', headers: ['Retry-After', '1'] })
 })
 
 t.test('a failure of the upstream counts', async t => {
   for (const error of [systemError('ECONNREFUSED'), new UpstreamError('headers_timeout', ''), new Error('odd')]) {
     t.equal(ownLimit(error), undefined)
-    t.equal(outcomeOfError(error), 'failure')
+    t.equal(outcomeOfError(error, true), 'failure')
   }
+  t.equal(outcomeOfError(systemError('ECONNREFUSED'), false), 'unreachable')
+  t.equal(outcomeOfError(new Error('odd'), false), 'failure', 'what the agent sent may be the reason')
   t.equal(refusalOf(systemError('ECONNRESET')).refusal, 'upstream_failed')
   t.equal(refusalOf(systemError('ETIMEDOUT')).refusal, 'upstream_timeout')
 })

@@ -77,3 +77,26 @@ t.test('a body that is waited for to decide on keeps no probe from others', asyn
   t.match(await client.until(/200 OK/), 'HTTP/1.1 200 OK')
   t.equal(origin.seen.length, 3)
 })
+
+for (const threads of [1, 2]) {
+  t.test(`failures that one agent provokes are held against that agent alone, ${threads} threads`, async t => {
+    const origin = await startOrigin(t, (req, res) => {
+      res.statusCode = req.url === '/bad' ? 503 : 200
+      res.end()
+    })
+    const gateway = await startGateway(t, { config: { System: { Server: { Threads: threads } } } })
+    const [hostile, victim, third] = [await gateway.agent(), await gateway.agent(), await gateway.agent()]
+    const call = async (agent: { token: string }, path: string) => {
+      const answer = await gateway.proxy(agent.token, `${origin.url}${path}`)
+      await answer.text()
+      return answer.headers.get('gateway-error') ?? answer.status
+    }
+    for (let i = 0; i < 20; i++) await call(hostile, '/bad')
+    t.equal(await call(hostile, '/'), 'circuit_open')
+    t.equal(origin.seen.length, 5)
+    for (let i = 0; i < 4; i++) await call(victim, '/bad')
+    t.equal(await call(victim, '/'), 200, 'not even with failures of its own')
+    await call(victim, '/bad')
+    t.equal(await call(third, '/'), 'circuit_open', 'when two agents saw it fail, it is open for all')
+  })
+}
