@@ -10,6 +10,11 @@ interface RefusalKind {
 
 export const refusalKinds = {
   invalid_request: { status: 400, title: 'Invalid request', detail: 'The request line or a header is malformed.' },
+  token_misplaced: {
+    status: 400,
+    title: 'Token misplaced',
+    detail: 'A token of this gateway stands in another place than its header field. It was not sent on; replace it.',
+  },
   invalid_target: {
     status: 400,
     title: 'Invalid target',

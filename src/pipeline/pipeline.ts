@@ -12,6 +12,7 @@ import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
+import { refuseMisplaced } from './misplaced.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
 import { suspend, useGrant } from './suspend.ts'
@@ -37,6 +38,8 @@ async function travel(exchange: Exchange, parts: Parts): Promise<void> {
       exchange.rounds += 1
       if (exchange.rounds > mostRounds) throw new Error('cannot happen: the rights of a request did not come to rest')
       let step: Step = authenticate(exchange, parts)
+      if (step instanceof Promise) step = await step
+      step ??= refuseMisplaced(exchange, parts)
       if (step instanceof Promise) step = await step
       step ??= enter(exchange, parts) ?? decide(exchange, parts)
       if (step instanceof Promise) step = await step

@@ -1,0 +1,67 @@
+import { refuse } from '../errors.ts'
+import { isTokenField } from '../http/headers.ts'
+import { parseCompact } from '../tokens/compact.ts'
+import type { Exchange, Outcome, Step } from './exchange.ts'
+import type { Parts } from './parts.ts'
+
+/** No token of the gateway is shorter, characters: most values are passed over for this alone. */
+const leastToken = 100
+/** A JWT in compact form. It begins a run of its characters, so that each run is read once. */
+const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
+/** Tokens that name this issuer and are verified for one request. Nobody needs more. */
+const mostVerified = 8
+/** Percent-encoding is undone so often: servers behind servers decode again. */
+const mostDecodings = 4
+
+/**
+ * Refuses a request that has a token of this gateway anywhere but in its own field: it would go to the upstream, which
+ * could act as the agent. Sound requests pay for the length of their values. It is asked before the target is read, so
+ * that no line of the log has the token.
+ */
+export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
+  const { rawHeaders } = exchange.req
+  let suspects = suspectsIn(exchange.rawTarget, exchange)
+  for (let i = 1; i < rawHeaders.length; i += 2) {
+    const value = rawHeaders[i] as string
+    if (value.length < leastToken || isKeptBack(rawHeaders[i - 1] as string, exchange)) continue
+    suspects = [...suspects, ...suspectsIn(value, exchange)]
+  }
+  return suspects.length === 0 ? undefined : judge(exchange, suspects, parts)
+}
+
+const misplaced = refuse('token_misplaced')
+const none: readonly string[] = []
+
+/** Tokens in a text that may be the gateway's. */
+function suspectsIn(text: string, { token }: Exchange): readonly string[] {
+  if (text.length < leastToken) return none
+  const plain = decode(text)
+  if (plain.includes(token)) return [token]
+  return plain.includes('eyJ') ? (plain.match(compact) ?? none) : none
+}
+
+/** The text as servers behind may read it: the credentials of Basic, and percent-encoding undone. */
+function decode(text: string): string {
+  let plain = /^basic /i.test(text) ? Buffer.from(text.slice(6), 'base64').toString('latin1') : text
+  for (let times = 0; times < mostDecodings && plain.includes('%'); times++) {
+    plain = plain.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  }
+  return plain
+}
+
+/** Fields that carry the token are not sent. */
+function isKeptBack(name: string, { tokenNames }: Exchange): boolean {
+  return tokenNames.some(token => isTokenField(name, token))
+}
+
+/** The presented token is one; others that name this issuer are if they verify. */
+function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): Step {
+  if (suspects.includes(exchange.token)) return misplaced
+  const { Issuer } = parts.config.Security.AgentAuth.TokenIssuance
+  const ours = suspects.filter(text => parseCompact(text)?.payload['iss'] === Issuer)
+  if (ours.length === 0) return undefined
+  if (ours.length > mostVerified) return misplaced
+  return Promise.all(ours.map(parts.verifyToken)).then(
+    (found): Outcome => (found.some(claims => claims !== undefined) ? misplaced : undefined),
+  )
+}
