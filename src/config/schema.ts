@@ -131,6 +131,16 @@ export const schema = {
   Policies: documents('Policies written in this file, same shape as the files in Policy:Directory.'),
   Proxy: {
     Via: boolean(true, 'Add Via: 1.1 agent-gateway, which also detects loops.'),
+    Redirects: choice(
+      ['Rewrite', 'Pass'],
+      'Rewrite',
+      'Rewrite points Location and Content-Location of upstreams back at /proxy; Pass leaves them, and clients that follow send their token along.',
+    ),
+    Cookies: choice(
+      ['Scope', 'Pass'],
+      'Scope',
+      'Scope takes Domain from the cookies of an upstream and puts their Path below /proxy/<origin>; Pass leaves them.',
+    ),
     MaxRequestBytes: integer(0, 'Largest request body forwarded, bytes; 0 is no limit.'),
     MaxEvaluatedBodyBytes: integer(1_048_576, 'Most of a body that is held to decide on, bytes.', { min: 1_024 }),
     OversizeBody: choice(

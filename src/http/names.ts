@@ -15,12 +15,16 @@ export interface FieldName {
   readonly hopByHopResponse: boolean
   /** It marks answers of the gateway; an upstream must not be able to send it. */
   readonly own: boolean
+  /** In an answer it tells a client where to go next, or what to send there. */
+  readonly leadsOn: boolean
 }
 
 /** Bounds of the cache: callers choose the names. */
 const maxKnown = 1_024
 const maxKnownLength = 64
 const known = new Map<string, FieldName>()
+
+const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie'])
 
 /** @param name as it was received */
 export function fieldName(name: string): FieldName {
@@ -37,6 +41,7 @@ function learn(name: string): FieldName {
     hopByHopRequest: hopByHopRequest.has(lower),
     hopByHopResponse: hopByHopResponse.has(lower),
     own: isOwnField(lower),
+    leadsOn: leadingOn.has(lower),
   }
   if (name.length > maxKnownLength) return learnt
   if (known.size >= maxKnown) known.clear()

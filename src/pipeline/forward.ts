@@ -7,6 +7,7 @@ import { failures } from '../telemetry/layout.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim } from '../upstream/handler.ts'
 import { answer } from './answer.ts'
+import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
 import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
@@ -99,7 +100,7 @@ class Forward implements UpstreamHandler, Sender {
     const { res, req } = this.#exchange
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
-    const fields = downstreamFields(received)
+    const fields = answerFields(received, this.#target, this.#parts.config.Proxy)
     // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false

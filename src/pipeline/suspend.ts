@@ -6,6 +6,7 @@ import { fieldValues } from '../http/headers.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { answerFields } from './answer-fields.ts'
 import { closeCircuit } from './circuit.ts'
 import type { Exchange, Outcome } from './exchange.ts'
 import { requestFields } from './forward.ts'
@@ -137,9 +138,10 @@ async function deliver(wait: Wait, view: DetailView, parts: Parts): Promise<'ans
   if (answer === undefined) return refuse('answer_not_kept')
   if (isOver(exchange)) return 'answered'
   exchange.upstreamStatus = answer.status
-  const { res } = exchange
+  const { res, target } = exchange
+  if (target === undefined) throw new Error('cannot happen: answered without a target')
   res.sendDate = false
-  res.writeHead(answer.status, [...answer.rawHeaders, 'Gateway-Hitl-Id', id])
+  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, target, parts.config.Proxy), 'Gateway-Hitl-Id', id])
   res.end(answer.body)
   return 'answered'
 }

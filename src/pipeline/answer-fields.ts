@@ -1,0 +1,66 @@
+import type { Target } from '../base/target.ts'
+import { downstreamFields } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
+
+/** Proxy:Redirects and Proxy:Cookies. */
+export interface AnswerSettings {
+  readonly Redirects: 'Rewrite' | 'Pass'
+  readonly Cookies: 'Scope' | 'Pass'
+}
+
+/**
+ * The fields of an upstream's answer as the client gets them, flat. A client that follows a redirect sends its headers
+ * along, the gateway's token too: so `Location` and `Content-Location` point back at the gateway. Cookies get a path
+ * below `/proxy/<origin>`, so that no other upstream receives them.
+ */
+export function answerFields(received: readonly string[], target: Target, settings: AnswerSettings): string[] {
+  const fields = downstreamFields(received)
+  for (let i = 0; i < fields.length; i += 2) {
+    const { lower, leadsOn } = fieldName(fields[i] as string)
+    if (!leadsOn) continue
+    if (lower === 'set-cookie') {
+      if (settings.Cookies === 'Scope') fields[i + 1] = scopedCookie(fields[i + 1] as string, target)
+    } else if (settings.Redirects === 'Rewrite') pointBack(fields, i, target)
+  }
+  return fields
+}
+
+/** The original stays readable. A reference that is no http URL leads nowhere through the gateway and is taken out. */
+function pointBack(fields: string[], at: number, target: Target): void {
+  const name = fields[at] as string
+  const value = fields[at + 1] as string
+  const rewritten = throughGateway(value, target)
+  if (rewritten === undefined) fields[at] = `Gateway-Upstream-${name}`
+  else {
+    fields[at + 1] = rewritten
+    fields.push(`Gateway-Upstream-${name}`, value)
+  }
+}
+
+/** A path is enough: the client reached the gateway by a name that only the client knows. */
+function throughGateway(reference: string, target: Target): string | undefined {
+  const url = URL.parse(reference.replace(/[\x80-\xff]/g, percentEncoded), target.url)
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined
+  return `/proxy/${url.href}`
+}
+
+/** Values of fields are bytes as code points of the same number. */
+const percentEncoded = (byte: string): string => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`
+
+/**
+ * `Domain` goes; `Path` becomes that of the upstream below /proxy. Without a path the client takes that of its request
+ * (RFC 6265 section 5.1.4), which is below /proxy already.
+ */
+function scopedCookie(cookie: string, { origin }: Target): string {
+  const [pair = '', ...attributes] = cookie.split(';')
+  let path: string | undefined
+  const kept = attributes.filter(attribute => {
+    const [name = '', value = ''] = attribute.split('=', 2)
+    const lower = name.trim().toLowerCase()
+    if (lower === 'path') path = value.trim()
+    return lower !== 'path' && lower !== 'domain'
+  })
+  // Anything but a path from the root counts as none (RFC 6265 section 5.2.4).
+  if (path?.startsWith('/') === true) kept.push(` Path=/proxy/${origin.key}${path === '/' ? '' : path}`)
+  return [pair, ...kept].join(';')
+}
