@@ -9,6 +9,7 @@ import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { FetchDocument } from '../tokens/fetch.ts'
 import { createFetch, FetchError } from '../tokens/fetch.ts'
+import type { OpenHttp1 } from '../upstream/connection-settings.ts'
 import { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import { openCredentials } from '../upstream/credentials.ts'
@@ -55,6 +56,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
       idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
       http2Hosts: parseHostPatterns(proxy.Http2Hosts),
+      openHttp1: proxy.Client === 'Undici' ? await openUndici() : undefined,
       ca,
     },
     deps.clock,
@@ -63,6 +65,12 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const addressOf = guardedAddress({ egress, resolver, trusted: URL.parse(authority ?? '')?.origin })
   const fetchDocument = createFetch({ addressOf, ...(ca === undefined ? {} : { ca: [ca] }) })
   return { egress, resolver, connections, credentials, fetchDocument }
+}
+
+/** Loaded only where it is wanted: it takes memory and time at the start. */
+async function openUndici(): Promise<OpenHttp1> {
+  const { UndiciConnection } = await import('../upstream/undici.ts')
+  return (authority, settings, connect) => new UndiciConnection(authority, settings, connect)
 }
 
 function readAuthorities(path: string): string {

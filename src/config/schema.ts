@@ -157,6 +157,11 @@ export const schema = {
     MaxConnectionsPerOrigin: integer(256, 'Connections kept to one origin.', { min: 1, max: 65_535 }),
     MaxConnections: integer(4_096, 'Connections to all upstreams together.', { min: 1, max: 65_535 }),
     MaxWaiting: integer(1_024, 'Requests that wait for a connection to one origin; more get 503.', { min: 0 }),
+    Client: choice(
+      ['Builtin', 'Undici'],
+      'Builtin',
+      'What speaks HTTP/1.1 to upstreams. Undici is the second client, for an upstream that the built-in one refuses.',
+    ),
     Http2Hosts: list(
       'Hosts, such as api.example.com or *.example.com, that are spoken to in HTTP/2 over TLS if they offer it.',
       hostPattern,

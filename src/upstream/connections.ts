@@ -1,11 +1,12 @@
 import type { OnReadOpts, Socket } from 'node:net'
-import { type HostPattern, matchesAnyHost } from '../base/host.ts'
+import { matchesAnyHost } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
 import type { Carrier, ConnectionOwner, Pool } from './connection.ts'
 import { Connection } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import type { Dial, DialSettings } from './dial.ts'
+import type { ConnectionSettings } from './connection-settings.ts'
+import type { Dial } from './dial.ts'
 import { createDial } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Connect, Http1Settings, OnSocket } from './http1.ts'
@@ -13,19 +14,6 @@ import { Http1Connection } from './http1.ts'
 import { authorityOf } from './http1-head.ts'
 import { isHttp2, Negotiated } from './negotiated.ts'
 import type { Resolution } from './resolve.ts'
-
-export interface ConnectionSettings extends DialSettings {
-  /** Connections to one origin, and to all together. */
-  readonly perOrigin: number
-  readonly total: number
-  /** Requests that may wait for a connection to one origin, and how long, milliseconds. */
-  readonly maxWaiting: number
-  readonly waitMs: number
-  readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
-  /** Patterns of the hosts that may be spoken to in HTTP/2. */
-  readonly http2Hosts: readonly HostPattern[]
-}
 
 /** Largest header section of an upstream response, bytes. */
 const maxHeaderSize = 65_536
@@ -280,7 +268,9 @@ export class Connections implements ConnectionOwner {
   }
 
   #http1(origin: Origin, connect: Connect): Carrier {
-    return new Http1Connection(authorityOf(origin), this.#http, connect)
+    const { openHttp1 } = this.#settings
+    const authority = authorityOf(origin)
+    return openHttp1?.(authority, this.#http, connect) ?? new Http1Connection(authority, this.#http, connect)
   }
 
   #negotiated(origin: Origin, connect: Connect): Carrier {

@@ -79,7 +79,16 @@ export function readHead(text: string, method: string): Http1Head {
   const lineEnd = text.indexOf('\r\n')
   const status = statusOf(text, lineEnd)
   const isOld = isOldLine(text)
-  const fields = readFields(text, lineEnd + 2)
+  return headOf({ status, reason: text.slice(13, lineEnd), fields: readFields(text, lineEnd + 2), isOld }, method)
+}
+
+/** The parts of a head, as they were received. */
+interface ReceivedHead extends Pick<ResponseHead, 'status' | 'reason' | 'fields'> {
+  readonly isOld: boolean
+}
+
+/** @throws UpstreamError when two readers could differ about the end of the answer */
+export function headOf({ status, reason, fields, isOld }: ReceivedHead, method: string): Http1Head {
   const framed = notFramed(isOld)
   noteFields(framed, fields)
   const framing = framingOf(framed, method, status)
@@ -88,7 +97,7 @@ export function readHead(text: string, method: string): Http1Head {
   if (isBodiless(status)) dropLength(fields, framed)
   return {
     status,
-    reason: text.slice(13, lineEnd),
+    reason,
     fields,
     contentLength: framed.contentLength,
     framing,

@@ -20,7 +20,7 @@ const closed = (): Error => new UpstreamError('reset', 'the upstream closed the 
 const givenUp = (): Error => new UpstreamError('reset', 'the connection was given up')
 
 /** How long before the upstream would close an idle connection it is not used any more, milliseconds. */
-const keepAliveMargin = 2_000
+export const keepAliveMargin = 2_000
 
 /**
  * What every connection of this thread reads into: each read is taken in whole before the next one. Streams take a new

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
 import t from 'tap'
+import { behaviour } from '../fixtures/engine.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
@@ -15,7 +16,7 @@ function ask(port: number, path: string, lines: string): string {
   return `GET /proxy/http://127.0.0.1:${port}${path} HTTP/1.1\r\nHost: gateway\r\n${auth}${lines}\r\n`
 }
 
-t.test('order, spelling and repetition of end-to-end fields are kept, hop-by-hop fields are not', async t => {
+behaviour(t, 'order, spelling and repetition of end-to-end fields are kept, hop-by-hop fields are not', async t => {
   const origin = await startOrigin(t)
   const raw = await openRaw(t, gateway.port)
   const lines = [
@@ -57,7 +58,7 @@ t.test('order, spelling and repetition of end-to-end fields are kept, hop-by-hop
   ])
 })
 
-t.test('what the upstream names in Connection does not reach the client', async t => {
+behaviour(t, 'what the upstream names in Connection does not reach the client', async t => {
   const server = await startRawServer(t, socket => {
     socket.once('data', () =>
       socket.write(
@@ -72,7 +73,7 @@ t.test('what the upstream names in Connection does not reach the client', async 
   t.equal(answer.headers.get('date'), null, 'nothing is added')
 })
 
-t.test('an upstream cannot pass its answer off as one of the gateway', async t => {
+behaviour(t, 'an upstream cannot pass its answer off as one of the gateway', async t => {
   const origin = await startOrigin(t, (_req, res) => {
     res.writeHead(403, { 'Gateway-Error': 'policy_denied', 'Gateway-Hitl-Id': 'x', 'Gateway-Mode': 'y' }).end()
   })
@@ -83,7 +84,7 @@ t.test('an upstream cannot pass its answer off as one of the gateway', async t =
   t.equal(answer.headers.get('gateway-mode'), 'y', 'any other field is its own')
 })
 
-t.test('HEAD gets the head alone, and the connection stays in step', async t => {
+behaviour(t, 'HEAD gets the head alone, and the connection stays in step', async t => {
   const origin = await startOrigin(t, (req, res) => {
     res.writeHead(200, { 'Content-Length': '11', 'X-Method': req.method })
     res.end(req.method === 'HEAD' ? undefined : 'hello world')
@@ -97,7 +98,7 @@ t.test('HEAD gets the head alone, and the connection stays in step', async t => 
 })
 
 for (const status of [204, 304]) {
-  t.test(`${status} has no body, also when the upstream sends one`, async t => {
+  behaviour(t, `${status} has no body, also when the upstream sends one`, async t => {
     const server = await startRawServer(t, socket => {
       socket.once('data', () => socket.end(`HTTP/1.1 ${status} X\r\nETag: "a"\r\nContent-Length: 4\r\n\r\nevil`))
     })
@@ -114,7 +115,7 @@ for (const status of [204, 304]) {
   })
 }
 
-t.test('trailers of a chunked answer are passed on', async t => {
+behaviour(t, 'trailers of a chunked answer are passed on', async t => {
   const origin = await startOrigin(t, (_req, res) => {
     res.writeHead(200, { Trailer: 'X-Sum' })
     res.write('body')
@@ -130,7 +131,7 @@ t.test('trailers of a chunked answer are passed on', async t => {
   t.strictSame(answer.trailers, { 'x-sum': '42' })
 })
 
-t.test('early hints reach the client before the answer', async t => {
+behaviour(t, 'early hints reach the client before the answer', async t => {
   const origin = await startOrigin(t, (_req, res) => {
     res.writeEarlyHints({ link: '</style.css>; rel=preload' })
     res.end('done')
@@ -142,7 +143,7 @@ t.test('early hints reach the client before the answer', async t => {
   t.match(text, /HTTP\/1.1 200 OK[\s\S]*done/)
 })
 
-t.test('100 Continue is sent for a request that is let in, and not for one that is refused', async t => {
+behaviour(t, '100 Continue is sent for a request that is let in, and not for one that is refused', async t => {
   const origin = await startOrigin(t, (req, res) => {
     req.resume().on('end', () => res.end('got it'))
   })
@@ -163,7 +164,7 @@ t.test('100 Continue is sent for a request that is let in, and not for one that 
   t.equal(origin.seen.length, 1, 'the upstream saw nothing of the second')
 })
 
-t.test('a request that has passed this gateway already is a loop', async t => {
+behaviour(t, 'a request that has passed this gateway already is a loop', async t => {
   const origin = await startOrigin(t)
   const answer = await gateway.proxy(token, origin.url, { headers: { Via: '1.0 other, 1.1 agent-gateway' } })
   t.equal(answer.status, 508)
@@ -174,7 +175,7 @@ t.test('a request that has passed this gateway already is a loop', async t => {
   t.equal(origin.seen.length, 1)
 })
 
-t.test('the fallback to Authorization takes the token, and it does not reach the upstream', async t => {
+behaviour(t, 'the fallback to Authorization takes the token, and it does not reach the upstream', async t => {
   const fallback = await startGateway(t, { config: { Security: { AgentAuth: { FallbackToAuthorization: true } } } })
   const origin = await startOrigin(t)
   const agent = await fallback.agent()

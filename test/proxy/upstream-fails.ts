@@ -113,6 +113,6 @@ t.test('nothing was retried and redirects were not followed', async t => {
   })
   const answer = await gateway.proxy(token, `${origin.url}/moved`)
   t.equal(answer.status, 302)
-  t.equal(answer.headers.get('location'), 'http://169.254.169.254/')
+  t.equal(answer.headers.get('location'), '/proxy/http://169.254.169.254/')
   t.equal(origin.seen.length, 1)
 })

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import t from 'tap'
+import { behaviour } from '../fixtures/engine.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { ask, openConnections, Told } from '../fixtures/upstream.ts'
 
@@ -74,7 +75,7 @@ for (const [cases, connectionsUsed] of [
   [notReused, 2],
 ] as const) {
   for (const { what, answer, method = 'GET', fields = [], closes } of cases) {
-    t.test(`a connection is used ${connectionsUsed === 1 ? 'again' : 'once'}: ${what}`, async t => {
+    behaviour(t, `a connection is used ${connectionsUsed === 1 ? 'again' : 'once'}: ${what}`, async t => {
       const { port, sockets, paths } = await startUpstream(t, (_, socket) => {
         if (closes) setImmediate(() => socket.end())
         return answer
@@ -92,7 +93,7 @@ for (const [cases, connectionsUsed] of [
   }
 }
 
-t.test('a connection that closes or speaks while it is idle is given up, and nothing is sent on it', async t => {
+behaviour(t, 'a connection that closes or speaks while it is idle is given up, and nothing is sent on it', async t => {
   const ends: readonly ((socket: Socket) => void)[] = [
     socket => socket.end(),
     socket => socket.resetAndDestroy(),
@@ -111,40 +112,48 @@ t.test('a connection that closes or speaks while it is idle is given up, and not
   }
 })
 
-t.test('a request whose connection dies before it is written goes to another, once, even without a queue', async t => {
-  const { port, sockets, paths } = await startUpstream(t, () => whole)
-  const connections = openConnections(t, { perOrigin: 1, total: 1, maxWaiting: 0 })
-  await ask(connections, port, { path: '/first' }).over
-  for (let i = 0; i < 20; i++) {
-    // Timers come first in a turn of the event loop, then sockets are read, and only then requests leave.
-    await delay(1)
-    const told = ask(connections, port, { path: `/${i}` })
-    const last = sockets.at(-1) as Socket
-    if (i % 2 === 0) last.resetAndDestroy()
-    else last.write('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison')
-    t.equal((await told.over).outcome, '200 ok')
-    t.equal(told.leases, 1)
-    t.equal(connections.size, 1)
-  }
-  t.equal(sockets.length, 21)
-  t.strictSame(paths, ['/first', ...Array.from({ length: 20 }, (_, i) => `/${i}`)])
-})
+behaviour(
+  t,
+  'a request whose connection dies before it is written goes to another, once, even without a queue',
+  async t => {
+    const { port, sockets, paths } = await startUpstream(t, () => whole)
+    const connections = openConnections(t, { perOrigin: 1, total: 1, maxWaiting: 0 })
+    await ask(connections, port, { path: '/first' }).over
+    for (let i = 0; i < 20; i++) {
+      // Timers come first in a turn of the event loop, then sockets are read, and only then requests leave.
+      await delay(1)
+      const told = ask(connections, port, { path: `/${i}` })
+      const last = sockets.at(-1) as Socket
+      if (i % 2 === 0) last.resetAndDestroy()
+      else last.write('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison')
+      t.equal((await told.over).outcome, '200 ok')
+      t.equal(told.leases, 1)
+      t.equal(connections.size, 1)
+    }
+    t.equal(sockets.length, 21)
+    t.strictSame(paths, ['/first', ...Array.from({ length: 20 }, (_, i) => `/${i}`)])
+  },
+)
 
-t.test('one that waits gets the place of a connection that dies, and one that has no place is told so', async t => {
-  const { port, paths } = await startUpstream(t, (path, socket) => {
-    if (path !== '/dies') return whole
-    setImmediate(() => socket.resetAndDestroy())
-    return ''
-  })
-  const connections = openConnections(t, { perOrigin: 1, total: 1, maxWaiting: 1 })
-  const dies = ask(connections, port, { path: '/dies' })
-  const waits = ask(connections, port, { path: '/waits' })
-  const tooMany = ask(connections, port, { path: '/too-many' })
-  t.equal((await tooMany.over).error?.name, 'UpstreamBusyError')
-  t.equal((await dies.over).outcome, 'ECONNRESET')
-  t.equal((await waits.over).outcome, '200 ok')
-  t.strictSame(paths, ['/dies', '/waits'])
-})
+behaviour(
+  t,
+  'one that waits gets the place of a connection that dies, and one that has no place is told so',
+  async t => {
+    const { port, paths } = await startUpstream(t, (path, socket) => {
+      if (path !== '/dies') return whole
+      setImmediate(() => socket.resetAndDestroy())
+      return ''
+    })
+    const connections = openConnections(t, { perOrigin: 1, total: 1, maxWaiting: 1 })
+    const dies = ask(connections, port, { path: '/dies' })
+    const waits = ask(connections, port, { path: '/waits' })
+    const tooMany = ask(connections, port, { path: '/too-many' })
+    t.equal((await tooMany.over).error?.name, 'UpstreamBusyError')
+    t.equal((await dies.over).outcome, 'ECONNRESET')
+    t.equal((await waits.over).outcome, '200 ok')
+    t.strictSame(paths, ['/dies', '/waits'])
+  },
+)
 
 const chunks = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const stages: Readonly<Record<string, string>> = {
@@ -162,7 +171,7 @@ const stages: Readonly<Record<string, string>> = {
 }
 
 for (const [stage, bytes] of Object.entries(stages)) {
-  t.test(`a connection that breaks ${stage} is an error, and the request is sent once`, async t => {
+  behaviour(t, `a connection that breaks ${stage} is an error, and the request is sent once`, async t => {
     for (const end of ['reset', 'close'] as const) {
       const { port, paths } = await startUpstream(t, (_, socket) => {
         setTimeout(() => (end === 'reset' ? socket.resetAndDestroy() : socket.end()), 5)
@@ -177,7 +186,7 @@ for (const [stage, bytes] of Object.entries(stages)) {
   })
 }
 
-t.test('a body that ends with a reset connection is not whole', async t => {
+behaviour(t, 'a body that ends with a reset connection is not whole', async t => {
   const { port } = await startUpstream(t, (_, socket) => {
     setTimeout(() => socket.resetAndDestroy(), 5)
     return 'HTTP/1.1 200 OK\r\n\r\nok'
@@ -185,7 +194,7 @@ t.test('a body that ends with a reset connection is not whole', async t => {
   t.equal((await ask(openConnections(t), port).over).outcome, 'ECONNRESET')
 })
 
-t.test('an upstream that closes while its answer is held still has said all of it', async t => {
+behaviour(t, 'an upstream that closes while its answer is held still has said all of it', async t => {
   const { port } = await startUpstream(t, (_, socket) => {
     setImmediate(() => socket.end())
     return `HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(300_000)}`
@@ -204,7 +213,7 @@ t.test('an upstream that closes while its answer is held still has said all of i
   t.equal(connections.size, 0)
 })
 
-t.test('the first of several addresses may be dead, and the request is sent once', async t => {
+behaviour(t, 'the first of several addresses may be dead, and the request is sent once', async t => {
   const { port, paths } = await startUpstream(t, () => whole)
   const connections = openConnections(t)
   const told = ask(connections, port, { addresses: ['127.0.0.77', '127.0.0.1'] })
@@ -216,7 +225,7 @@ t.test('the first of several addresses may be dead, and the request is sent once
   t.equal(connections.size, 1)
 })
 
-t.test('a client that leaves while its request has no connection yet leaves no place taken', async t => {
+behaviour(t, 'a client that leaves while its request has no connection yet leaves no place taken', async t => {
   const { port, paths } = await startUpstream(t, () => whole)
   const connections = openConnections(t)
   const told = ask(connections, port, { told: new Told({ start: told => told.control?.abort(new Error('left')) }) })
@@ -225,32 +234,36 @@ t.test('a client that leaves while its request has no connection yet leaves no p
   t.equal(paths.length, 0)
 })
 
-t.test('whatever upstreams and handlers do at once, each request ends once and every place comes back', async t => {
-  const answers = [whole, whole, whole, whole + whole, '', 'HTTP/1.1 2', 'nonsense\r\n\r\n', stages['within a chunk']]
-  const { port, sockets, paths } = await startUpstream(t, (path, socket) => {
-    const number = Number(path.slice(1))
-    if (number % 5 === 0) setImmediate(() => socket.resetAndDestroy())
-    if (number % 7 === 0) setTimeout(() => socket.end(), 1)
-    return answers[number % answers.length] as string
-  })
-  const limits = { perOrigin: 6, total: 6, maxWaiting: 1_000, headersTimeoutMs: 50, idleTimeoutMs: 50 }
-  const connections = openConnections(t, limits)
-  const leave = (told: Told) => told.control?.abort(new Error('left'))
-  const tolds = Array.from({ length: 400 }, (_, i) => {
-    const on = i % 11 === 0 ? { start: leave } : i % 13 === 0 ? { data: leave } : {}
-    return ask(connections, port, { path: `/${i}`, told: new Told(on) })
-  })
-  const held = setInterval(() => {}, 1_000)
-  await Promise.all(tolds.map(told => told.over))
-  clearInterval(held)
-  t.ok(tolds.every(({ ends, leases, released }) => ends === 1 && leases === 1 && released.length === 1))
-  t.equal(new Set(paths).size, paths.length, 'none was sent twice')
-  t.ok(tolds.every(({ text }) => text === '' || text === 'o' || text === 'ok'))
-  for (const socket of sockets) socket.destroy()
-  await until(() => connections.size === 0)
-})
+behaviour(
+  t,
+  'whatever upstreams and handlers do at once, each request ends once and every place comes back',
+  async t => {
+    const answers = [whole, whole, whole, whole + whole, '', 'HTTP/1.1 2', 'nonsense\r\n\r\n', stages['within a chunk']]
+    const { port, sockets, paths } = await startUpstream(t, (path, socket) => {
+      const number = Number(path.slice(1))
+      if (number % 5 === 0) setImmediate(() => socket.resetAndDestroy())
+      if (number % 7 === 0) setTimeout(() => socket.end(), 1)
+      return answers[number % answers.length] as string
+    })
+    const limits = { perOrigin: 6, total: 6, maxWaiting: 1_000, headersTimeoutMs: 50, idleTimeoutMs: 50 }
+    const connections = openConnections(t, limits)
+    const leave = (told: Told) => told.control?.abort(new Error('left'))
+    const tolds = Array.from({ length: 400 }, (_, i) => {
+      const on = i % 11 === 0 ? { start: leave } : i % 13 === 0 ? { data: leave } : {}
+      return ask(connections, port, { path: `/${i}`, told: new Told(on) })
+    })
+    const held = setInterval(() => {}, 1_000)
+    await Promise.all(tolds.map(told => told.over))
+    clearInterval(held)
+    t.ok(tolds.every(({ ends, leases, released }) => ends === 1 && leases === 1 && released.length === 1))
+    t.equal(new Set(paths).size, paths.length, 'none was sent twice')
+    t.ok(tolds.every(({ text }) => text === '' || text === 'o' || text === 'ok'))
+    for (const socket of sockets) socket.destroy()
+    await until(() => connections.size === 0)
+  },
+)
 
-t.test('closing ends what is idle now, what is under way at its end, and sends nothing that waits', async t => {
+behaviour(t, 'closing ends what is idle now, what is under way at its end, and sends nothing that waits', async t => {
   const { port, sockets, paths } = await startUpstream(t, path => (path === '/idle' ? whole : ''))
   const connections = openConnections(t, { perOrigin: 2 })
   const underWay = ask(connections, port, { path: '/under-way' })
@@ -266,7 +279,7 @@ t.test('closing ends what is idle now, what is under way at its end, and sends n
   t.equal(paths.length, 3)
 })
 
-t.test('closing ends what is idle, and says so to the upstream', async t => {
+behaviour(t, 'closing ends what is idle, and says so to the upstream', async t => {
   const { port, sockets } = await startUpstream(t, () => whole)
   const connections = openConnections(t)
   await ask(connections, port).over

@@ -11,6 +11,7 @@ import type { Test } from 'tap'
 import t from 'tap'
 import { parseHostPatterns } from '../../src/base/host.ts'
 import { createFetch } from '../../src/tokens/fetch.ts'
+import { behaviour } from '../fixtures/engine.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { ask, openConnections, Told } from '../fixtures/upstream.ts'
@@ -42,7 +43,7 @@ async function startSecure(t: Test, onConnection: (socket: TLSSocket) => void, o
 const answering = (text: string) => (socket: TLSSocket) => void socket.on('data', () => socket.write(text))
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-  t.test(`a session is resumed, over ${version}, and for another name there is none`, async t => {
+  behaviour(t, `a session is resumed, over ${version}, and for another name there is none`, async t => {
     const options = { minVersion: version, maxVersion: version }
     const { port, resumed } = await startSecure(t, answering(once200), options)
     const connections = openConnections(t, { ca: cert })
@@ -57,7 +58,8 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   })
 }
 
-t.test(
+behaviour(
+  t,
   'an authority that is not trusted is none, and one trusted elsewhere in the process is not trusted here',
   async t => {
     const { port } = await startSecure(t, answering(whole))
@@ -72,17 +74,21 @@ t.test(
   },
 )
 
-t.test('NODE_TLS_REJECT_UNAUTHORIZED=0 makes no certificate trusted, nor one of an identity provider', async t => {
-  const { port } = await startSecure(t, answering(whole))
-  process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
-  t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
-  const told = ask(openConnections(t), port, secure)
-  t.equal((await told.over).outcome, 'DEPTH_ZERO_SELF_SIGNED_CERT')
-  const document = createFetch({ addressOf: async () => '127.0.0.1' })(new URL(`https://idp.test:${port}/`))
-  await t.rejects(document, /self-signed certificate/)
-})
+behaviour(
+  t,
+  'NODE_TLS_REJECT_UNAUTHORIZED=0 makes no certificate trusted, nor one of an identity provider',
+  async t => {
+    const { port } = await startSecure(t, answering(whole))
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+    t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
+    const told = ask(openConnections(t), port, secure)
+    t.equal((await told.over).outcome, 'DEPTH_ZERO_SELF_SIGNED_CERT')
+    const document = createFetch({ addressOf: async () => '127.0.0.1' })(new URL(`https://idp.test:${port}/`))
+    await t.rejects(document, /self-signed certificate/)
+  },
+)
 
-t.test('a session that the upstream cannot go on with is offered once', async t => {
+behaviour(t, 'a session that the upstream cannot go on with is offered once', async t => {
   const { port } = await startSecure(t, answering(once200))
   // Lets the first kind of hello pass: one that offers a session is longer.
   let usual = 0
@@ -107,30 +113,34 @@ t.test('a session that the upstream cannot go on with is offered once', async t 
   t.equal(refused, 1)
 })
 
-t.test('a handshake that is broken off, no TLS at all, or silence sends nothing and leaves nothing open', async t => {
-  const ends: readonly (readonly [string, (socket: Socket) => void])[] = [
-    ['ECONNRESET', socket => void socket.end()],
-    ['ECONNRESET', socket => void socket.once('data', () => socket.end())],
-    ['ECONNRESET', socket => void socket.once('data', () => socket.resetAndDestroy())],
-    ['ERR_SSL_WRONG_VERSION_NUMBER', socket => void socket.once('data', () => socket.write(whole))],
-    ['connect_timeout', () => {}],
-  ]
-  for (const [outcome, end] of ends) {
-    const closed = Promise.withResolvers<void>()
-    const { port } = await startRawServer(t, socket => {
-      socket.on('close', () => closed.resolve()).resume()
-      end(socket)
-    })
-    const connections = openConnections(t, { ca: cert, connectTimeoutMs: 200 })
-    const told = ask(connections, port, secure)
-    t.equal((await told.over).outcome, outcome)
-    t.equal(told.control, undefined, 'nothing was sent')
-    t.strictSame([told.ends, told.released, connections.size], [1, [false], 0])
-    await closed.promise
-  }
-})
+behaviour(
+  t,
+  'a handshake that is broken off, no TLS at all, or silence sends nothing and leaves nothing open',
+  async t => {
+    const ends: readonly (readonly [string, (socket: Socket) => void])[] = [
+      ['ECONNRESET', socket => void socket.end()],
+      ['ECONNRESET', socket => void socket.once('data', () => socket.end())],
+      ['ECONNRESET', socket => void socket.once('data', () => socket.resetAndDestroy())],
+      ['ERR_SSL_WRONG_VERSION_NUMBER', socket => void socket.once('data', () => socket.write(whole))],
+      ['connect_timeout', () => {}],
+    ]
+    for (const [outcome, end] of ends) {
+      const closed = Promise.withResolvers<void>()
+      const { port } = await startRawServer(t, socket => {
+        socket.on('close', () => closed.resolve()).resume()
+        end(socket)
+      })
+      const connections = openConnections(t, { ca: cert, connectTimeoutMs: 200 })
+      const told = ask(connections, port, secure)
+      t.equal((await told.over).outcome, outcome)
+      t.equal(told.control, undefined, 'nothing was sent')
+      t.strictSame([told.ends, told.released, connections.size], [1, [false], 0])
+      await closed.promise
+    }
+  },
+)
 
-t.test('a first address that does not do leaves the next', async t => {
+behaviour(t, 'a first address that does not do leaves the next', async t => {
   const { port, resumed } = await startSecure(t, answering(whole))
   const connections = openConnections(t, { ca: cert })
   const told = ask(connections, port, { ...secure, addresses: ['127.0.0.77', '127.0.0.1'] })
@@ -139,7 +149,7 @@ t.test('a first address that does not do leaves the next', async t => {
   t.equal(resumed.length, 1)
 })
 
-t.test('a connection over TLS is used again, and not after it was closed or has spoken unasked', async t => {
+behaviour(t, 'a connection over TLS is used again, and not after it was closed or has spoken unasked', async t => {
   const sockets: TLSSocket[] = []
   const { port } = await startSecure(t, socket => {
     sockets.push(socket)
@@ -156,7 +166,7 @@ t.test('a connection over TLS is used again, and not after it was closed or has 
   t.equal(sockets.length, 3)
 })
 
-t.test('an answer cut over TLS is an error, with a goodbye and without', async t => {
+behaviour(t, 'an answer cut over TLS is an error, with a goodbye and without', async t => {
   for (const end of [(socket: TLSSocket) => socket.end(), (socket: TLSSocket) => socket.destroy()]) {
     const { port } = await startSecure(t, socket => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', () => end(socket)))
@@ -218,7 +228,7 @@ for (const [how, scheme, http2Hosts] of [
   ['TLS', 'https', []],
   ['TLS that was offered HTTP/2 and chose HTTP/1.1', 'https', ['idp.test']],
 ] as const) {
-  t.test(`${mebibytes} MiB each way on two connections at once arrive unchanged over ${how}`, async t => {
+  behaviour(t, `${mebibytes} MiB each way on two connections at once arrive unchanged over ${how}`, async t => {
     const digests: string[] = []
     const start = scheme === 'http' ? startRawServer : startSecure
     const { port } = await start(t, streaming(digests))

@@ -1,0 +1,115 @@
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import { Client } from 'undici'
+import type { Carrier } from './connection.ts'
+import { usesConnectionAuth } from './connection-auth.ts'
+import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { UpstreamError } from './handler.ts'
+import type { Connect, Http1Settings, OnSocket } from './http1.ts'
+import { keepAliveMargin } from './http1.ts'
+import { writeHead } from './http1-head.ts'
+import { UndiciExchange } from './undici-exchange.ts'
+
+/** Undici wants an origin. Where the connection really leads is decided by `connect`, and `Host` is set for each request. */
+const nowhere = 'http://upstream.invalid'
+
+/**
+ * The second client of HTTP/1.1 (`Proxy:Client: Undici`): one undici client over one connection of ours, one exchange at
+ * a time. Pool, dial, pinned addresses, queue and time limits are those of the built-in client; undici writes requests and
+ * reads answers.
+ *
+ * Emits `disconnect` when it takes no more.
+ */
+export class UndiciConnection extends EventEmitter implements Carrier {
+  readonly #authority: string
+  readonly #settings: Http1Settings
+  readonly #client: Client
+  #socket: Socket | undefined
+  #exchange: UndiciExchange | undefined
+  #destroyed = false
+
+  constructor(authority: string, settings: Http1Settings, connect: Connect) {
+    super()
+    this.#authority = authority
+    this.#settings = settings
+    this.#client = new Client(nowhere, {
+      connect: (_options, done) => this.#open(connect, done as OnSocket),
+      pipelining: 1,
+      allowH2: false,
+      maxHeaderSize: settings.maxHeaderSize,
+      keepAliveTimeout: settings.keepAliveMs,
+      keepAliveMaxTimeout: settings.maxKeepAliveMs,
+      keepAliveTimeoutThreshold: keepAliveMargin,
+      // Exchanges keep time themselves, to the millisecond and with regard to what the client still sends.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+  }
+
+  get destroyed(): boolean {
+    return this.#destroyed || this.#socket?.destroyed === true
+  }
+
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
+    const { method, path, fields, body, bodyLength } = request
+    const exchange = new UndiciExchange(request, handler, {
+      idleTimeoutMs: this.#settings.idleTimeoutMs,
+      headersTimeoutMs: this.#settings.headersTimeoutMs,
+      isFull: () => this.#socket?.writableNeedDrain === true,
+      onEnd: reusable => this.#over(reusable),
+    })
+    this.#exchange = exchange
+    try {
+      // What must not be sent is refused by the same check, whichever client sends.
+      writeHead(request, this.#authority)
+    } catch (error) {
+      exchange.fail(error as Error)
+      return true
+    }
+    const length = Buffer.isBuffer(body) ? undefined : bodyLength
+    const headers = ['Host', this.#authority, ...fields]
+    if (length !== undefined) headers.push('Content-Length', String(length))
+    const reset = usesConnectionAuth(fields) ? { reset: true } : {}
+    this.#client.dispatch({ method, path, headers, body: exchange.body, ...reset }, exchange)
+    return true
+  }
+
+  destroy(): void {
+    this.#end()
+  }
+
+  /** Undici would connect again by itself: a second connection is refused. */
+  #open(connect: Connect, done: OnSocket): void {
+    if (this.#destroyed || this.#socket !== undefined) {
+      done(new UpstreamError('reset', 'the upstream closed the connection'))
+      return
+    }
+    connect(undefined, (error, socket) => {
+      if (socket === undefined || this.#destroyed) {
+        socket?.destroy()
+        done(error ?? new UpstreamError('reset', 'the connection was given up'))
+        this.#end()
+        return
+      }
+      this.#socket = socket
+      // Before undici is told, which takes a body that ends with a reset connection for whole.
+      socket.on('error', broken => this.#exchange?.broken(broken))
+      socket.on('close', () => this.#end())
+      // Undici does nothing with a socket that it is given while it asks for it.
+      process.nextTick(done, null, socket)
+    })
+  }
+
+  #over(reusable: boolean): void {
+    this.#exchange = undefined
+    if (!reusable) this.#end()
+  }
+
+  #end(): void {
+    if (this.#destroyed) return
+    this.#destroyed = true
+    // Later: undici may be in the middle of reading.
+    setImmediate(() => this.#client.destroy().catch(() => {}))
+    this.emit('disconnect')
+  }
+}
