@@ -80,7 +80,7 @@ export function createHitl(parts: HitlParts): Hitl {
   })
   return {
     queue,
-    grants: createGrants({ store, clock }),
+    grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
     events,
     stopping: stopping.signal,
     sweep: () => queue.sweep(),

@@ -8,7 +8,7 @@ import type { FieldError, Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { GrantRecord, HitlBrief } from '../storage/store.ts'
 import type { Approval, GrantTerms, HitlOptions, Person, Suspension } from './model.ts'
-import { auditEntry } from './model.ts'
+import { auditEntry, maxIdempotencyKey } from './model.ts'
 import { orUnavailable, verdictEntry } from './verdict.ts'
 
 const maxMinutes = 480
@@ -21,18 +21,21 @@ export interface Grants {
    * cannot be recorded: then it must not pass.
    */
   use(held: Suspension): Promise<GrantRecord | Refusal | undefined>
+  /** Whether one covers a request, as far as its head tells. */
+  covers(held: Suspension): Promise<boolean | Refusal>
   /** Active ones, oldest first. */
   list(agentId?: string): Promise<readonly GrantRecord[]>
   /** `not_found` when there is none by that id. */
   revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
 }
 
-type GrantOptions = Pick<HitlOptions, 'clock'> & { readonly store: Pick<HitlOptions['store'], 'grants'> }
+type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & { readonly store: Pick<HitlOptions['store'], 'grants'> }
 
 export function createGrants(options: GrantOptions): Grants {
   const { store, clock } = options
   return {
     use: held => orUnavailable(use(options, held)),
+    covers: held => orUnavailable(covering(options, held).then(found => found.length > 0)),
     list: agentId => store.grants.active(clock.now(), agentId),
     revoke: (id, { reviewer, requestId }) => {
       const who = { actor: reviewer.id, requestId }
@@ -43,24 +46,35 @@ export function createGrants(options: GrantOptions): Grants {
   }
 }
 
-async function use({ store, clock }: GrantOptions, held: Suspension): Promise<GrantRecord | undefined> {
-  const { request, decision, agent } = held
-  const { origin, path } = place(request.url)
-  if (!isGrantable(decision)) return undefined
-  if (decision.risk !== null && decision.risk.score > decision.risk.threshold) return undefined
+/** Undefined also for a key that names a sending already: it is the queue's to say which. */
+async function use(options: GrantOptions, held: Suspension): Promise<GrantRecord | undefined> {
+  const { store, clock, settings } = options
   const now = clock.now()
-  for (const grant of await store.grants.active(now, agent.id)) {
-    const covers =
+  const { idempotencyKey: key, agent } = held
+  const expiresAt = now + settings.RetentionSeconds * 1_000
+  const taken = key === undefined ? undefined : { agentId: agent.id, key, expiresAt }
+  for (const grant of await covering(options, held)) {
+    const used = await store.grants.use(grant.id, { now, key: taken }, useEntry(now, grant, held))
+    if (used === 'keyTaken') return undefined
+    if (used !== undefined) return used
+  }
+  return undefined
+}
+
+async function covering({ store, clock }: GrantOptions, held: Suspension): Promise<readonly GrantRecord[]> {
+  const { request, decision, agent, idempotencyKey: key = '' } = held
+  const { origin, path } = place(request.url)
+  if (!isGrantable(decision) || key.length > maxIdempotencyKey) return []
+  if (decision.risk !== null && decision.risk.score > decision.risk.threshold) return []
+  const active = await store.grants.active(clock.now(), agent.id)
+  return active.filter(
+    grant =>
       grant.policyName === decision.policy &&
       grant.rule === (decision.rule ?? '') &&
       grant.method === request.method &&
       grant.origin === origin &&
-      matchesPath(grant.path, path)
-    if (!covers) continue
-    const used = await store.grants.use(grant.id, now, useEntry(now, grant, held))
-    if (used !== undefined) return used
-  }
-  return undefined
+      matchesPath(grant.path, path),
+  )
 }
 
 function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }: Suspension) {

@@ -33,6 +33,9 @@ export interface HeldDecision {
   readonly risk: { readonly score: number; readonly threshold: number; readonly signals: readonly unknown[] } | null
 }
 
+/** Longest Idempotency-Key, characters. */
+export const maxIdempotencyKey = 255
+
 export interface Suspension {
   readonly request: HeldRequest
   readonly decision: HeldDecision

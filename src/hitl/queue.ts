@@ -8,7 +8,7 @@ import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { approve } from './replay.ts'
 import { parseAnswer, unseal } from './seal.ts'
-import { suspend } from './suspend.ts'
+import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { deny, orUnavailable } from './verdict.ts'
 import type { DetailView } from './view.ts'
@@ -19,6 +19,8 @@ import { createWaiters } from './wait.ts'
 export interface Queue {
   /** Stores the request before it resolves. Refusals: hitl_queue_full, body_too_large, already_exists, ... */
   suspend(held: Suspension): Promise<Suspended | Refusal>
+  /** `already_exists` when an idempotency key of the agent names a sending already. */
+  checkKey(agentId: string, key: string): Promise<Refusal | undefined>
   /**
    * Pending requests, oldest first, some at a time, for those who read all: each a RequestView as JSON text. What is
    * decided while they are read may be among them.
@@ -68,6 +70,10 @@ export function createQueue(options: HitlOptions): Queue {
 
   return {
     suspend: held => orUnavailable(suspend(options, held)),
+    checkKey: (agentId, key) => {
+      const found = store.hitl.keyHolder(agentId, key, clock.now())
+      return orUnavailable(found.then(holder => holder && keyUsed(holder.hitlId)))
+    },
     pending: filter => listPending(options, filter),
     get: async (id, viewer) => show(await read(id), viewer),
     async answer(id, viewer) {

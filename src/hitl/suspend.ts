@@ -7,14 +7,13 @@ import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import type { HitlOptions, Suspended, Suspension } from './model.ts'
-import { auditEntry } from './model.ts'
+import { auditEntry, maxIdempotencyKey } from './model.ts'
 import { bodyEncodingOf, redactHeaders } from './redact.ts'
 import { repeatDigestOf } from './repeat.ts'
 import type { Frame } from './seal.ts'
 import { frameRequest, seal } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
 
-const maxIdempotencyKey = 255
 /** When an agent may try again after a full queue, seconds. */
 const retryAfterSeconds = 30
 
@@ -36,6 +35,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const sealed = seal(options.sealingKeys[0], `request:${record.id}`, frame.bytes)
   const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
+  if (stored === 'keyUsed') return keyUsed()
   if (stored !== 'stored') return repeated(stored.existing, record)
   const moving = movingView({ ...record, approvedBy: [] }, { now: record.createdAt, agentName: options.agentName })
   options.events.publish('pending', record.id, { ...summary, ...moving })
@@ -98,6 +98,13 @@ function suspendEntry(record: HitlRecord, held: Suspension) {
 function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {
   const detail = which === 'agentQueueFull' ? 'Too many requests of this agent are waiting for review.' : undefined
   return refuse('hitl_queue_full', detail, { headers: ['Retry-After', String(retryAfterSeconds)] })
+}
+
+/** @param hitlId the held request that has the key; null: a grant let its request pass */
+export function keyUsed(hitlId: string | null = null): Refusal {
+  if (hitlId === null) return refuse('already_exists', 'This Idempotency-Key was used: a grant let its request pass.')
+  const detail = `This Idempotency-Key names a request held for review: see /hitl/status/${hitlId}.`
+  return refuse('already_exists', detail, { members: { hitlId } })
 }
 
 /** The same key and request is the same suspension; the same key for another request is a mistake. */

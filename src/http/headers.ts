@@ -18,6 +18,8 @@ export interface RequestFields {
   /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
   readonly nominated: ReadonlySet<string> | undefined
   readonly maxForwards: string | undefined
+  /** Value of `Idempotency-Key`; of several, the first. */
+  readonly idempotencyKey: string | undefined
   /** Values of `Via`, joined. */
   readonly via: string
   /** The client asks for another protocol on this connection. */
@@ -31,6 +33,7 @@ interface Tally {
   contentLength: number
   connection: string | undefined
   maxForwards: string | undefined
+  idempotencyKey: string | undefined
   via: string
   upgrade: boolean
   disguised: boolean
@@ -49,8 +52,8 @@ export function readFields(raw: readonly string[], httpVersion: string): Request
   if (typeof contentLength !== 'number') return contentLength
   const nominated = tally.connection === undefined ? undefined : nominatedNames(tally.connection)
   if (isRefusal(nominated)) return nominated
-  const { host, maxForwards, via, upgrade } = tally
-  return { contentLength, host, nominated, maxForwards, via, upgrade }
+  const { host, maxForwards, idempotencyKey, via, upgrade } = tally
+  return { contentLength, host, nominated, maxForwards, idempotencyKey, via, upgrade }
 }
 
 const disguisedDetail = 'A header name reads like a framing or gateway field to servers that treat _ and . as hyphens.'
@@ -63,6 +66,7 @@ function tallyFields(raw: readonly string[]): Tally {
     contentLength: 0,
     connection: undefined,
     maxForwards: undefined,
+    idempotencyKey: undefined,
     via: '',
     upgrade: false,
     disguised: false,
@@ -95,6 +99,9 @@ function noteField(tally: Tally, name: string, value: string): void {
       break
     case 'max-forwards':
       tally.maxForwards = value
+      break
+    case 'idempotency-key':
+      tally.idempotencyKey ??= value
       break
     case 'upgrade':
       tally.upgrade = true

@@ -57,7 +57,8 @@ function evaluateHead(exchange: Exchange, rulebook: Rulebook, parts: Parts): Ste
 interface Open {
   readonly rulebook: Rulebook
   readonly head: RequestHead
-  readonly first: NeedBody
+  /** Undefined when the head was enough for the decision, but not for its risk. */
+  readonly first: NeedBody | undefined
 }
 
 async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open, parts: Parts): Promise<Outcome> {
@@ -72,6 +73,15 @@ async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open,
   noteTime(exchange, start, parts)
   const refusal = exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
   return refusal ?? settle(exchange, decision, parts)
+}
+
+/**
+ * Decides again with the body when the head alone decided: what looks at the risk of a request must see all of it.
+ */
+export function decideWhole(exchange: Exchange, parts: Parts): Step {
+  const { decision, rulebook } = exchange
+  if (rulebook === undefined || decision?.phase !== 'head' || !exchange.hasBody) return undefined
+  return evaluateBody(exchange, { rulebook, head: new RequestView(exchange, parts), first: undefined }, parts)
 }
 
 async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody | Refusal> {

@@ -43,8 +43,8 @@ export interface Parts {
   readonly watch: Watch
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
-  readonly grants: Pick<Grants, 'use'>
-  readonly queue: Pick<Queue, 'suspend' | 'waitForVerdict' | 'answer'>
+  readonly grants: Pick<Grants, 'covers' | 'use'>
+  readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitForVerdict' | 'answer'>
   /** Told of every exchange when it is over. */
   readonly settled: (exchange: Exchange) => void
   /** Told of faults that no caller can mend. */

@@ -6,7 +6,7 @@ import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import { attachCredentials } from './credentials.ts'
-import { decide } from './decide.ts'
+import { decide, decideWhole } from './decide.ts'
 import type { Arrival, Outcome, Step } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
@@ -15,7 +15,7 @@ import { leaveLimit, limit } from './limit.ts'
 import { refuseMisplaced } from './misplaced.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
-import { suspend, useGrant } from './suspend.ts'
+import { coversGrant, suspend, useGrant } from './suspend.ts'
 
 /**
  * The road of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
@@ -71,12 +71,27 @@ function carryOut(exchange: Exchange, parts: Parts): Step {
 }
 
 async function review(exchange: Exchange, parts: Parts): Promise<Outcome> {
+  const covered = await coversGrant(exchange, parts)
+  if (isRefusal(covered)) return covered
+  if (!covered) return suspend(exchange, parts)
+  // A grant passes only what the risk of the whole request, body included, would not hold.
+  const changed = await decideWhole(exchange, parts)
+  if (changed !== undefined || isOver(exchange)) return changed
+  if (exchange.effect !== 'Hitl') return pass(exchange, parts)
   const granted = await useGrant(exchange, parts)
   if (isRefusal(granted)) return granted
-  return granted ? pass(exchange, parts) : suspend(exchange, parts)
+  return granted ? send(exchange, parts) : suspend(exchange, parts)
 }
 
-function pass(exchange: Exchange, parts: Parts): undefined {
+/** Sends what is allowed, unless its idempotency key names a sending that went, or may go, another way. */
+function pass(exchange: Exchange, parts: Parts): Step {
+  const { agent, fields } = exchange
+  if (agent === undefined || fields.idempotencyKey === undefined) return send(exchange, parts)
+  const checked = parts.queue.checkKey(agent.id, fields.idempotencyKey)
+  return checked.then(refusal => refusal ?? (isOver(exchange) ? undefined : send(exchange, parts)))
+}
+
+function send(exchange: Exchange, parts: Parts): undefined {
   return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts, travel)
 }
 

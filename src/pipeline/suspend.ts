@@ -46,7 +46,12 @@ async function store(exchange: Exchange, body: Buffer, parts: Parts): Promise<Su
   return suspended
 }
 
-/** True when a reviewer has let the like of this request pass for a while; the use is on record then. */
+/** Whether a reviewer may have let requests like this one pass for a while. */
+export function coversGrant(exchange: Exchange, parts: Parts): Promise<boolean | Refusal> {
+  return parts.grants.covers(suspensionOf(exchange, Buffer.alloc(0), parts))
+}
+
+/** True when a grant lets this request pass; its use is on record then. */
 export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolean | Refusal> {
   const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
   if (used === undefined || isRefusal(used)) return used ?? false
@@ -63,7 +68,7 @@ function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspensio
     request: { method: req.method as string, url: target.url, rawHeaders: requestFields(exchange, parts), body },
     decision,
     agent,
-    idempotencyKey: fieldValues(req.rawHeaders, 'idempotency-key')[0],
+    idempotencyKey: exchange.fields.idempotencyKey,
     requestId,
   }
 }

@@ -24,8 +24,17 @@ export function decideHead(rulebook: Rulebook, request: RequestHead): Decision |
   }
 }
 
-/** Decides with the body, after `decideHead` asked for it; only what waited is evaluated. Never throws. */
-export function decideBody(rulebook: Rulebook, request: RequestHead, need: NeedBody, body: RequestBody): Decision {
+/**
+ * Decides with the body. Never throws.
+ *
+ * @param need what `decideHead` asked with: only what waited is evaluated. Undefined: all is
+ */
+export function decideBody(
+  rulebook: Rulebook,
+  request: RequestHead,
+  need: NeedBody | undefined,
+  body: RequestBody,
+): Decision {
   try {
     const parts = need instanceof Waiting ? need.parts : partsOf(rulebook, request)
     return fixDecision(weighBody(parts, body))

@@ -20,6 +20,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0004-hitl-waiting': { up: db => run(db, waiting) },
     '0005-hitl-shown': { up: db => run(db, shown) },
     '0006-hitl-repeat': { up: db => run(db, repeat) },
+    '0007-granted-keys': { up: db => run(db, grantedKeys) },
   }
 }
 
@@ -170,6 +171,16 @@ const shown = [
   sql`alter table hitl drop column headers`,
   sql`alter table hitl drop column body`,
   sql`alter table hitl add column summary text`,
+]
+
+const grantedKeys = [
+  sql`create table granted_keys (
+    agent_id text not null,
+    idempotency_key text not null,
+    expires_at bigint not null,
+    primary key (agent_id, idempotency_key)
+  )`,
+  sql`create index granted_keys_expiry on granted_keys (expires_at)`,
 ]
 
 /** What was held before had to be repeated with every header: no later request has that digest. */

@@ -108,6 +108,13 @@ export interface GrantRow {
   expires_at: number
 }
 
+/** An idempotency key of a request that a grant let pass. */
+export interface GrantedKeyRow {
+  agent_id: string
+  idempotency_key: string
+  expires_at: number
+}
+
 export interface AuditRow {
   seq: number
   at: number
@@ -134,6 +141,7 @@ export interface Schema {
   hitl_sealed: HitlSealedRow
   hitl_waiting: HitlWaitingRow
   grants: GrantRow
+  granted_keys: GrantedKeyRow
   audit: AuditRow
   probe: ProbeRow
 }

@@ -165,17 +165,24 @@ export interface OwnAttempts {
   readonly over: readonly string[]
 }
 
+/** What an idempotency key names: a held request, or (null) a request that a grant let pass. */
+export interface KeyHolder {
+  readonly hitlId: string | null
+}
+
 export interface HitlTable {
   /**
    * Stores a pending request if both limits leave room. One agent's idempotency key names one item: pending and
-   * unexpired, or decided and not yet pruned.
+   * unexpired, or decided and not yet pruned. `keyUsed`: a request that a grant let pass had it.
    */
   insert(
     record: HitlRecord,
     sealed: Uint8Array,
     limits: HitlLimits,
     entry: AuditEntry,
-  ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | { readonly existing: HitlBrief }>
+  ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | 'keyUsed' | { readonly existing: HitlBrief }>
+  /** Who has an idempotency key of an agent: a held request that is there, or the use of a grant. */
+  keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
   /** Undefined when unknown, or pending and past its expiry at `now`. */
   get(id: string, now: number): Promise<HitlItem | undefined>
   /** The same without its bulk. */
@@ -252,15 +259,24 @@ export interface GrantRecord {
   readonly expiresAt: number
 }
 
+export interface GrantUse {
+  readonly now: number
+  /** Undefined when the request has none. */
+  readonly key?: { readonly agentId: string; readonly key: string; readonly expiresAt: number } | undefined
+}
+
 export interface GrantTable {
   insert(grant: GrantRecord, entry: AuditEntry): Promise<void>
   /** Unexpired at `now` and not used up, oldest first. */
   active(now: number, agentId?: string): Promise<readonly GrantRecord[]>
-  /** Counts one use, in one conditional update; undefined when the grant is gone, expired or used up. */
-  use(id: string, now: number, entry: AuditEntry): Promise<GrantRecord | undefined>
+  /**
+   * Counts one use, in one conditional update, and takes the idempotency key; undefined when the grant is gone, expired
+   * or used up, `keyTaken` when the key names a sending already.
+   */
+  use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyTaken' | undefined>
   /** False when there was no such grant. The entry gets the grant as it was. */
   remove(id: string, entry: AuditEntry): Promise<boolean>
-  /** Removes up to `limit` that expired at `now` or are used up. Their uses stay in the audit trail. */
+  /** Removes up to `limit` grants and keys that expired at `now` or are used up. Uses stay in the audit trail. */
   prune(now: number, limit: number): Promise<number>
 }
 

@@ -60,6 +60,8 @@ function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lo
     suspend: (_, held) => hitl.queue.suspend(held),
     waitForVerdict: (signal, id, viewer, ms) => hitl.queue.waitForVerdict(id, viewer, { ms, signal }),
     answer: (_, id, viewer) => hitl.queue.answer(id, viewer),
+    checkKey: (_, agentId, key) => hitl.queue.checkKey(agentId, key),
+    coversGrant: (_, held) => hitl.grants.covers(held),
     useGrant: (_, held) => hitl.grants.use(held),
     connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
     lookup: (signal, name) => lookup(name, signal),

@@ -51,6 +51,8 @@ export interface ControlCalls {
   suspend(held: Suspension): Promise<Suspended | Refusal>
   waitForVerdict(id: string, viewer: Person, ms: number): Promise<DetailView | undefined>
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
+  checkKey(agentId: string, key: string): Promise<Refusal | undefined>
+  coversGrant(held: Suspension): Promise<boolean | Refusal>
   useGrant(held: Suspension): Promise<GrantRecord | Refusal | undefined>
   /** A connection for calls of the gateway itself; `address` is that of the client. */
   connect(port: MessagePort, address: string | undefined): Promise<void>

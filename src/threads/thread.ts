@@ -117,8 +117,12 @@ const reviews: Reviews = {
     suspend: held => main.call('suspend', [held]),
     waitForVerdict: (id, viewer, { ms, signal }) => main.call('waitForVerdict', [id, viewer, ms], { signal }),
     answer: (id, viewer) => main.call('answer', [id, viewer]),
+    checkKey: (agentId, key) => main.call('checkKey', [agentId, key]),
   },
-  grants: { use: held => main.call('useGrant', [held]) },
+  grants: {
+    covers: held => main.call('coversGrant', [held]),
+    use: held => main.call('useGrant', [held]),
+  },
 }
 
 /** One log for all threads: lines are written by the main one. */

@@ -3,6 +3,7 @@ import type { Db, GrantRow, Operations } from '../schema.ts'
 import { changed, statement } from '../statement.ts'
 import type { GrantRecord, GrantTable } from '../store.ts'
 import { append, withFacts } from './audit.ts'
+import { keyHolder, pruneKeys, takeKey } from './keys.ts'
 
 const unexpired = (db: Db, now: number) =>
   db.selectFrom('grants').selectAll().where('expires_at', '>', now).whereRef('uses', '<', 'max_uses')
@@ -35,10 +36,12 @@ export const grants: Operations<GrantTable> = {
     return rows.map(toRecord)
   },
 
-  async use(db, id, now, entry) {
+  async use(db, id, { now, key }, entry) {
+    if (key !== undefined && (await keyHolder(db, key.agentId, key.key, now)) !== undefined) return 'keyTaken'
     if (changed(await useGrant(db, { id, now })) === 0) return undefined
     const [row] = (await selectGrant(db, { id })).rows
     if (row === undefined) throw new Error('cannot happen: a grant vanished inside its transaction')
+    if (key !== undefined) await takeKey(db, key, key.expiresAt)
     await append(db, withFacts(entry, { uses: row.uses, maxUses: row.max_uses }))
     return toRecord(row)
   },
@@ -57,7 +60,7 @@ export const grants: Operations<GrantTable> = {
       .where(eb => eb.or([eb('expires_at', '<=', now), eb('uses', '>=', eb.ref('max_uses'))]))
       .limit(limit)
     const { numDeletedRows } = await db.deleteFrom('grants').where('id', 'in', over).executeTakeFirst()
-    return Number(numDeletedRows)
+    return Math.max(Number(numDeletedRows), await pruneKeys(db, now, limit))
   },
 }
 

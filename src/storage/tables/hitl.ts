@@ -3,6 +3,7 @@ import { columns, statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlRecord, HitlTable } from '../store.ts'
 import { append, appendAll } from './audit.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
+import { isGrantedKey, keyHolder } from './keys.ts'
 import { claim, deny, lapse, release, settle } from './verdicts.ts'
 import { countWaiting, fullQueue } from './waiting.ts'
 
@@ -44,6 +45,8 @@ export const hitl: Operations<HitlTable> = {
   async insert(db, record, sealed, limits, entry) {
     const existing = await holderOfKey(db, record)
     if (existing !== undefined) return { existing }
+    const { agentId, idempotencyKey: key, createdAt } = record
+    if (key !== null && (await isGrantedKey(db, { agentId, key }, createdAt))) return 'keyUsed'
     const full = await fullQueue(db, record, limits)
     if (full !== undefined) return full
     await insertItem(db, toRow(record))
@@ -54,6 +57,7 @@ export const hitl: Operations<HitlTable> = {
     return 'stored'
   },
 
+  keyHolder,
   get: findItem,
   brief: findLive,
 

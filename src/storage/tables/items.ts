@@ -155,7 +155,7 @@ export async function findLive(db: Db, id: string, now: number): Promise<HitlBri
   return item && isLive(item, now) ? item : undefined
 }
 
-export function isLive(item: HitlBrief, now: number): boolean {
+export function isLive(item: Pick<HitlBrief, 'status' | 'expiresAt'>, now: number): boolean {
   return item.status !== 'Pending' || item.expiresAt > now
 }
 

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import type { GrantRecord } from '../../../src/storage/store.ts'
 import type { Engine } from './samples.ts'
-import { actions, entry, trail } from './samples.ts'
+import { actions, entry, suspend, trail } from './samples.ts'
 
 /** Good for 3 uses until 2,000. */
 function grant(id: string, over: Partial<GrantRecord> = {}): GrantRecord {
@@ -27,9 +27,11 @@ export function grants(t: Test, engine: Engine): void {
   t.test('of more uses at once than a grant has, exactly that many succeed, and each is recorded', async t => {
     const store = await engine(t)
     await store.grants.insert(grant('g1'), entry('grant.create'))
-    const used = await Promise.all(Array.from({ length: 10 }, () => store.grants.use('g1', 1_500, entry('grant.use'))))
+    const used = await Promise.all(
+      Array.from({ length: 10 }, () => store.grants.use('g1', { now: 1_500 }, entry('grant.use'))),
+    )
     t.same(
-      used.map(each => each?.uses),
+      used.map(each => (each === 'keyTaken' ? each : each?.uses)),
       [1, 2, 3, undefined, undefined, undefined, undefined, undefined, undefined, undefined],
     )
     t.same(await store.grants.active(1_500), [])
@@ -40,9 +42,29 @@ export function grants(t: Test, engine: Engine): void {
   t.test('a grant that expired or is not there is not used', async t => {
     const store = await engine(t)
     await store.grants.insert(grant('g1'), entry('grant.create'))
-    t.equal(await store.grants.use('g1', 2_000, entry('grant.use')), undefined)
-    t.equal(await store.grants.use('g2', 1_500, entry('grant.use')), undefined)
+    t.equal(await store.grants.use('g1', { now: 2_000 }, entry('grant.use')), undefined)
+    t.equal(await store.grants.use('g2', { now: 1_500 }, entry('grant.use')), undefined)
     t.same(await actions(store), ['grant.create'])
+  })
+
+  t.test('a key that a grant used names that sending: no grant and no held request takes it again', async t => {
+    const store = await engine(t)
+    await store.grants.insert(grant('g1', { maxUses: 9 }), entry('grant.create'))
+    const key = { agentId: 'a1', key: 'k', expiresAt: 1_900 }
+    const use = (now: number, more: object = {}) =>
+      store.grants.use('g1', { now, key: { ...key, ...more } }, entry('u'))
+    t.match(await Promise.all([use(1_500), use(1_500)]), [{ uses: 1 }, 'keyTaken'])
+    t.equal(await suspend(store, 'h1', { idempotencyKey: 'k' }), 'keyUsed')
+    t.same(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
+    t.equal(await store.hitl.keyHolder('a1', 'k', 1_900), undefined, 'until it expires')
+    t.equal(await store.hitl.keyHolder('a2', 'k', 1_500), undefined, 'of another agent')
+    t.match(await use(1_500, { agentId: 'a2' }), { uses: 2 })
+    t.match(await use(1_950, { expiresAt: 1_999 }), { uses: 3 }, 'an expired one is free')
+    t.equal(await suspend(store, 'h2', { idempotencyKey: 'held' }), 'stored')
+    t.same(await store.hitl.keyHolder('a1', 'held', 1_500), { hitlId: 'h2' })
+    t.equal(await use(1_500, { key: 'held' }), 'keyTaken')
+    t.equal(await store.grants.prune(1_950, 10), 1)
+    t.equal((await store.hitl.keyHolder('a1', 'k', 1_950)) === undefined, false, 'the renewed one stays')
   })
 
   t.test('active grants read back as stored, oldest first, of all agents or one', async t => {
