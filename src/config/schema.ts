@@ -180,7 +180,11 @@ export const schema = {
       Prefix: optional('What stands before the value, such as "Bearer ".', credentialPrefix),
       ValueFromEnv: optional('Environment variable that holds the value.', variableName),
       ValueFromFile: optional('File that holds the value, relative to gateway.yaml; readable by its owner alone.'),
-      Override: boolean(true, 'Refuse an agent that sends this field itself; false: send what the agent sent instead.'),
+      Override: choice(
+        ['Refuse', 'Replace', 'Keep'],
+        'Refuse',
+        'When the agent sends this field itself: refuse it, replace its value, such as the placeholder of an SDK, or keep it.',
+      ),
       AllowHttp: boolean(false, 'Also send it without TLS.'),
     },
     'Credentials that the gateway adds to requests, so that agents hold none: see README, Credentials of upstreams.',

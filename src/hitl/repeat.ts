@@ -24,11 +24,14 @@ const ofOneAttempt = new Set([
   'x-request-id',
   'x-correlation-id',
   'x-retry-count',
-  'x-stainless-retry-count',
+  'x-stripe-client-telemetry',
+  'x-goog-api-client',
+  // A session may be renewed between two attempts. What is sent is the first request anyway.
+  'cookie',
   'amz-sdk-request',
   'amz-sdk-invocation-id',
 ])
-const ofOneAttemptPrefixes = ['x-b3-', 'x-datadog-']
+const ofOneAttemptPrefixes = ['x-b3-', 'x-datadog-', 'x-stainless-']
 
 /** SHA-256, hex, over what must be equal. The order of fields with different names does not count. */
 export function repeatDigestOf(request: HeldRequest): string {

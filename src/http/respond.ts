@@ -95,14 +95,26 @@ function awaitEnd(req: IncomingMessage): void {
   req.once('end', done).once('close', done)
 }
 
-/** The problem document of a refusal. */
+/**
+ * The problem document of a refusal (RFC 9457). `error`, and `error` as its type, are where SDKs of model providers look
+ * for the reason that they show.
+ */
+export function problemOf({ refusal: code, status, detail }: Refusal): Record<string, unknown> {
+  const { title } = refusalKinds[code]
+  return { type: 'error', title, status, code, detail, error: { type: errorTypeOf(status), code, message: detail } }
+}
+
+/** Types of errors as SDKs of model providers know them, by status. */
+function errorTypeOf(status: number): string {
+  if (status === 403) return 'permission_error'
+  if (status === 404) return 'not_found_error'
+  if (status === 429) return 'rate_limit_error'
+  return status < 500 ? 'invalid_request_error' : 'api_error'
+}
+
 function problem(refusal: Refusal, requestId: string): Record<string, unknown> {
   return {
-    type: `urn:agent-gateway:problem:${refusal.refusal}`,
-    title: refusalKinds[refusal.refusal].title,
-    status: refusal.status,
-    code: refusal.refusal,
-    detail: refusal.detail,
+    ...problemOf(refusal),
     requestId,
     ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
     ...refusal.members,

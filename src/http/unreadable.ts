@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { RefusalCode } from '../errors.ts'
-import { refusalKinds } from '../errors.ts'
+import { refusalKinds, refuse } from '../errors.ts'
+import { problemOf } from './respond.ts'
 
 interface Answering {
   /** Node keeps the answer under way on a connection here, and in it whether a byte of its head was written. */
@@ -55,14 +56,14 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
 
 /** Writes an answer without a request to answer, and closes. */
 export function endRaw(socket: Duplex, code: RefusalCode): void {
-  const { status, title, detail } = refusalKinds[code]
   if (!socket.writable) {
     socket.destroy()
     return
   }
-  const body = JSON.stringify({ type: `urn:agent-gateway:problem:${code}`, title, status, code, detail })
+  const refusal = refuse(code)
+  const body = JSON.stringify(problemOf(refusal))
   const head = [
-    `HTTP/1.1 ${status} ${title}`,
+    `HTTP/1.1 ${refusal.status} ${refusalKinds[code].title}`,
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',

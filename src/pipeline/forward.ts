@@ -4,6 +4,7 @@ import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { failures } from '../telemetry/layout.ts'
+import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim } from '../upstream/handler.ts'
 import { answer } from './answer.ts'
@@ -42,7 +43,7 @@ function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): Upst
   return {
     method: exchange.req.method as string,
     path: target.requestTarget,
-    fields: exchange.credentials === undefined ? fields : fields.concat(exchange.credentials),
+    fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
     // A length that was announced stays announced; node's parser sees that it is kept.
     bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,

@@ -7,6 +7,7 @@ import type { HeldRequest, ReplayResult, Send } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim, UpstreamError } from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
@@ -71,7 +72,7 @@ function upstreamRequest(request: HeldRequest, target: Target, credentials: read
   return {
     method: request.method,
     path: target.requestTarget,
-    fields: [...request.rawHeaders, ...credentials],
+    fields: withCredentials(request.rawHeaders, credentials),
     body: request.body.byteLength === 0 ? null : Buffer.from(request.body),
   }
 }

@@ -74,8 +74,9 @@ export async function openCredentials(
         // Of several entries for one field the first counts.
         if (settled.has(entry.header) || !applies(entry, request)) continue
         settled.add(entry.header)
-        if (!sendsItself(entry.header, request)) fields.push(entry.setting.Header, values[index] as string)
-        else if (entry.setting.Override) return conflict(entry)
+        const { Override, Header } = entry.setting
+        if (Override === 'Replace' || !sendsItself(entry.header, request)) fields.push(Header, values[index] as string)
+        else if (Override === 'Refuse') return conflict(entry)
       }
       return fields
     },
@@ -117,6 +118,17 @@ function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialReque
     if (isTokenField(name, header) && !tokenNames.includes(name)) return true
   }
   return false
+}
+
+/** The fields of a request with its credentials, each in the place of what the agent sent under that name. */
+export function withCredentials(fields: readonly string[], credentials: readonly string[]): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    const isReplaced = credentials.some((credential, at) => at % 2 === 0 && isTokenField(name, credential))
+    if (!isReplaced) kept.push(name, fields[i + 1] as string)
+  }
+  return kept.concat(credentials)
 }
 
 function conflict({ setting }: Entry): Refusal {

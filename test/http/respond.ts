@@ -48,11 +48,12 @@ t.test('a refusal is a problem document, named in a header, never cached', async
     'retry-after': '5',
   })
   t.strictSame(await res.json(), {
-    type: 'urn:agent-gateway:problem:rate_limited',
+    type: 'error',
     title: 'Rate limit exceeded',
     status: 429,
     code: 'rate_limited',
     detail: 'slow down',
+    error: { type: 'rate_limit_error', code: 'rate_limited', message: 'slow down' },
     requestId: 'r-1',
     errors,
     more: true,

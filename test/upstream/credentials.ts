@@ -5,7 +5,7 @@ import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { isRefusal, StartupError } from '../../src/errors.ts'
-import { openCredentials } from '../../src/upstream/credentials.ts'
+import { openCredentials, withCredentials } from '../../src/upstream/credentials.ts'
 
 const agent = { id: '11111111-1111-4111-8111-111111111111', policyName: 'shop' }
 const other = { id: '22222222-2222-4222-8222-222222222222', policyName: undefined as never }
@@ -82,16 +82,25 @@ t.test('of several entries for one field the first counts; different fields are 
   t.strictSame(fields('https://b.example/'), ['authorization', 'k-456', 'X-Key', 'k-456'])
 })
 
-t.test('an agent that sends the field itself is refused, or sends its own where Override is false', async t => {
+t.test('an agent that sends the field itself is refused, or its value is kept or replaced', async t => {
   const entry = { Host: 'a.example', ValueFromEnv: 'KEY', Header: 'X-Api-Key' }
   const strict = await open([entry])
   for (const name of ['X-Api-Key', 'x-api-key', 'X_Api_Key', 'x.api.key']) {
     t.equal(strict('https://a.example/', [name, 'mine']), 'credential_conflict', name)
     t.strictSame(strict('https://b.example/', [name, 'mine']), [], name)
   }
-  const lenient = await open([{ ...entry, Override: false }])
-  t.strictSame(lenient('https://a.example/', ['X-Api-Key', 'mine']), [])
-  t.strictSame(lenient('https://a.example/'), ['X-Api-Key', 'k-123'])
+  const keeping = await open([{ ...entry, Override: 'Keep' }])
+  t.strictSame(keeping('https://a.example/', ['X-Api-Key', 'mine']), [])
+  t.strictSame(keeping('https://a.example/'), ['X-Api-Key', 'k-123'])
+  const replacing = await open([{ ...entry, Override: 'Replace' }])
+  t.strictSame(replacing('https://a.example/', ['X-Api-Key', 'mine']), ['X-Api-Key', 'k-123'])
+})
+
+t.test('a credential takes the place of every field that an upstream may read as it', async t => {
+  const sent = ['Accept', '*/*', 'x-api-key', 'mine', 'X_Api_Key', 'mine', 'X-Api-Key-2', 'other']
+  const expected = ['Accept', '*/*', 'X-Api-Key-2', 'other', 'X-Api-Key', 'k-123']
+  t.strictSame(withCredentials(sent, ['X-Api-Key', 'k-123']), expected)
+  t.strictSame(withCredentials(['Accept', '*/*'], []), ['Accept', '*/*'])
 })
 
 t.test('the token of the gateway is not what an agent sends itself: it is kept back', async t => {
