@@ -28,7 +28,9 @@ A test file:
     - name: a large refund needs a person
       request: { method: POST, url: https://api.shop.example/v1/refunds/1, body: { amount: 250 } }
       agent: { trustScore: 0.6 }
-      expect: { decision: Hitl, rule: refund-needs-human }`
+      expect: { decision: Hitl, rule: refund-needs-human }
+
+A test without time runs on Monday, 2026-01-05, at 12:00 UTC.`
 
 const options = { ...configOption, coverage: { type: 'boolean' } } as const
 
@@ -66,18 +68,18 @@ function runSuite(shell: Shell, suite: PolicySuite, { policies, risk, tally }: G
   const compiled = policies.entries.get(suite.policy)?.compiled
   if (compiled === undefined) {
     tally.failed += suite.tests.length
-    shell.complain(`${suite.where('policy')}: there is no policy ${suite.policy}`)
+    shell.complain(`${suite.place}: there is no policy ${suite.policy}`)
     return
   }
   const seen = tally.matched.get(suite.policy) ?? new Set()
   tally.matched.set(suite.policy, seen)
   const rulebook = soloRulebook(compiled, risk)
   for (const [index, test] of suite.tests.entries()) {
-    const { faults, matched } = runPolicyTest(rulebook, test, systemClock.now())
+    const { faults, matched } = runPolicyTest(rulebook, test)
     for (const rule of matched) seen.add(rule)
     tally[faults.length === 0 ? 'passed' : 'failed']++
     if (faults.length === 0) shell.print(`ok      ${suite.policy}: ${test.name}`)
-    else shell.print(`FAILED  ${suite.policy}: ${test.name} (${suite.where(`tests[${index}]`)})`)
+    else shell.print(`FAILED  ${suite.policy}: ${test.name} (${suite.places[index]})`)
     for (const fault of faults) shell.print(`        ${fault}`)
   }
 }

@@ -39,6 +39,17 @@ export function soloRulebook(policy: CompiledPolicy, risk: RiskSettings): Rulebo
   return createRulebook({ ...ofNobody, policyName: policy.name, policy, risk })
 }
 
+/** The same by the name of the policy, of a set of policies. */
+export function soloRulebooks(
+  entries: ReadonlyMap<string, { readonly compiled: CompiledPolicy }>,
+  risk: RiskSettings,
+): (name: string) => Rulebook | undefined {
+  return name => {
+    const entry = entries.get(name)
+    return entry && soloRulebook(entry.compiled, risk)
+  }
+}
+
 /** The settings that name a policy which is not there. A guardrail that is missing must not let everything pass. */
 export function missingPolicies({ Policy }: Config, isThere: (name: string) => boolean): string[] {
   const named = [

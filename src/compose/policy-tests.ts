@@ -1,8 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { parseYaml, placesIn } from '../config/yaml.ts'
 import { createChecks } from '../management/check.ts'
 import { openApi } from '../management/openapi.ts'
+import type { FileCache } from '../policies/file-cache.ts'
+import { createFileCache } from '../policies/file-cache.ts'
+import { isPolicyTestFile } from '../policies/files.ts'
 import type { RequestDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
 import type { Rulebook } from '../policy/rulebook.ts'
@@ -24,8 +26,10 @@ export interface PolicyTest extends RequestDescription {
 export interface PolicySuite {
   readonly policy: string
   readonly tests: readonly PolicyTest[]
-  /** Where a part of the file stands: `policies/x.test.yaml:8:5`. */
-  readonly where: (path: string) => string
+  /** Where the policy is named: `policies/x.test.yaml:1:1`. */
+  readonly place: string
+  /** Where each test stands. */
+  readonly places: readonly string[]
 }
 
 export interface PolicySuites {
@@ -61,34 +65,49 @@ function fileSchema() {
 
 let checkFile: ReturnType<ReturnType<typeof createChecks>> | undefined
 
-/** Reads every `*.test.yaml` of a directory. One that is not there holds none. */
-export async function readPolicySuites(directory: string): Promise<PolicySuites> {
-  const all = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+/** A file of tests, or a line for each mistake in it. */
+type SuiteFile = PolicySuite | { readonly lines: readonly string[] }
+
+/** The test files of a directory. One that is not there holds none. */
+function suiteFiles(directory: string): FileCache<SuiteFile> {
+  return createFileCache<SuiteFile>(directory, {
+    isWanted: isPolicyTestFile,
+    load: async path => readSuite(path, await readFile(path, 'utf8')),
+    failed: (path, error) => ({ lines: [`${path}: cannot be read: ${error.message}`] }),
+  })
+}
+
+async function readSuites(files: FileCache<SuiteFile>): Promise<PolicySuites> {
+  const read = await files.read().catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw error
   })
-  const names = all.filter(name => /^[^.].*\.test\.ya?ml$/.test(name)).sort()
-  const suites: PolicySuite[] = []
-  const lines: string[] = []
-  for (const name of names) {
-    const path = join(directory, name)
-    const read = readSuite(path, await readFile(path, 'utf8'))
-    if ('tests' in read) suites.push(read)
-    else lines.push(...read)
+  return {
+    suites: read.flatMap(file => ('tests' in file ? file : [])),
+    lines: read.flatMap(file => ('lines' in file ? file.lines : [])),
   }
-  return { suites, lines }
 }
 
-function readSuite(file: string, text: string): PolicySuite | readonly string[] {
+/** Reads every `*.test.yaml` of a directory. */
+export function readPolicySuites(directory: string): Promise<PolicySuites> {
+  return readSuites(suiteFiles(directory))
+}
+
+function readSuite(file: string, text: string): SuiteFile {
   const yaml = parseYaml(text)
   if ('problems' in yaml) {
-    return yaml.problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message} (E_YAML)`)
+    const lines = yaml.problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message} (E_YAML)`)
+    return { lines }
   }
   const where = placesIn(file, yaml)
   checkFile ??= createChecks({ policyTests: fileSchema() })('/policyTests')
   const errors = checkFile(yaml.value)
-  if (errors.length > 0) return errors.map(({ field, message }) => `${where(field)}: ${field}: ${message} (E_TEST)`)
-  return { ...(yaml.value as Pick<PolicySuite, 'policy' | 'tests'>), where }
+  if (errors.length > 0) {
+    return { lines: errors.map(({ field, message }) => `${where(field)}: ${field}: ${message} (E_TEST)`) }
+  }
+  const { policy, tests } = yaml.value as Pick<PolicySuite, 'policy' | 'tests'>
+  const places = tests.map((_, index) => where(`tests[${index}]`))
+  return { policy, tests, place: where('policy'), places }
 }
 
 export interface TestOutcome {
@@ -98,9 +117,11 @@ export interface TestOutcome {
   readonly matched: readonly string[]
 }
 
-/** @param now taken when the test has no time, milliseconds since the epoch */
-export function runPolicyTest(rulebook: Rulebook, test: PolicyTest, now: number): TestOutcome {
-  const explained = explainDescription(rulebook, test, now)
+/** The time of tests that have none, a Monday noon in UTC: a test must not pass by day and fail by night. */
+const testTime = Date.UTC(2026, 0, 5, 12)
+
+export function runPolicyTest(rulebook: Rulebook, test: PolicyTest): TestOutcome {
+  const explained = explainDescription(rulebook, test, testTime)
   if ('problem' in explained) return { faults: [explained.problem], matched: [] }
   const { result, rules } = explained
   const got = result as Readonly<Record<string, unknown>>
@@ -111,25 +132,32 @@ export function runPolicyTest(rulebook: Rulebook, test: PolicyTest, now: number)
   return { faults, matched: rules.filter(rule => rule.matches).map(({ rule }) => rule) }
 }
 
-/**
- * Runs every test of a directory.
- *
- * @param rulebookOf what applies to an agent with the policy of that name; undefined when there is none
- * @returns a line for each mistake in the files and each test that fails
- */
-export async function failingPolicyTests(
-  directory: string,
-  rulebookOf: (policy: string) => Rulebook | undefined,
-  now: number,
-): Promise<readonly string[]> {
-  const { suites, lines } = await readPolicySuites(directory)
-  const failed = suites.flatMap(({ policy, tests, where }) => {
-    const rulebook = rulebookOf(policy)
-    if (rulebook === undefined) return [`${where('policy')}: there is no policy ${policy} (E_TEST)`]
-    return tests.flatMap((test, index) => {
-      const { faults } = runPolicyTest(rulebook, test, now)
-      return faults.length === 0 ? [] : [`${where(`tests[${index}]`)}: ${test.name}: ${faults.join(', ')} (E_TEST)`]
+/** Tries policies out. Gives a line for each mistake in the test files and each test that fails. */
+export type SelfTest = (rulebookOf: (policy: string) => Rulebook | undefined) => Promise<readonly string[]>
+
+/** The tests of a directory. A test runs again when its file or its policy is another one. */
+export function createSelfTest(directory: string): SelfTest {
+  const files = suiteFiles(directory)
+  const done = new WeakMap<PolicySuite, { readonly policy: unknown; readonly lines: readonly string[] }>()
+
+  function linesOf(suite: PolicySuite, rulebook: Rulebook): readonly string[] {
+    const before = done.get(suite)
+    if (before !== undefined && before.policy === rulebook.policy) return before.lines
+    const lines = suite.tests.flatMap((test, index) => {
+      const { faults } = runPolicyTest(rulebook, test)
+      return faults.length === 0 ? [] : [`${suite.places[index]}: ${test.name}: ${faults.join(', ')} (E_TEST)`]
     })
-  })
-  return [...lines, ...failed]
+    done.set(suite, { policy: rulebook.policy, lines })
+    return lines
+  }
+
+  return async rulebookOf => {
+    const { suites, lines } = await readSuites(files)
+    const failed = suites.flatMap(suite => {
+      const rulebook = rulebookOf(suite.policy)
+      if (rulebook === undefined) return [`${suite.place}: there is no policy ${suite.policy} (E_TEST)`]
+      return linesOf(suite, rulebook)
+    })
+    return [...lines, ...failed]
+  }
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse, StartupError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { describeChanges } from '../policies/changes.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { Policies } from '../policies/open.ts'
 import { openPolicies } from '../policies/open.ts'
@@ -15,8 +16,8 @@ import type { RequestDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
 import type { RiskSettings } from '../policy/risk-signals.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
-import { languageOf, missingPolicies, riskSettings, soloRulebook } from './language.ts'
-import { failingPolicyTests } from './policy-tests.ts'
+import { languageOf, missingPolicies, riskSettings, soloRulebook, soloRulebooks } from './language.ts'
+import { createSelfTest } from './policy-tests.ts'
 
 export interface RulesParts {
   readonly config: Config
@@ -42,23 +43,21 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   const { config, log, registry } = parts
   const directory = resolve(parts.baseDirectory, config.Policy.Directory)
   const risk = riskSettings(config)
+  const selfTest = createSelfTest(directory)
   const policies = await openPolicies({
     store: parts.store,
     clock: parts.clock,
     language: languageOf(config),
     directory,
-    selfTest: entries => {
-      const rulebook = (name: string) => {
-        const entry = entries.get(name)
-        return entry && soloRulebook(entry.compiled, risk)
-      }
-      return failingPolicyTests(directory, rulebook, parts.clock.now())
-    },
+    selfTest: entries => selfTest(soloRulebooks(entries, risk)),
     inline: config.Policies,
     ...(parts.onPolicies === undefined ? {} : { onChange: parts.onPolicies }),
     usedBy: name => userOf(name, config, registry),
     report: {
-      reloaded: names => log.info({ count: names.length }, `policies reloaded: ${names.join(', ')}`),
+      reloaded(changes) {
+        log.info({ count: changes.count }, `policies reloaded: ${describeChanges(changes)}`)
+        for (const line of changes.shrunk) log.warn({}, line)
+      },
       rejected: lines => log.error({ count: lines.length }, `policies not reloaded: ${lines.join('; ')}`),
     },
   })
@@ -99,11 +98,18 @@ export interface CompiledBook {
   list(): readonly { readonly compiled: CompiledPolicy }[]
 }
 
+function isSame(left: Rulebook, right: Rulebook): boolean {
+  const { shadows } = right
+  if (left.policy !== right.policy || left.global !== right.global || left.policyName !== right.policyName) return false
+  return left.shadows.length === shadows.length && left.shadows.every((shadow, index) => shadow === shadows[index])
+}
+
 /** Which rules apply to an agent. */
 export function createRulebooks(config: Config, risk: RiskSettings, book: CompiledBook): Rules['rulebookOf'] {
   const { UnassignedEffect: unassignedEffect, Global } = config.Policy
   // One a policy name, good as long as the policies in force are the same.
   const known = new Map<string | null, Rulebook>()
+  let older: ReadonlyMap<string | null, Rulebook> = known
   let inForce = book.list()
 
   const make = (assigned: string | null): Rulebook => {
@@ -123,11 +129,15 @@ export function createRulebooks(config: Config, risk: RiskSettings, book: Compil
   return ({ policyName }) => {
     if (inForce !== book.list()) {
       inForce = book.list()
+      older = new Map(known)
       known.clear()
     }
     const before = known.get(policyName)
     if (before !== undefined) return before
-    const rulebook = make(policyName)
+    const made = make(policyName)
+    const same = older.get(policyName)
+    // A request that waits is decided again when its rulebook is another one: not for a change of other policies.
+    const rulebook = same !== undefined && isSame(same, made) ? same : made
     known.set(policyName, rulebook)
     return rulebook
   }

@@ -122,7 +122,10 @@ export const schema = {
     DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, relative to gateway.yaml.'),
   },
   Policy: {
-    Directory: text('policies', 'Folder of policy files, *.yaml, relative to gateway.yaml; watched for changes.'),
+    Directory: text(
+      'policies',
+      'Folder of policy files, *.yaml, relative to gateway.yaml; a change is in force once it has rested for a second.',
+    ),
     UnassignedEffect: choice(['Deny', 'Hitl', 'Allow'], 'Deny', 'What applies to an agent without a policy.'),
     AssignOnRegistration: optional('Policy that new agents get unless the call names one.'),
     Global: optional('Policy evaluated before every other; only its Deny and Hitl count.'),

@@ -1,7 +1,7 @@
 import type { Refusal } from '../errors.ts'
 import type { Desk, PolicyEditor } from './edit.ts'
 import { createPolicy, removePolicy, replacePolicy } from './edit.ts'
-import type { PolicyEntry, PolicyInput } from './entry.ts'
+import type { PolicyEntry, PolicyInput, PreparedSet } from './entry.ts'
 import { prepareSet } from './entry.ts'
 import { createShelf } from './shelf.ts'
 
@@ -29,12 +29,11 @@ export interface PolicyBook<C> {
   /** Refusals: not_found, read_only, in_use. */
   remove(name: string, by: PolicyEditor): Promise<{ readonly removed: string } | Refusal>
   /**
-   * Puts these in the place of all policies that are not of the API, if every one of them is without a mistake.
+   * Puts these in the place of all policies that are not of the API, if there is no mistake among them.
    *
-   * @param known lines for mistakes found before
    * @returns a line for each mistake; when there is any, nothing was changed
    */
-  load(inputs: readonly PolicyInput[], known?: readonly string[]): Promise<readonly string[]>
+  load(set: PreparedSet<C>): Promise<readonly string[]>
   /**
    * Reads the policies that were made over the API.
    *
@@ -62,10 +61,8 @@ export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
     return result
   }
 
-  async function load(inputs: readonly PolicyInput[], known: readonly string[]): Promise<readonly string[]> {
-    const { entries, lines } = await prepareSet(options.language, inputs)
-    const mistakes = [...known, ...lines]
-    const all = mistakes.length > 0 ? mistakes : ((await options.selfTest?.(entries)) ?? [])
+  async function load({ entries, lines }: PreparedSet<C>): Promise<readonly string[]> {
+    const all = lines.length > 0 ? lines : ((await options.selfTest?.(entries)) ?? [])
     if (all.length === 0) shelf.put({ fixed: entries })
     return all
   }
@@ -92,7 +89,7 @@ export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
     create: (document, by) => oneAtATime(() => createPolicy(desk, document, by)),
     replace: (name, document, by) => oneAtATime(() => replacePolicy(desk, name, document, by)),
     remove: (name, by) => oneAtATime(() => removePolicy(desk, name, by)),
-    load: (inputs, known = []) => oneAtATime(() => load(inputs, known)),
+    load: set => oneAtATime(() => load(set)),
     restore: () => oneAtATime(restore),
   }
 }

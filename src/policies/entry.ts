@@ -43,24 +43,43 @@ export async function prepare<P, C>(
   return { source, document, compiled, createdAt, version: language.version(parsed.policy) }
 }
 
+/** A document that was checked: the policy and where it is named, or a line for each mistake. */
+export type Prepared<C> =
+  | { readonly entry: PolicyEntry<C>; readonly place: string }
+  | { readonly lines: readonly string[] }
+
+/** Checks and compiles one document, with its mistakes as lines. Keeps nothing of the text it came from. */
+export async function prepareInput<P, C>(language: Language<P, C>, input: PolicyInput): Promise<Prepared<C>> {
+  const entry = await prepare(language, input)
+  if ('compiled' in entry) return { entry, place: input.where('name') }
+  return { lines: entry.map(problem => describe(input, problem)) }
+}
+
 /** Checks and compiles what can be, and names every mistake in the rest. A name given twice is one. */
 export async function prepareSet<P, C>(
   language: Language<P, C>,
   inputs: readonly PolicyInput[],
 ): Promise<PreparedSet<C>> {
+  const prepared: Prepared<C>[] = []
+  for (const input of inputs) prepared.push(await prepareInput(language, input))
+  return gather(prepared)
+}
+
+/** Policies that were checked one by one, as a set. */
+export function gather<C>(prepared: readonly Prepared<C>[]): PreparedSet<C> {
   const entries = new Map<string, PolicyEntry<C>>()
   const places = new Map<string, string>()
   const lines: string[] = []
-  for (const input of inputs) {
-    const entry = await prepare(language, input)
-    if (!('compiled' in entry)) {
-      lines.push(...entry.map(problem => describe(input, problem)))
+  for (const one of prepared) {
+    if ('lines' in one) {
+      lines.push(...one.lines)
       continue
     }
+    const { entry, place } = one
     const { name } = entry.document
     const other = places.get(name)
-    if (other !== undefined) lines.push(`${input.where('name')}: the policy ${name} is also in ${other} (E_NAME)`)
-    places.set(name, input.where('name'))
+    if (other !== undefined) lines.push(`${place}: the policy ${name} is also in ${other} (E_NAME)`)
+    places.set(name, place)
     entries.set(name, entry)
   }
   return { entries, lines }

@@ -3,6 +3,11 @@ import { join } from 'node:path'
 import { parseYaml, placesIn } from '../config/yaml.ts'
 import type { PolicyInput } from './entry.ts'
 
+/** Tests of policies, which stand beside them. */
+export function isPolicyTestFile(name: string): boolean {
+  return /^[^.].*\.test\.ya?ml$/.test(name)
+}
+
 /** Largest policy file, bytes (policy-language section 8, E_LIMIT). */
 const MAX_FILE_BYTES = 8_388_608
 
@@ -32,8 +37,8 @@ export async function readPolicyFolder(directory: string): Promise<PolicyFolder>
   return { inputs, lines }
 }
 
-function isPolicyFile(name: string): boolean {
-  return /^[^.].*\.ya?ml$/.test(name) && !/\.test\.ya?ml$/.test(name)
+export function isPolicyFile(name: string): boolean {
+  return /^[^.].*\.ya?ml$/.test(name) && !isPolicyTestFile(name)
 }
 
 /** One policy, or a line for each mistake. @throws the error of the file system when it cannot be read */

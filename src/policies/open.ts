@@ -2,10 +2,18 @@ import type { Clock } from '../clock.ts'
 import { StartupError } from '../errors.ts'
 import type { BookOptions, PolicyBook } from './book.ts'
 import { createBook } from './book.ts'
-import type { PolicyInput } from './entry.ts'
+import type { PolicyChanges } from './changes.ts'
+import { changesBetween } from './changes.ts'
+import type { PolicyInput, Prepared } from './entry.ts'
+import { gather, prepareInput } from './entry.ts'
+import type { FileCache } from './file-cache.ts'
+import { createFileCache, stampsOf } from './file-cache.ts'
 import type { PolicyFolder } from './files.ts'
-import { readPolicyFolder } from './files.ts'
-import { watchFolder } from './watch.ts'
+import { isPolicyFile, isPolicyTestFile, readPolicyFile, readPolicyFolder } from './files.ts'
+import { createFollower } from './follow.ts'
+import type { Language } from './language.ts'
+import type { Reloader } from './reload.ts'
+import { createReloader } from './reload.ts'
 
 export interface PoliciesOptions<P, C> extends BookOptions<P, C> {
   /** Policy:Directory, resolved. */
@@ -13,19 +21,21 @@ export interface PoliciesOptions<P, C> extends BookOptions<P, C> {
   /** `Policies` of gateway.yaml. */
   readonly inline: readonly unknown[]
   readonly report: PolicyReport
+  /** Milliseconds between two looks at changed files; they are read after four that show the same. */
+  readonly lookMs?: number
 }
 
 /** Told of what happens to the policies while nobody waits for an answer. */
 export interface PolicyReport {
-  /** The policies in files are now these. */
-  reloaded(names: readonly string[]): void
+  /** The policies of files and gateway.yaml are in force as they are there now. */
+  reloaded(changes: PolicyChanges): void
   /** Nothing was changed: a line for each reason. */
   rejected(lines: readonly string[]): void
 }
 
 export interface Policies<C> {
   readonly book: PolicyBook<C>
-  /** Reads the directory anew (SIGHUP, or a change in it). False: there was a mistake, and all stays as it was. */
+  /** Reads what has changed in the directory (SIGHUP). False: there was a mistake, and all stays as it was. */
   reload(): Promise<boolean>
   close(): void
 }
@@ -37,35 +47,83 @@ export interface Policies<C> {
  * @throws StartupError with a line for each mistake in gateway.yaml or the directory
  */
 export async function openPolicies<P, C>(options: PoliciesOptions<P, C>): Promise<Policies<C>> {
-  const { directory, report } = options
+  const { directory, report, language, lookMs = 250 } = options
   const book = createBook(options)
   const inline = inlineInputs(options.inline, options.clock)
-  const changed = () => void reload()
-  let watcher = tryWatch(directory, changed, report)
-
-  const load = ({ inputs, lines }: PolicyFolder) => book.load([...inline, ...inputs], lines)
-
-  async function reload(): Promise<boolean> {
-    // A directory that was put in the place of the watched one is followed from here on.
-    watcher.close()
-    watcher = tryWatch(directory, changed, report)
-    // A directory that is gone is a mistake here, other than at start: the policies in force stay.
-    const lines = await readPolicyFolder(directory)
-      .then(load)
-      .catch((error: Error) => [error.message])
-    if (lines.length > 0) report.rejected(lines)
-    else report.reloaded(book.list().flatMap(entry => (entry.source === 'api' ? [] : [entry.document.name])))
-    return lines.length === 0
+  const prepared = await Promise.all(inline.map(input => prepareInput(language, input)))
+  const files = policyFiles(directory, language)
+  const follower = createFollower(directory, {
+    isWanted,
+    changed: () => reloader?.soon(),
+    failed: error => report.rejected([`Policy:Directory is not watched: ${error.message}`]),
+  })
+  let reloader: Reloader | undefined
+  let inForce = book.list()
+  const look = () => lookAt(directory)
+  const read = async () => {
+    await follower.refresh()
+    return files.read()
   }
 
-  const lines = await load(await readPolicyFolder(directory).catch(noFolder))
+  await follower.refresh()
+  const seen = await look()
+  const missing: string[] = []
+  const found = await files.read().catch(error => noFiles(error, missing))
+  const lines = await book.load(gather([...prepared, ...found]))
   if (lines.length > 0) {
-    watcher.close()
+    follower.close()
     throw new StartupError(lines.join('\n'))
   }
   const lost = await book.restore()
   if (lost.length > 0) report.rejected(lost)
-  return { book, reload, close: () => watcher.close() }
+  inForce = book.list()
+  reloader = createReloader(
+    {
+      ...{ lookMs, look, read },
+      load: changed => book.load(gather([...prepared, ...changed])),
+      report(problems) {
+        const before = inForce
+        inForce = book.list()
+        if (problems.length > 0) report.rejected(problems)
+        else report.reloaded(changesBetween(before, inForce))
+      },
+    },
+    { seen, lines: missing },
+  )
+  const close = () => {
+    follower.close()
+    reloader?.close()
+  }
+  return { book, reload: reloader.now, close }
+}
+
+const isWanted = (name: string) => isPolicyFile(name) || isPolicyTestFile(name)
+
+function policyFiles<P, C>(directory: string, language: Language<P, C>): FileCache<Prepared<C>> {
+  return createFileCache<Prepared<C>>(directory, {
+    isWanted: isPolicyFile,
+    async load(path) {
+      const file = await readPolicyFile(path)
+      return 'document' in file ? prepareInput(language, file) : { lines: file }
+    },
+    failed: (path, error) => ({ lines: [`${path}: cannot be read: ${error.message}`] }),
+  })
+}
+
+/** The state of every policy and test file as one text. */
+async function lookAt(directory: string): Promise<string> {
+  try {
+    return [...(await stampsOf(directory, isWanted))].join('\n')
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** A directory that is missing at start holds no policies; what a reload would say of it is kept. */
+function noFiles(error: NodeJS.ErrnoException, missing: string[]): { readonly lines: readonly string[] }[] {
+  if (error.code !== 'ENOENT') return [{ lines: [`Policy:Directory cannot be read: ${error.message}`] }]
+  missing.push(error.message)
+  return []
 }
 
 /** The policies as a gateway finds them at start, but for those of the API. */
@@ -88,15 +146,4 @@ function inlineInputs(documents: readonly unknown[], clock: Clock): readonly Pol
 function noFolder(error: NodeJS.ErrnoException): PolicyFolder {
   if (error.code === 'ENOENT') return { inputs: [], lines: [] }
   return { inputs: [], lines: [`Policy:Directory cannot be read: ${error.message}`] }
-}
-
-/** Follows the directory if that can be; where it cannot, SIGHUP still reloads. */
-function tryWatch(directory: string, onChange: () => void, report: PolicyReport): { close(): void } {
-  const complain = (error: unknown) => report.rejected([`Policy:Directory is not watched: ${(error as Error).message}`])
-  try {
-    return watchFolder(directory, onChange, complain)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') complain(error)
-    return { close() {} }
-  }
 }

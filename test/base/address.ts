@@ -74,7 +74,7 @@ t.test('explain, policy test and the data plane see the same address and class',
     const description = { request: { url: 'https://a.example/', destinationIp: given } }
     t.match(explainDescription(rulebook, description, 0), { result: { decision: 'Deny', rule: seen } }, given)
     const expect = { decision: 'Deny', rule: seen } as const
-    t.strictSame(runPolicyTest(rulebook, { ...description, name: given, expect }, 0).faults, [], given)
+    t.strictSame(runPolicyTest(rulebook, { ...description, name: given, expect }).faults, [], given)
     const live = { ...described(description).head, destination: destinationOf(given) }
     t.match(decideHead(rulebook, live), { decision: 'Deny', rule: seen }, given)
     t.equal(classifyAddress(given), kind, given)

@@ -80,7 +80,7 @@ t.test('a request that cannot be is a failed test', async t => {
   const files = { 'shop.yaml': policy, 'a.test.yaml': good.replace('https://shop.example/', 'nowhere') }
   const { code, out } = await run(t.testdir(files))
   t.equal(code, 1)
-  t.match(out[1], /url is an absolute http or https address/)
+  t.match(out[1], /must begin with http:/)
 })
 
 t.test('a gateway does not start, nor reload, with a policy that fails its own tests', async t => {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
+import { loadInto } from '../fixtures/language.ts'
 
 const control = await startControl(t)
 
@@ -45,7 +46,7 @@ t.test('a policy with errors is refused whole, with all of them', async t => {
 
 t.test('a name that is taken is 409, whoever has it', async t => {
   const { call, admin, book } = control
-  await book.load([{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
+  await loadInto(book, [{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
   const create = (name: string) => call('POST', '/policies', { token: admin.token, body: { name } })
   const taken = { status: 409, json: { code: 'already_exists' } }
   t.match(await create('of-file'), taken)

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
+import { loadInto } from '../fixtures/language.ts'
 
 const by = { actor: 'x', requestId: null }
 
@@ -23,6 +24,6 @@ t.test('a policy that something names stays', async t => {
 
 t.test('a policy of a file is read-only', async t => {
   const { call, admin, book } = await startControl(t)
-  await book.load([{ source: 'file', document: { name: 'p' }, createdAt: 0, where: () => 'p.yaml' }])
+  await loadInto(book, [{ source: 'file', document: { name: 'p' }, createdAt: 0, where: () => 'p.yaml' }])
   t.match(await call('DELETE', '/policies/p', { token: admin.token }), { status: 409, json: { code: 'read_only' } })
 })

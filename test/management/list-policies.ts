@@ -1,11 +1,12 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
+import { loadInto } from '../fixtures/language.ts'
 
 t.test('policies of every source are listed by name, in pages', async t => {
   const { call, admin, book } = await startControl(t)
   const rules = [{ name: 'r', effect: 'Allow', conditions: [] }]
   await book.create({ name: 'b', description: 'second', owner: 'sec', rules }, { actor: 'x', requestId: null })
-  await book.load([{ source: 'file', document: { name: 'a' }, createdAt: 0, where: () => 'a.yaml' }])
+  await loadInto(book, [{ source: 'file', document: { name: 'a' }, createdAt: 0, where: () => 'a.yaml' }])
   const { status, json } = await call('GET', '/policies', { token: admin.token })
   t.equal(status, 200)
   t.match(json, { page: 1, pageSize: 25, totalCount: 2, items: [{ name: 'a', source: 'file' }, {}] })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
+import { loadInto } from '../fixtures/language.ts'
 
 const control = await startControl(t)
 
@@ -44,7 +45,7 @@ t.test('a policy with errors changes nothing', async t => {
 
 t.test('a policy of a file is read-only, one that is not there is 404', async t => {
   const { call, admin, book } = control
-  await book.load([{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
+  await loadInto(book, [{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
   t.match(await call('PUT', '/policies/of-file', { token: admin.token, body: { name: 'of-file' } }), {
     status: 409,
     json: { code: 'read_only' },

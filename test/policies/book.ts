@@ -3,7 +3,7 @@ import { createBook } from '../../src/policies/book.ts'
 import type { PolicyInput } from '../../src/policies/entry.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { language } from '../fixtures/language.ts'
+import { language, loadInto } from '../fixtures/language.ts'
 import { openOwn } from '../fixtures/registry.ts'
 
 const by = { actor: 'admin', requestId: 'request-1' }
@@ -16,14 +16,14 @@ function file(name: string, more: object = {}): PolicyInput {
 
 t.test('a set with a mistake changes nothing, and a good one takes its place whole', async t => {
   const book = createBook(options)
-  t.strictSame(await book.load([file('a'), file('b')]), [])
+  t.strictSame(await loadInto(book, [file('a'), file('b')]), [])
   const before = book.get('a')
-  t.match(await book.load([file('a', { description: 'new' }), file('c', { default: 'Maybe' })]), [
+  t.match(await loadInto(book, [file('a', { description: 'new' }), file('c', { default: 'Maybe' })]), [
     /^c\.yaml:default: default: .*\(E_EFFECT\)$/,
   ])
   t.equal(book.get('a'), before)
   t.ok(book.get('b'))
-  await book.load([file('c')])
+  await loadInto(book, [file('c')])
   t.strictSame(
     book.list().map(({ document }) => document.name),
     ['c'],
@@ -48,11 +48,11 @@ t.test('policies of the API come back after a restart, types of values and all',
 t.test('a file hides a policy of the API of the same name, until it goes', async t => {
   const book = createBook(options)
   await book.create({ name: 'both', description: 'api' }, by)
-  await book.load([file('both', { description: 'file' })])
+  await loadInto(book, [file('both', { description: 'file' })])
   t.match(book.entry('both'), { source: 'file', document: { description: 'file' } })
   t.match(await book.replace('both', {}, by), { refusal: 'read_only' })
   t.match(await book.remove('both', by), { refusal: 'read_only' })
-  await book.load([])
+  await loadInto(book, [])
   t.match(book.entry('both'), { source: 'api', document: { description: 'api' } })
 })
 
@@ -81,10 +81,10 @@ t.test('what cannot be stored is not in force', async t => {
 
 t.test('the same rules have the same version, other rules another', async t => {
   const book = createBook(options)
-  await book.load([file('a', { rules: [] }), file('b')])
+  await loadInto(book, [file('a', { rules: [] }), file('b')])
   const version = book.entry('a')?.version
-  await book.load([file('a'), file('b')])
+  await loadInto(book, [file('a'), file('b')])
   t.equal(book.entry('a')?.version, version)
-  await book.load([file('a', { default: 'Allow' })])
+  await loadInto(book, [file('a', { default: 'Allow' })])
   t.not(book.entry('a')?.version, version)
 })

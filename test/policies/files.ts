@@ -4,13 +4,13 @@ import t from 'tap'
 import { createBook } from '../../src/policies/book.ts'
 import { readPolicyFolder } from '../../src/policies/files.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { language } from '../fixtures/language.ts'
+import { language, loadInto } from '../fixtures/language.ts'
 
 /** Every line that loading this directory gives. */
 async function linesOf(directory: string) {
   const { inputs, lines } = await readPolicyFolder(directory)
   const book = createBook({ store: {} as never, language, clock: createClock(), usedBy: () => undefined })
-  const all = await book.load(inputs, lines)
+  const all = [...lines, ...(await loadInto(book, inputs))]
   return {
     names: book.list().map(({ document }) => document.name),
     lines: all.map(line => line.replace(directory, '')),

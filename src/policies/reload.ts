@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Looks in a row that must show the same before files count as written. */
+const stillLooks = 4
+/** Looks after which it is said that files do not come to rest. */
+const mostLooks = 120
+/** Times that files may change while they are read. */
+const mostTries = 5
+
+export interface ReloadParts<T> {
+  /** Milliseconds between two looks; four of them, a second, are the rest that files must have. */
+  readonly lookMs: number
+  /** What tells one state of the files from another. */
+  readonly look: () => Promise<string>
+  readonly read: () => Promise<T>
+  /** @returns a line for each mistake; when there is any, nothing was changed */
+  readonly load: (files: T) => Promise<readonly string[]>
+  readonly report: (lines: readonly string[]) => void
+}
+
+/** State of the files that was loaded last, and what was said of it. */
+export interface LoadState {
+  readonly seen: string
+  readonly lines: readonly string[]
+}
+
+export interface Reloader {
+  /** Somebody waits: what happened is reported although nothing has changed. False: there was a mistake. */
+  now(): Promise<boolean>
+  /** Something may have changed. */
+  soon(): void
+  close(): void
+}
+
+/**
+ * Reads files again when they have come to rest: a file that is written in pieces may be a valid policy before it is
+ * whole. One reload is under way and one waits at most, however many are asked for.
+ */
+export function createReloader<T>(parts: ReloadParts<T>, start: LoadState): Reloader {
+  let last = start
+  let running: Promise<boolean> = Promise.resolve(true)
+  let waiting: Promise<boolean> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  async function run(isAsked: boolean): Promise<boolean> {
+    const seen = await parts.look()
+    if (seen !== last.seen) last = (await loadStill(parts, seen)) ?? { seen: '', lines: [unrest] }
+    else if (!isAsked) return true
+    parts.report(last.lines)
+    return last.lines.length === 0
+  }
+
+  function request(isAsked: boolean): Promise<boolean> {
+    waiting ??= running.then(() => {
+      waiting = undefined
+      running = run(isAsked)
+      return running
+    })
+    return waiting
+  }
+
+  return {
+    now: () => request(true),
+    soon() {
+      timer ??= setTimeout(() => {
+        timer = undefined
+        void request(false)
+      }, parts.lookMs).unref()
+    },
+    close: () => clearTimeout(timer),
+  }
+}
+
+const unrest = 'files in Policy:Directory keep changing; they are read when they have not changed for a second'
+
+/** Loads the files once they are at rest; undefined when they do not come to rest. */
+async function loadStill<T>(parts: ReloadParts<T>, first: string): Promise<LoadState | undefined> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const seen = await untilStill(parts, tries === 0 ? first : await parts.look())
+    if (seen === undefined) return undefined
+    const attempt = await readStill(parts, seen)
+    if (attempt !== undefined) return attempt
+  }
+  return undefined
+}
+
+/** Undefined when the files have changed while they were read. */
+async function readStill<T>({ look, read, load }: ReloadParts<T>, seen: string): Promise<LoadState | undefined> {
+  try {
+    const files = await read()
+    return (await look()) === seen ? { seen, lines: await load(files) } : undefined
+  } catch (error) {
+    return { seen, lines: [(error as Error).message] }
+  }
+}
+
+/** The state that four looks after `first` have shown, too; undefined when there is none. */
+async function untilStill<T>({ look, lookMs }: ReloadParts<T>, first: string): Promise<string | undefined> {
+  let seen = first
+  let same = 0
+  let pause = sleep(lookMs, undefined, { ref: false })
+  for (let looks = 0; looks < mostLooks; looks++) {
+    await pause
+    pause = sleep(lookMs, undefined, { ref: false })
+    const now = await look()
+    same = now === seen ? same + 1 : 0
+    seen = now
+    if (same >= stillLooks) return seen
+  }
+  return undefined
+}
