@@ -62,7 +62,13 @@ async function check(name: string, command: readonly string[]): Promise<void> {
 }
 
 function testFiles(): readonly string[] {
-  const exclude = ['test/fixtures/**', 'test/storage/contract.ts', 'test/storage/contract/**', 'test/*/child/**']
+  const exclude = [
+    'test/fixtures/**',
+    'test/clients/{node_modules,fixtures}/**',
+    'test/storage/contract.ts',
+    'test/storage/contract/**',
+    'test/*/child/**',
+  ]
   const found = globSync('test/*/**/*.ts', { cwd: root, exclude }).sort()
   return [...longest, ...found.filter(file => !longest.includes(file))]
 }
@@ -127,9 +133,14 @@ if (files.length > 0) {
   for (const folder of [measures, report]) rmSync(folder, { recursive: true, force: true })
   mkdirSync(measures, { recursive: true })
   // Each takes one processor and some seconds.
+  // The real clients are a package of their own, so that nothing else can lean on what they bring.
+  if (!existsSync(`${root}test/clients/node_modules/.package-lock.json`)) {
+    await check('the clients are installed', ['npm', 'ci', '--prefix', 'test/clients', '--loglevel=error'])
+  }
   await Promise.all([
     check('lint and format', ['biome', 'ci', '--colors=off']),
     check('types', ['tsc', '--noEmit']),
+    check('types of the clients', ['tsc', '--noEmit', '-p', 'test/clients']),
     check('nothing is unused', ['knip']),
     check('openapi.json', ['redocly', 'lint', 'openapi.json']),
   ])
