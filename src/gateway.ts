@@ -68,7 +68,7 @@ export interface Gateway {
    */
   close(): Promise<number>
   /** The threads that serve beside this one; undefined when it is alone. */
-  readonly pool: Pick<Pool, 'kill' | 'replaced'> | undefined
+  readonly pool: Pick<Pool, 'kill' | 'close' | 'replaced' | 'stuck'> | undefined
 }
 
 /** The parts that hold something open, in the order they are opened. */

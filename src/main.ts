@@ -26,5 +26,6 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
     onSignal: (name, handler) => process.on(name, handler),
     onExit: handler => process.on('exit', handler),
     exit: code => process.exit(code),
+    kill: () => process.kill(process.pid, 'SIGKILL'),
   })
 }

@@ -2,7 +2,6 @@ import { systemClock } from '../clock.ts'
 import type { Gateway } from '../gateway.ts'
 import { createGateway } from '../gateway.ts'
 import type { Address } from '../http/listeners.ts'
-import type { Log } from '../log.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { passedSockets } from './passed-sockets.ts'
@@ -18,6 +17,8 @@ Sockets that systemd passes (LISTEN_FDS) are listened on instead of System:Serve
 
 ${configHelp}`
 
+/** Tidying up may take so long beyond System:Server:DrainSeconds, milliseconds. */
+const closeGraceMs = 5_000
 /** A signal that comes again within this was passed on, not sent again, milliseconds. */
 const sameWishMs = 1_000
 
@@ -42,11 +43,12 @@ export async function run(shell: Shell): Promise<number> {
     throw error
   })
   hangup(() => void gateway.reload())
-  const closed = untilClosed(shell, gateway, log)
+  const limitMs = config.System.Server.DrainSeconds * 1_000 + closeGraceMs
+  const closed = untilClosed(shell, gateway, { log, limitMs })
   shell.complain(startupBlock(addresses, file?.path, gateway))
   const code = await closed
   // Everything is closed or given up. What hangs must not keep the process.
-  shell.exit(code)
+  await end(shell, gateway, log, code)
   return code
 }
 
@@ -64,8 +66,16 @@ function listenForHangup(shell: Shell): (handler: () => void) => void {
   }
 }
 
+interface Closing {
+  readonly log: FlushedLog
+  /** How long closing may take before the process is killed, milliseconds. */
+  readonly limitMs: number
+}
+
+type FlushedLog = ReturnType<typeof createLog>
+
 /** Resolves with the exit code once a signal has ended the gateway. */
-function untilClosed(shell: Shell, gateway: Gateway, log: Log): Promise<number> {
+function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let closing: { readonly signal: string; readonly at: number } | undefined
   const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
@@ -73,16 +83,33 @@ function untilClosed(shell: Shell, gateway: Gateway, log: Log): Promise<number> 
       // npm passes on what the terminal has sent to everyone: the same wish twice.
       if (signal === closing.signal && systemClock.steady() - closing.at < sameWishMs) return
       log.error({ count: gateway.inFlight() }, 'ended at once, requests in flight were cut off')
-      shell.exit(1)
+      void end(shell, gateway, log, 1)
       return
     }
     closing = { signal, at: systemClock.steady() }
     log.info({ count: gateway.inFlight() }, 'stopping: no new requests, finishing those in flight')
-    gateway.close().then(cutOff => resolve(cutOff === 0 ? 0 : 1), reject)
+    const late = setTimeout(() => {
+      log.error({ count: gateway.inFlight() }, 'did not stop in time and is killed')
+      kill(shell, log)
+    }, limitMs)
+    const closed = gateway.close().finally(() => clearTimeout(late))
+    closed.then(cutOff => resolve(cutOff === 0 ? 0 : 1), reject)
   }
   shell.onSignal('SIGTERM', () => stop('SIGTERM'))
   shell.onSignal('SIGINT', () => stop('SIGINT'))
   return promise
+}
+
+/** A thread that hangs in the system keeps the process from ending by itself. */
+async function end(shell: Shell, { pool }: Gateway, log: FlushedLog, code: number): Promise<void> {
+  await pool?.close()
+  if ((pool?.stuck ?? 0) > 0) kill(shell, log)
+  else shell.exit(code)
+}
+
+function kill(shell: Shell, log: FlushedLog): void {
+  log.flush()
+  shell.kill()
 }
 
 /** How to reach the page of the API. */

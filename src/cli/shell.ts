@@ -18,6 +18,8 @@ export interface Shell {
   readonly onExit: (handler: () => void) => void
   /** Ends the process at once. */
   readonly exit: (code: number) => void
+  /** Ends it even when a thread hangs in the system, which `exit` would wait for. Nothing is tidied up. */
+  readonly kill: () => void
 }
 
 /** One subcommand. `run` gives the exit code: 0 done, 1 failed or problems found, 2 used wrongly. */

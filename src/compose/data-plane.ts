@@ -32,6 +32,8 @@ export interface DataPlaneParts {
   readonly habits: Habits
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
+  /** Whether the main thread has given this one up. It never gives up itself. */
+  readonly isFenced?: () => boolean
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly report: (what: string, error: unknown) => void
 }
@@ -78,6 +80,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     agentOf: id => agents.get(id),
     trustOf: agent => agents.trustOf(agent),
     rulebookOf: dataPlane.rulebookOf,
+    isFenced: dataPlane.isFenced ?? (() => false),
     activityOf: (id, now) => activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     settled: record,

@@ -10,6 +10,7 @@ import type { Parts } from './parts.ts'
  * read from the registry.
  */
 export function authenticate(exchange: Exchange, parts: Parts): Step {
+  if (parts.isFenced()) return refuse('draining')
   const token = tokenOf(exchange, parts)
   if (token === undefined) return refuse('unauthenticated')
   exchange.token = token

@@ -39,6 +39,8 @@ export interface Parts {
   readonly credentials: Credentials | undefined
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
+  /** Whether this thread was given up because it hung: then it knows of no change any more, and nothing may leave. */
+  readonly isFenced: () => boolean
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly watch: Watch
   /** Undefined when nothing is counted. */

@@ -13,7 +13,7 @@ import type { Parts } from './parts.ts'
 /** Whether the agent may still act and its token is still good. */
 export function isStillAdmitted(exchange: Exchange, parts: Parts): boolean {
   const { agent, token } = exchange
-  if (agent === undefined) return false
+  if (agent === undefined || parts.isFenced()) return false
   const now = parts.agentOf(agent.id)
   // Another record of an active agent: its trust, its roles or its policy have changed.
   if (now !== agent && agentProblem(now) !== undefined) return false

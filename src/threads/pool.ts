@@ -4,9 +4,10 @@ import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import type { Link, Methods } from './link.ts'
+import type { Methods } from './link.ts'
 import { openLink } from './link.ts'
-import type { ControlCalls, ThreadCalls, ThreadData } from './protocol.ts'
+import { Member } from './member.ts'
+import type { ControlCalls, ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** The policies in force, as far as other threads need them. */
@@ -15,7 +16,7 @@ type PolicyList = readonly Pick<PolicyEntry<unknown>, 'document' | 'version'>[]
 export interface PoolOptions {
   /** Threads beside the main one. */
   readonly count: number
-  readonly data: Omit<ThreadData, 'thread' | 'agents'>
+  readonly data: Omit<ThreadData, 'thread' | 'agents' | 'fence'>
   /** What is in force when a thread starts. */
   readonly agents: () => readonly AgentRecord[]
   readonly policies: () => PolicyList
@@ -44,21 +45,23 @@ export interface Pool {
   close(): Promise<void>
   /** Ends a thread at once, as a crash would. Another takes its place. */
   kill(thread: number): Promise<void>
-  /** Threads that died and were replaced. */
+  /** Threads that died, or hung and were ended, and were replaced. */
   readonly replaced: number
+  /** Threads that hang where they cannot be ended: the process has to be killed. */
+  readonly stuck: number
 }
 
-/** A thread that does not answer this long is ended: nothing that was revoked may go on there. */
+/** Every so often each thread is asked whether it still does anything, milliseconds. */
+const askMs = 1_000
+/** One that has not answered so many times is ended; one that starts has code to load. */
+const mostSilent = 5
+const mostSilentAtStart = 60
+/** One that has not made a change in this time is ended: what was revoked may not go on there. */
 const deafMs = 5_000
+/** How long a thread may take beyond the limit to stop, milliseconds. */
+const drainGraceMs = 500
 /** A thread that dies at once is started again after this. */
 const restartMs = 1_000
-
-interface Member {
-  readonly worker: Worker
-  readonly link: Link<ThreadCalls>
-  /** Whether it takes connections, or is about to. */
-  listens: boolean
-}
 
 export function createPool(options: PoolOptions): Pool {
   return new ThreadPool(options)
@@ -71,10 +74,13 @@ class ThreadPool implements Pool {
   /** Policies that the threads have, or will have once they have done what they were told. */
   #told: PolicyList = []
   #closing = false
+  readonly #watch: NodeJS.Timeout
   replaced = 0
+  stuck = 0
 
   constructor(options: PoolOptions) {
     this.#options = options
+    this.#watch = setInterval(() => this.#askAll(), askMs).unref()
   }
 
   async changeAgent(id: string, agent: AgentRecord | undefined): Promise<void> {
@@ -103,35 +109,36 @@ class ThreadPool implements Pool {
   async drain(limitMs: number): Promise<number> {
     this.#closing = true
     const members = [...this.#members.values()]
-    const counts = await Promise.all(members.map(({ link }) => link.call('drain', [limitMs]).catch(() => 0)))
+    const counts = await Promise.all(members.map(member => drainOne(member, limitMs)))
     return counts.reduce((sum, count) => sum + count, 0)
   }
 
   async close(): Promise<void> {
     this.#closing = true
-    await Promise.all([...this.#members.values()].map(({ worker }) => worker.terminate()))
+    clearInterval(this.#watch)
+    await Promise.all([...this.#members.values()].map(member => member.end()))
   }
 
   async kill(thread: number): Promise<void> {
-    await this.#members.get(thread)?.worker.terminate()
+    await this.#members.get(thread)?.end()
   }
 
   /** Starts a thread, which first learns what is in force: whatever changes from here on is told to it as well. */
   async #start(thread: number): Promise<void> {
     const { data, agents, methods, clock, log } = this.#options
-    const file = new URL(`./thread${extname(import.meta.url)}`, import.meta.url)
-    const workerData: ThreadData = { ...data, thread, agents: agents() }
-    const worker = new Worker(file, { workerData, name: `gateway-${thread}` })
-    const member: Member = { worker, link: openLink(worker, methods), listens: false }
-    this.#members.set(thread, member)
+    const fence = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const workerData: ThreadData = { ...data, thread, agents: agents(), fence }
+    const worker = new Worker(threadFile, { workerData, name: `gateway-${thread}` })
     worker.once('error', error => log.error({ error }, `thread ${thread} died`))
     const started = clock.steady()
-    worker.once('exit', () => this.#ended(thread, member, clock.steady() - started))
+    const onEnd = () => this.#ended(thread, member, clock.steady() - started)
+    const member: Member = new Member({ thread, worker, link: openLink(worker, methods), fence, log, onEnd })
+    this.#members.set(thread, member)
     try {
       await this.#open(member)
     } catch (error) {
       // One that cannot serve is worth no more than none.
-      await worker.terminate()
+      await member.end()
       throw error
     }
   }
@@ -147,7 +154,7 @@ class ThreadPool implements Pool {
 
   #ended(thread: number, member: Member, livedMs: number): void {
     this.#members.delete(thread)
-    member.link.end()
+    if (member.stuck) this.stuck += 1
     this.#options.forget(thread)
     if (this.#closing) return
     this.replaced += 1
@@ -159,6 +166,15 @@ class ThreadPool implements Pool {
     setTimeout(again, livedMs < restartMs ? restartMs : 0)
   }
 
+  /** Ends the threads that no longer answer. */
+  #askAll(): void {
+    for (const [thread, member] of this.#members) {
+      if (member.ask() < (member.listens ? mostSilent : mostSilentAtStart)) continue
+      this.#options.log.error({}, `thread ${thread} does not answer and is ended`)
+      void member.end()
+    }
+  }
+
   /** Resolves when each thread has done it, or is gone. */
   async #tell(ask: (member: Member) => Promise<unknown>): Promise<void> {
     await Promise.all([...this.#members.values()].map(member => this.#ask(member, ask)))
@@ -166,12 +182,25 @@ class ThreadPool implements Pool {
 
   async #ask(member: Member, ask: (member: Member) => Promise<unknown>): Promise<void> {
     // One that cannot do what it is told would go on with what is no longer in force.
-    const done = ask(member).catch(() => member.worker.terminate())
+    const done = ask(member).catch(() => member.end())
     // What is told to a thread before it takes connections holds when it does.
-    if (!member.listens) return
-    const timer = setTimeout(() => void member.worker.terminate(), deafMs)
-    await done.finally(() => clearTimeout(timer))
+    if (member.listens) await unlessLate(done, deafMs, () => member.end())
   }
+}
+
+const threadFile = new URL(`./thread${extname(import.meta.url)}`, import.meta.url)
+
+/** Requests that were cut off. */
+function drainOne(member: Member, limitMs: number): Promise<number> {
+  const drained = member.link.call('drain', [limitMs]).catch(() => 0)
+  return unlessLate(drained, limitMs + drainGraceMs, () => member.end().then(() => 0))
+}
+
+/** What `work` comes to, or, when that takes longer than `ms`, what `instead` does. */
+async function unlessLate<T>(work: Promise<T>, ms: number, instead: () => Promise<T>): Promise<T> {
+  const { promise, resolve } = Promise.withResolvers<T>()
+  const timer = setTimeout(() => resolve(instead()), ms)
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
 }
 
 /** What makes `after` of `before`. */

@@ -24,6 +24,8 @@ export interface ThreadData {
   /** Where what threads note of exchanges is told. */
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
+  /** One number, 1 when the main thread has given this one up: then nothing may leave any more. */
+  readonly fence: Int32Array
   /** A clock of the main thread's own; the system's when absent. */
   readonly clock: SharedArrayBuffer | undefined
   /** Names are looked up by the main thread. */
@@ -32,6 +34,8 @@ export interface ThreadData {
 
 /** What the main thread asks of a thread. Each call is done when what it asks for holds. */
 export interface ThreadCalls {
+  /** Whether it still does anything. */
+  ping(): Promise<void>
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(change: PolicyChange): Promise<void>
   listen(port: number): Promise<void>

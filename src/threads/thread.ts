@@ -34,6 +34,7 @@ const sweepMs = 1_000
 
 const data: ThreadData = workerData
 const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(port, {
+  ping: () => undefined,
   changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
   changePolicies: async (_, change) => (await served).policies.apply(change),
   listen: async (_, port) => (await served).listening.join(port),
@@ -79,6 +80,7 @@ async function serve() {
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },
     metrics: counters?.metrics,
+    isFenced: () => Atomics.load(data.fence, 0) !== 0,
     verifyToken: known.verify,
     rulebookOf: createRulebooks(config, riskSettings(config), policies),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),

@@ -1,0 +1,82 @@
+import type { Worker } from 'node:worker_threads'
+import type { Log } from '../log.ts'
+import type { Link } from './link.ts'
+import type { ThreadCalls } from './protocol.ts'
+
+/** How long a thread may take to end once it is told to, milliseconds. Some calls of the system cannot be ended. */
+const endMs = 1_000
+
+export interface MemberParts {
+  readonly thread: number
+  readonly worker: Worker
+  readonly link: Link<ThreadCalls>
+  /** One number that the thread looks at before a request leaves: 1, and none does. */
+  readonly fence: Int32Array
+  readonly log: Log
+  /** Told once, when the thread has ended or was given up. */
+  readonly onEnd: () => void
+}
+
+/** One thread beside the main one. */
+export class Member {
+  readonly link: Link<ThreadCalls>
+  /** Whether it takes connections, or is about to. */
+  listens = false
+  /** It does not end. Nothing leaves through it any more, but the process cannot end by itself either. */
+  stuck = false
+  readonly #parts: MemberParts
+  #ending: Promise<void> | undefined
+  #isOver = false
+  /** Rounds in which it did not answer. */
+  #silent = 0
+  #isAsked = false
+
+  constructor(parts: MemberParts) {
+    this.#parts = parts
+    this.link = parts.link
+    parts.worker.once('exit', () => this.#over())
+  }
+
+  /** Asks whether it still does anything. Returns in how many rounds before this one it gave no answer. */
+  ask(): number {
+    if (this.#isAsked) {
+      this.#silent += 1
+      return this.#silent
+    }
+    this.#isAsked = true
+    const heard = () => {
+      this.#isAsked = false
+      this.#silent = 0
+    }
+    this.link.call('ping', []).then(heard, () => {})
+    return 0
+  }
+
+  /** Ends it at once. Nothing leaves through it when this resolves, which is soon, whatever the thread does. */
+  end(): Promise<void> {
+    this.#ending ??= this.#endNow()
+    return this.#ending
+  }
+
+  async #endNow(): Promise<void> {
+    const { worker, fence, thread, log } = this.#parts
+    Atomics.store(fence, 0, 1)
+    const { promise: late, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(resolve, endMs, true)
+    const isLate = await Promise.race([worker.terminate().then(() => false), late])
+    clearTimeout(timer)
+    if (!isLate) return
+    this.stuck = true
+    worker.unref()
+    log.error({}, `thread ${thread} hangs in the system and cannot be ended; restart the gateway when you can`)
+    this.#over()
+  }
+
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    Atomics.store(this.#parts.fence, 0, 1)
+    this.link.end()
+    this.#parts.onEnd()
+  }
+}

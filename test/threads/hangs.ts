@@ -1,0 +1,102 @@
+/** Threat T15 of SECURITY.md: a thread that hangs knows of no change. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import t from 'tap'
+import { openKept } from '../fixtures/kept.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { runMain } from '../fixtures/process.ts'
+
+const hangs = fileURLToPath(new URL('./child/hangs.ts', import.meta.url))
+
+const settings = `
+System: { Server: { Http: { Port: 0 }, Threads: 2, DrainSeconds: 1 } }
+Security: { AgentAuth: { TokenRequests: { BcryptCost: 4 } } }
+Policies: [{ name: open, default: Allow }]
+`
+
+/** Calls from one connection, as JSON. */
+type Call = (method: string, path: string, body?: unknown, token?: string) => Promise<{ status: number; json: unknown }>
+
+async function start(t: Test) {
+  const cwd = t.testdir({ 'gateway.yaml': settings, policies: {} })
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  const run = runMain(t, ['serve'], { cwd, node: ['--import', hangs] })
+  const [, url = ''] = await run.shows(/Address +(\S+)/)
+  const call: Call = async (method, path, body, token) => {
+    const answer = await fetch(url + path, {
+      method,
+      headers: { 'Content-Type': 'application/json', ...(token && { Authorization: `Bearer ${token}` }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    return { status: answer.status, json: text === '' ? undefined : JSON.parse(text) }
+  }
+  const tokenOf = async (credential: unknown) =>
+    ((await call('POST', '/tokens', credential)).json as { accessToken: string }).accessToken
+  const admin = await tokenOf(JSON.parse(readFileSync(join(cwd, 'data/bootstrap.json'), 'utf8')))
+  const secret = { clientSecret: 'a-secret-of-the-tests' }
+  const named = { name: 'bot', ownerId: 'team', policyName: 'open', ...secret }
+  const { id } = (await call('POST', '/agents', named, admin)).json as { id: string }
+  const token = await tokenOf({ agentId: id, ...secret })
+  /** Hangs thread 1, and resolves when it does. */
+  const hang = async (how: string) => {
+    const file = join(cwd, 'hang')
+    writeFileSync(`${file}-written`, how)
+    execFileSync('mv', [`${file}-written`, file])
+    while (existsSync(file)) await new Promise(setImmediate)
+  }
+  return { run, url, port: Number(new URL(url).port), call, admin, id, token, hang }
+}
+
+// Most of the time is waiting for the thread to be given up.
+t.jobs = 4
+
+for (const how of ['in a loop', 'in the system']) {
+  t.test(
+    `an agent is revoked while a thread hangs ${how}: answered, and nothing leaves`,
+    { buffered: true },
+    async t => {
+      const origin = await startOrigin(t)
+      const gateway = await start(t)
+      const kept = openKept(t, gateway.port)
+      const headers = { 'Gateway-Authorization': `Bearer ${gateway.token}` }
+      const all = await Promise.all(kept.map(one => one.call(`/proxy/${origin.url}/`, { headers })))
+      t.strictSame([...new Set(all.map(({ status }) => status))], [200])
+      await gateway.hang(how)
+      // One that is with the thread that still answers.
+      const main = await Promise.any(kept.map(one => one.call('/health').then(() => one)))
+      for (const one of kept) if (one !== main) one.call(`/proxy/${origin.url}/late`, { headers }).catch(() => {})
+      const revoked = await main.call(`/agents/${gateway.id}/revoke`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${gateway.admin}` },
+      })
+      t.equal(revoked.status, 200)
+      const before = origin.seen.length
+      // The calls that wait go on as soon as anything does.
+      await gateway.run.shows(/thread 1 has ended and is replaced/)
+      t.equal((await main.call('/health')).status, 200)
+      t.equal(origin.seen.length, before, 'nothing left after the answer')
+      gateway.run.child.kill('SIGTERM')
+      t.equal(await gateway.run.ended, how === 'in a loop' ? 0 : 'SIGKILL')
+    },
+  )
+}
+
+t.test('a thread that hangs is replaced though nobody changes anything', { buffered: true }, async t => {
+  const gateway = await start(t)
+  await gateway.hang('in a loop')
+  await gateway.run.shows(/thread 1 does not answer and is ended/)
+  await gateway.run.shows(/thread 1 has ended and is replaced/)
+  gateway.run.child.kill('SIGTERM')
+  t.equal(await gateway.run.ended, 0)
+})
+
+t.test('SIGTERM ends the process while a thread hangs', { buffered: true }, async t => {
+  const gateway = await start(t)
+  await gateway.hang('in the system')
+  gateway.run.child.kill('SIGTERM')
+  t.equal(await gateway.run.ended, 'SIGKILL')
+})
