@@ -94,6 +94,7 @@ const queue = createQueue({
   sealingKeys: [Buffer.alloc(32, 1)],
   tokenHeader: 'Gateway-Authorization',
   events: createEventLog({ clock, capacity: 1_000, report }),
+  noteRefusal: entry => store.audit.append(entry),
   send: async (_, { hitlId }) => {
     sent.set(hitlId, (sent.get(hitlId) ?? 0) + 1)
     return { kind: 'answered', status: 200, rawHeaders: [], body: answer() }

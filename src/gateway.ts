@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { bootstrapFile } from './agents/bootstrap.ts'
+import type { Refusals } from './audit/refusals.ts'
+import { createRefusals } from './audit/refusals.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
 import { describeCertificate, readCertificate } from './compose/certificate.ts'
@@ -15,6 +17,7 @@ import { openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
+import type { SharedLimits } from './compose/shared.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import type { Telemetry } from './compose/telemetry.ts'
 import { createTelemetry } from './compose/telemetry.ts'
@@ -82,6 +85,7 @@ interface Foundation {
   readonly log: Log
   readonly logStatus: () => LogStatus
   readonly store: Store
+  readonly refusals: Refusals
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
@@ -130,6 +134,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const store = await openSqliteStore({ directory: dataDirectory, clock })
   closers.push(() => store.close())
+  const refusals = createRefusals({ audit: store.audit.append, clock })
+  closers.push(() => refusals.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
   const { fetchDocument } = upstreams
@@ -141,7 +147,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
-  const opened = { store, upstreams, identity, rules, followers }
+  const opened = { store, refusals, upstreams, identity, rules, followers }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 
@@ -164,7 +170,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, habits, dataPlane, report })
-  const acceptor = acceptorOf(foundation, { dataPlane, habits, hitl, telemetry, clientIpOf, report })
+  const acceptor = acceptorOf(foundation, { dataPlane, habits, hitl, limits, telemetry, clientIpOf, report })
   const listening = createListening({ ...foundation, limits, egress: upstreams.egress }, acceptor)
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
@@ -220,14 +226,15 @@ interface Roads {
   readonly dataPlane: DataPlane
   readonly habits: Habits
   readonly hitl: Hitl
+  readonly limits: SharedLimits
   readonly telemetry: Telemetry | undefined
   readonly clientIpOf: ReturnType<typeof createClientIp>
   readonly report: Report
 }
 
 function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
-  const { dataPlane, habits, hitl, telemetry, clientIpOf, report } = roads
-  const { config, clock, store, identity, rules } = foundation
+  const { dataPlane, habits, hitl, limits, telemetry, clientIpOf, report } = roads
+  const { config, clock, store, identity, rules, refusals } = foundation
   const { Server } = config.System
   const management = createManagement({
     registry: identity.registry,
@@ -237,6 +244,12 @@ function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
     hitl,
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,
+    noteRefusal: refusals.note,
+    takeCall(callerId, requestId) {
+      const wait = limits.managementRate.take(callerId, clock.steady())
+      if (wait > 0) dataPlane.bounds.reached('management_rate', callerId, requestId)
+      return wait
+    },
     store,
     logIsWritten: () => foundation.logStatus().problem === undefined,
     metrics: { page: telemetry?.page, isPublic: config.Telemetry.Metrics.Public },

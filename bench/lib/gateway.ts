@@ -54,6 +54,7 @@ function defaults(accessLog: boolean): Tree {
       // As the peers: a connection may stand idle while all others have their turn, however slow the machine.
       Server: { Http: { Port: 0 }, DrainSeconds: 2, KeepAliveSeconds: 600 },
       RateLimit: { RequestsPerMinute: 10_000_000, Burst: 10_000_000, MaxInFlight: 1_000_000 },
+      ManagementRateLimit: { RequestsPerMinute: 10_000_000, Burst: 10_000_000 },
     },
     Security: {
       AgentAuth: {

@@ -32,6 +32,7 @@ const settings = {
   System: {
     Server: { Http: { Port: 0 }, DrainSeconds: 2, KeepAliveSeconds: 60 },
     RateLimit: { RequestsPerMinute: 10_000_000, Burst: 10_000_000, MaxInFlight: 1_000_000 },
+    ManagementRateLimit: { RequestsPerMinute: 10_000_000, Burst: 10_000_000 },
   },
   Security: { AgentAuth: { TokenRequests: { BcryptCost: 4 } } },
   // The agent is denied again and again.

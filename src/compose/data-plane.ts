@@ -11,6 +11,7 @@ import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
 import { endUnlessActive } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
 import { createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -47,6 +48,7 @@ export interface DataPlane {
   roadWith(reviews: Reviews): (arrival: Arrival) => Promise<void>
   /** Sends what a person approved. */
   readonly send: Send
+  readonly bounds: Bounds
   /** Forgets what is idle and cuts off who stands still. Call every second or so. */
   sweep(): void
 }
@@ -93,6 +95,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       return arrival => enforce(arrival, all)
     },
     send: createSender(parts),
+    bounds: parts.bounds,
     sweep() {
       watch.sweep()
       activity.sweep(clock.now())

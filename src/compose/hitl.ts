@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import type { Refusals } from '../audit/refusals.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
@@ -27,6 +28,7 @@ export interface HitlParts {
   readonly upstreams: Upstreams
   readonly dataPlane: DataPlane
   readonly habits: Habits
+  readonly refusals: Pick<Refusals, 'note' | 'sweep'>
   readonly report: (what: string, error: unknown) => void
 }
 
@@ -37,7 +39,7 @@ export interface Hitl {
   readonly events: EventLog
   /** Aborts when the gateway stops: whoever listens or waits lets go. */
   readonly stopping: AbortSignal
-  /** Expiry, lapsed leases, retention. Call every second or so. */
+  /** Expiry, lapsed leases, retention, refusals that were counted. Call every second or so. */
   sweep(): Promise<void>
   /** Answers whoever waits for a verdict. Call before the connections are drained. */
   stop(): void
@@ -73,6 +75,7 @@ export function createHitl(parts: HitlParts): Hitl {
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
     events,
     send: dataPlane.send,
+    noteRefusal: parts.refusals.note,
     agentProblem: identity.problemOf,
     agentName: id => identity.registry.get(id)?.name,
     stopping: stopping.signal,
@@ -83,7 +86,10 @@ export function createHitl(parts: HitlParts): Hitl {
     grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
     events,
     stopping: stopping.signal,
-    sweep: () => queue.sweep(),
+    async sweep() {
+      await parts.refusals.sweep()
+      await queue.sweep()
+    },
     stop: () => stopping.abort(),
     async finish(limitMs) {
       await within(queue.idle(), limitMs)

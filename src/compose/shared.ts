@@ -8,7 +8,7 @@ import { createConnectionCount } from '../limits/connection-count.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
 import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
-import type { RateLimiter } from '../limits/token-bucket.ts'
+import type { RateLimit, RateLimiter } from '../limits/token-bucket.ts'
 import { createRateLimiter, rateShape } from '../limits/token-bucket.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 
@@ -73,6 +73,8 @@ export function shareOf(config: Config, threads: number): Config {
 /** What one thread sees of it. */
 export interface SharedLimits {
   readonly rateLimiter: RateLimiter
+  /** Of callers of the management API. */
+  readonly managementRate: RateLimiter
   readonly breaker: Breaker
   readonly connections: ConnectionCount
   /** Proxied requests under way, by agent. */
@@ -99,7 +101,7 @@ export function createSharedMemory({ System }: Config): SharedMemory {
 
 /** @param thread number of this thread, from 0 */
 export function openSharedLimits({ System }: Config, memory: SharedMemory, thread: number): SharedLimits {
-  const { RateLimit, CircuitBreaker } = System
+  const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
   const { Failures, WindowSeconds, OpenSeconds } = CircuitBreaker
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
@@ -110,7 +112,8 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
   const requests = createSharedAmount(requestTable, thread)
   const all = new Int32Array(memory.inFlight)
   return {
-    rateLimiter: createRateLimiter({ requestsPerMinute: RateLimit.RequestsPerMinute, burst: RateLimit.Burst }, rates),
+    rateLimiter: createRateLimiter(paceOf(RateLimit), rates),
+    managementRate: createManagementRate(paceOf(ManagementRateLimit), rates),
     breaker: createBreaker(
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
       circuits,
@@ -125,4 +128,20 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
       all[dead] = 0
     },
   }
+}
+
+interface PaceSettings {
+  readonly RequestsPerMinute: number
+  readonly Burst: number
+}
+
+const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit => ({
+  requestsPerMinute: RequestsPerMinute,
+  burst: Burst,
+})
+
+/** In the same table, with keys of its own. */
+function createManagementRate(pace: RateLimit, table: SharedTable): RateLimiter {
+  const limiter = createRateLimiter(pace, table)
+  return { take: (callerId, now) => limiter.take(`management ${callerId}`, now) }
 }

@@ -48,6 +48,10 @@ export const schema = {
       Burst: integer(100, 'Requests of one agent that may come at once.', { min: 1, max: 10_000_000 }),
       MaxInFlight: integer(64, 'Requests of one agent under way at once; more get 429.', { min: 1, max: 1_000_000 }),
     },
+    ManagementRateLimit: {
+      RequestsPerMinute: integer(600, 'Steady pace of one caller of the management API.', { min: 1, max: 10_000_000 }),
+      Burst: integer(200, 'Management calls of one caller that may come at once.', { min: 1, max: 10_000_000 }),
+    },
     CircuitBreaker: {
       Failures: integer(
         5,

@@ -134,6 +134,8 @@ export interface HitlOptions {
   readonly tokenHeader: string
   readonly events: EventLog
   readonly send: Send
+  /** Puts a refused verdict on record. */
+  readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Why the agent may not call now; undefined when it is active. */
   readonly agentProblem: (agentId: string) => Refusal | undefined
   /** Name of an agent of the registry, for reviewers. */

@@ -40,7 +40,7 @@ export async function verdictOn(options: HitlOptions, id: string, verdict: Verdi
   if (item === undefined) return refuse('not_found')
   const barred = fourEyes(options, item, verdict)
   if (barred === undefined) return item
-  await options.store.audit.append(verdictEntry(now, verdict, { action: 'hitl.refused', item, why: barred.refusal }))
+  await options.noteRefusal(verdictEntry(now, verdict, { action: 'hitl.refused', item, why: barred.refusal }))
   return barred
 }
 

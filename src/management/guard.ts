@@ -18,7 +18,9 @@ export interface GuardParts {
   readonly verify: (token: string) => Subject | undefined | Promise<Subject | undefined>
   /** The registry as it is now. */
   readonly agent: (id: string) => AgentRecord | undefined
-  readonly audit: (entry: AuditEntry) => Promise<unknown>
+  readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
+  /** Takes one call of a caller: 0, or the milliseconds until it may call. */
+  readonly takeCall: (callerId: string, requestId: string) => number
   readonly clock: Clock
   /** Host names that calls may be addressed to; empty allows any. */
   readonly allowedHosts: readonly string[]
@@ -64,11 +66,14 @@ export function createGuard(parts: GuardParts): Guard {
       const caller = await authenticate(req)
       if (isRefusal(caller)) return caller
       const { agent } = caller
+      const wait = parts.takeCall(agent.id, requestId)
+      if (wait > 0)
+        return refuse('rate_limited', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
       const granted = agent.roles.some(role => operation.access.includes(role))
       if (granted || operation.access.includes('own')) return { ...caller, ownOnly: !granted }
       const details = { operation: operation.id, roles: agent.roles }
       const at = parts.clock.now()
-      await parts.audit({
+      await parts.noteRefusal({
         at,
         actor: agent.id,
         action: 'management.refused',

@@ -45,6 +45,8 @@ export interface ManagementParts<C> {
   readonly hitl: HitlServices
   readonly grant: Grant
   readonly verify: GuardParts['verify']
+  readonly noteRefusal: GuardParts['noteRefusal']
+  readonly takeCall: GuardParts['takeCall']
   readonly store: Pick<Store, 'audit' | 'ping'>
   /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
@@ -62,7 +64,8 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
   const guard = createGuard({
     verify: parts.verify,
     agent: id => registry.get(id),
-    audit: entry => store.audit.append(entry),
+    noteRefusal: parts.noteRefusal,
+    takeCall: parts.takeCall,
     clock,
     allowedHosts: parts.allowedHosts,
   })

@@ -56,6 +56,7 @@ export type FailureKind = (typeof failureKinds)[number]
 const boundNames = [
   // More requests in a minute than System:RateLimit allows.
   'agent_rate',
+  'management_rate',
   // More requests under way at once than System:RateLimit:MaxInFlight.
   'agent_requests',
   // More requests waiting for a connection to one origin than Proxy:MaxWaiting.

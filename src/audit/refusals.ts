@@ -1,0 +1,72 @@
+/**
+ * Refusals on record. Whoever asks for more than its role allows can ask without end, and each entry of the trail is
+ * written durably: the first of a kind is an entry at once, those that follow within a minute are one more with a count.
+ */
+import type { Clock } from '../clock.ts'
+import type { AuditEntry } from '../storage/store.ts'
+
+export interface Refusals {
+  /** Resolves when the refusal is on record, or counted for an entry to come. Rejects with a StoreError. */
+  note(entry: AuditEntry): Promise<void>
+  /** Writes what was counted in windows that are over. Call every second or so. */
+  sweep(): Promise<void>
+  /** Writes all that was counted. */
+  close(): Promise<void>
+}
+
+export interface RefusalParts {
+  readonly audit: (entry: AuditEntry) => Promise<unknown>
+  readonly clock: Clock
+}
+
+/** Refusals of one caller for one thing, since the first. */
+interface Window {
+  readonly since: number
+  last: AuditEntry
+  /** Those that have no entry yet. */
+  count: number
+}
+
+const windowMs = 60_000
+/** Callers and things that are counted at a time; refusals beyond have an entry each. */
+const mostWindows = 10_000
+
+export function createRefusals({ audit, clock }: RefusalParts): Refusals {
+  const windows = new Map<string, Window>()
+
+  async function write(key: string, window: Window): Promise<void> {
+    windows.delete(key)
+    const { last, count, since } = window
+    if (count === 0) return
+    const details = { ...last.details, count, since: new Date(since).toISOString() }
+    try {
+      await audit({ ...last, details })
+    } catch (error) {
+      // They are counted on, with what came meanwhile.
+      const newer = windows.get(key)
+      windows.set(key, { since, last: newer?.last ?? last, count: count + (newer?.count ?? 0) })
+      throw error
+    }
+  }
+
+  const writeAll = async (isOver: (window: Window) => boolean): Promise<void> => {
+    for (const [key, window] of windows) if (isOver(window)) await write(key, window)
+  }
+
+  return {
+    async note(entry) {
+      const key = JSON.stringify([entry.actor, entry.action, entry.subject])
+      const open = windows.get(key)
+      if (open !== undefined && clock.now() - open.since < windowMs) {
+        open.count += 1
+        open.last = entry
+        return
+      }
+      if (open !== undefined) await write(key, open)
+      if (windows.size < mostWindows) windows.set(key, { since: entry.at, last: entry, count: 0 })
+      await audit(entry)
+    },
+    sweep: () => writeAll(({ since }) => clock.now() - since >= windowMs),
+    close: () => writeAll(() => true),
+  }
+}

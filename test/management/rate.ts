@@ -1,0 +1,55 @@
+/** Threat T01 of SECURITY.md. */
+import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+
+const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 60, Burst: 40 } } }
+
+t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to the operator', async t => {
+  const gateway = await startGateway(t, { config: limited })
+  const [noisy, quiet] = [await gateway.agent(), await gateway.agent()]
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, () => gateway.manage('GET', '/agents', undefined, noisy.token)),
+  )
+  const refused = answers.filter(({ status }) => status === 429)
+  t.equal(answers.filter(({ status }) => status === 403).length + refused.length, 60)
+  t.ok(refused.length >= 15, `${refused.length} were refused`)
+  for (const { headers } of refused) {
+    t.equal(headers.get('gateway-error'), 'rate_limited')
+    t.match(headers.get('retry-after'), /^[1-9]\d*$/)
+  }
+  t.equal((await gateway.manage('GET', '/agents', undefined, quiet.token)).status, 403, 'others go on')
+  const lines = gateway.log.filter(line => line.message === 'a limit was reached')
+  t.match(lines, [{ bound: 'management_rate', agentId: noisy.id }])
+  t.equal(lines.length, 1)
+})
+
+t.test('300 forbidden calls are two entries of the audit trail, and none is lost at the stop', async t => {
+  const directory = t.testdir()
+  const clock = createClock(Date.now())
+  const gateway = await startGateway(t, { directory, clock })
+  const { id, token } = await gateway.agent()
+  await Promise.all(Array.from({ length: 300 }, () => gateway.manage('GET', '/agents', undefined, token)))
+  const entries = async (from: typeof gateway) =>
+    JSON.parse((await from.manage('GET', `/audit?actor=${id}&action=management.refused`)).text).items
+  t.equal((await entries(gateway)).length, 1, 'the first at once')
+  await gateway.close()
+  const again = await startGateway(t, { directory, clock })
+  const items = await entries(again)
+  t.equal(items.length, 2)
+  t.match(items[0], { subject: 'listAgents', details: { count: 299, roles: ['agent'], since: String } })
+})
+
+t.test('refused verdicts on a request of its own are counted in the same way', async t => {
+  const gateway = await startGateway(t)
+  const policyName = await gateway.policy({ name: 'held', default: 'Hitl' })
+  const own = await gateway.agent({ policyName, roles: ['agent', 'reviewer'] })
+  const held = await gateway.proxy(own.token, 'http://127.0.0.1:9/')
+  await held.body?.cancel()
+  const path = `/hitl/${held.headers.get('gateway-hitl-id')}/approve`
+  for (let times = 0; times < 20; times++) {
+    t.equal((await gateway.manage('POST', path, {}, own.token)).status, 403)
+  }
+  const { totalCount } = JSON.parse((await gateway.manage('GET', '/audit?action=hitl.refused')).text)
+  t.equal(totalCount, 1)
+})
