@@ -16,6 +16,7 @@ import {
   uuid,
   variableName,
 } from './formats.ts'
+import { limits } from './limits.ts'
 import { server } from './server.ts'
 import type { Values } from './setting.ts'
 import {
@@ -43,27 +44,7 @@ const points = (value: number, meaning: string) => integer(value, meaning, { min
 export const schema = {
   System: {
     Server: server,
-    RateLimit: {
-      RequestsPerMinute: integer(600, 'Steady pace of one agent on /proxy.', { min: 1, max: 10_000_000 }),
-      Burst: integer(100, 'Requests of one agent that may come at once.', { min: 1, max: 10_000_000 }),
-      MaxInFlight: integer(64, 'Requests of one agent under way at once; more get 429.', { min: 1, max: 1_000_000 }),
-    },
-    ManagementRateLimit: {
-      RequestsPerMinute: integer(600, 'Steady pace of one caller of the management API.', { min: 1, max: 10_000_000 }),
-      Burst: integer(200, 'Management calls of one caller that may come at once.', { min: 1, max: 10_000_000 }),
-    },
-    CircuitBreaker: {
-      Failures: integer(
-        5,
-        'Failures within WindowSeconds that open the circuit of an origin for the agent that saw them; failures to connect, for all.',
-        {
-          min: 1,
-          max: 10_000,
-        },
-      ),
-      WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
-      OpenSeconds: integer(30, 'Time an open circuit refuses before one probe may pass.', { min: 1, max: 86_400 }),
-    },
+    ...limits,
   },
   Security: {
     AgentAuth: {
