@@ -1,10 +1,15 @@
+import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { readCertificate } from '../compose/certificate.ts'
 import { checkHooks } from '../compose/hitl.ts'
+import { riskSettings, soloRulebooks } from '../compose/language.ts'
+import { createSelfTest } from '../compose/policy-tests.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
+import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
+import type { CompiledPolicy } from '../policy/compile.ts'
 import { createPoster } from '../upstream/post.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import type { Configuration } from './configuration.ts'
@@ -15,22 +20,36 @@ import { readArgs } from './shell.ts'
 
 export const help = `usage: agent-gateway check [--config FILE]
 
-Checks the configuration, what it names (certificate, credentials of upstreams, webhooks) and the policies, without
-starting the gateway. Prints every mistake with its place. Exit code 0 when there is none, else 1.
+Checks the configuration, what it names (certificate, credentials of upstreams, webhooks), the policies and their
+tests, without starting the gateway. Prints every mistake with its place. Exit code 0 when there is none, else 1.
 Policies made over the API are not looked at.
 
 ${configHelp}`
+
+type Entries = PreparedSet<CompiledPolicy>['entries']
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
   const { entries, lines: mistakes } = await readPolicies(configuration)
-  const lines = [...(await startProblems(configuration, shell.env)), ...mistakes]
+  const failing = mistakes.length > 0 ? [] : await failingTests(configuration, entries)
+  const lines = [...(await startProblems(configuration, shell.env)), ...mistakes, ...failing]
   for (const line of lines) shell.complain(line)
   if (lines.length > 0) return 1
-  const names = [...entries.keys()].join(', ') || 'none'
+  const names = [...entries.values()].map(describePolicy).join(', ') || 'none'
   shell.print(`${configuration.file?.path ?? 'defaults and environment'}: no mistakes; policies: ${names}`)
   return 0
+}
+
+/** With its rules counted: a file that was cut off may still be a valid policy. */
+function describePolicy({ document: { name, rules } }: PolicyEntry<unknown>): string {
+  return `${name} (${rules.length} ${rules.length === 1 ? 'rule' : 'rules'})`
+}
+
+/** A gateway does not start with a policy that fails its own tests. */
+function failingTests({ config, baseDirectory }: Configuration, entries: Entries): Promise<readonly string[]> {
+  const selfTest = createSelfTest(resolve(baseDirectory, config.Policy.Directory))
+  return selfTest(soloRulebooks(entries, riskSettings(config)))
 }
 
 /** What would stop the start beyond the text of the configuration, each part asked for itself. */

@@ -11,7 +11,7 @@ t.test('names what is in order', async t => {
   const folder = t.testdir({ 'gateway.yaml': '', policies: { 'reading.yaml': policy } })
   const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
   t.equal(await runCommand(shell), 0)
-  t.strictSame(shell.printed, [`${folder}/gateway.yaml: no mistakes; policies: reading`])
+  t.strictSame(shell.printed, [`${folder}/gateway.yaml: no mistakes; policies: reading (1 rule)`])
 })
 
 t.test('names every mistake in the policies with its place', async t => {
@@ -26,6 +26,16 @@ t.test('names every mistake in the policies with its place', async t => {
   t.match(text, /policies\/b\.yaml:\d+:\d+: .*E_YAML/)
   t.match(text, /gateway\.yaml: Policies\[0\]: default: .*E_EFFECT/)
   t.match(text, /Policy:Global: there is no policy named guard/)
+  t.strictSame(shell.printed, [])
+})
+
+t.test('a policy that fails its tests is a mistake, as it is at the start', async t => {
+  const wrong =
+    'policy: reading\ntests:\n  - { name: post, request: { method: POST, url: https://a.example/ }, expect: { decision: Allow } }\n'
+  const folder = t.testdir({ 'gateway.yaml': '', policies: { 'reading.yaml': policy, 'reading.test.yaml': wrong } })
+  const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
+  t.equal(await runCommand(shell), 1)
+  t.match(shell.complained, [/reading\.test\.yaml:3:5: post: decision: expected Allow, was Deny.*E_TEST/])
   t.strictSame(shell.printed, [])
 })
 

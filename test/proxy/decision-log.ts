@@ -54,10 +54,7 @@ const quiet = { Trust: { QuarantineDenials: 0, QuarantineBelow: 0 } }
 t.test('reasons name fields, operators and operands, and nothing that the request said', async t => {
   const gateway = await startGateway(t, { config: quiet })
   const lines = await send(gateway)
-  t.strictSame(
-    lines.map(line => line.rule),
-    requests.map(([, , decider]) => decider),
-  )
+  t.strictSame(lines.map(line => line.rule).sort(), requests.map(([, , decider]) => decider).sort())
   for (const line of lines) {
     t.match(line, { reason: /input\./ })
     t.notMatch(JSON.stringify(line), canary)
