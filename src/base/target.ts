@@ -3,6 +3,7 @@ import { domainToUnicode } from 'node:url'
 import { canonicalAddress } from './address.ts'
 import type { Origin } from './origin.ts'
 import { createOrigin } from './origin.ts'
+import { readingsOf } from './readings.ts'
 
 /**
  * The one parsed URL of a proxied request. Policy, review record, audit and wire all use these strings, so that
@@ -12,6 +13,8 @@ export interface Target {
   readonly origin: Origin
   /** As it is sent, not decoded; begins with a slash. */
   readonly path: string
+  /** Every way in which servers read the path, the literal one first; undefined when there is only one. */
+  readonly readings: readonly string[] | undefined
   /** Without the question mark; undefined when the URL has none. */
   readonly query: string | undefined
   /** Path and query as they stand in the request line. */
@@ -41,9 +44,11 @@ export function parseTarget(raw: string): Target | string {
   if (typeof origin === 'string') return origin
   const path = match[3] === '' ? '/' : (match[3] as string)
   if (dotSegment.test(path)) return 'The path has dot segments. Send it as it should reach the upstream.'
+  const readings = readingsOf(path)
+  if (typeof readings === 'string') return readings
   const query = match[4]
   const requestTarget = query === undefined ? path : `${path}?${query}`
-  return { origin, path, query, requestTarget, url: origin.key + requestTarget }
+  return { origin, path, readings, query, requestTarget, url: origin.key + requestTarget }
 }
 
 function malformed(raw: string): string | undefined {

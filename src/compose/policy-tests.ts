@@ -123,12 +123,13 @@ const testTime = Date.UTC(2026, 0, 5, 12)
 export function runPolicyTest(rulebook: Rulebook, test: PolicyTest): TestOutcome {
   const explained = explainDescription(rulebook, test, testTime)
   if ('problem' in explained) return { faults: [explained.problem], matched: [] }
-  const { result, rules } = explained
+  const { result, rules, readings } = explained
   const got = result as Readonly<Record<string, unknown>>
   const faults = Object.entries(test.expect)
     .filter(([key, wanted]) => (got[key] ?? null) !== wanted)
     .map(([key, wanted]) => `${key}: expected ${wanted}, was ${got[key] ?? null}`)
   if (faults.length > 0 && 'reason' in result) faults.push(`the reason: ${result.reason}`)
+  if (faults.length > 0 && readings !== undefined) faults.push(`servers read the path as ${readings.join(' or ')}`)
   return { faults, matched: rules.filter(rule => rule.matches).map(({ rule }) => rule) }
 }
 

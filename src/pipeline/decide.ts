@@ -156,6 +156,7 @@ class RequestView implements RequestHead {
   readonly host: string
   readonly port: number
   readonly path: string
+  readonly readings: readonly string[] | undefined
   readonly rawPath: string
   readonly queryString: string
   readonly rawHeaders: readonly string[]
@@ -174,6 +175,7 @@ class RequestView implements RequestHead {
     this.host = target.origin.host
     this.port = target.origin.port
     this.path = target.path
+    this.readings = target.readings
     this.rawPath = target.path
     this.queryString = target.query ?? ''
     this.rawHeaders = withoutNominated(exchange.req.rawHeaders, exchange.fields)

@@ -5,7 +5,7 @@ import { findOperator, isNegation, type Operator, operatorNames } from './operat
 import { didYouMean, type ProblemCode } from './problems.ts'
 import { asker } from './quantify.ts'
 import { riskTest } from './risk-test.ts'
-import { not, type Truth } from './truth.ts'
+import { not, type Truth, Unreadable } from './truth.ts'
 import { type Operand, WrongValue } from './values.ts'
 import type { Zone } from './zone.ts'
 
@@ -44,7 +44,8 @@ export function compileCondition(condition: Condition, scope: Scope): Test | Wro
   const positive =
     field.kind.phase === 'risk' ? riskTest(operator, operand) : positiveTest({ operator, operand, condition, scope })
   if (positive instanceof WrongValue) return new WrongCondition(positive.code, positive.message)
-  return isNegation(operator, value) ? facts => not(positive(facts)) : positive
+  const test = field.kind.ofPath === true ? onEveryReading(positive) : positive
+  return isNegation(operator, value) ? facts => not(test(facts)) : test
 }
 
 export function unknownOperator(name: string): WrongCondition {
@@ -70,6 +71,16 @@ function mayBeNumber(field: Field): boolean {
   if (field.type === 'number' || field.type === 'json') return true
   const named = field.kind.below !== 'none' || field.kind.phase === 'body'
   return field.type === 'string' && named && field.kind.values === undefined
+}
+
+/** Servers read a path in different ways: where the answers differ, nobody knows which of them is right. */
+function onEveryReading(test: Test): Test {
+  return facts => {
+    const { readings } = facts
+    if (readings === undefined) return test(facts)
+    const first = test(readings[0]!)
+    return readings.every(reading => test(reading) === first) ? first : Unreadable
+  }
 }
 
 interface Parts {

@@ -75,9 +75,9 @@ export function requestFromDescription(
   }
 }
 
-function headOf({ origin, path, query = '', url }: Target) {
+function headOf({ origin, path, readings, query = '', url }: Target) {
   const { scheme, host, port } = origin
-  return { url, scheme, host, port, path, rawPath: path, queryString: query }
+  return { url, scheme, host, port, path, readings, rawPath: path, queryString: query }
 }
 
 function bodyBytes(body: unknown): Uint8Array {

@@ -42,6 +42,8 @@ export interface Explanation {
   readonly result:
     | DecisionRecord
     | ({ readonly decision: null; readonly need: 'body' } & Pick<NeedBody, 'pending' | 'otherwise'>)
+  /** Every way in which servers read the path, the literal one first; absent when there is only one. */
+  readonly readings?: readonly string[]
   readonly rules: readonly RuleExplanation[]
 }
 
@@ -71,11 +73,14 @@ function explain(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'h
   const risk = new RiskAssessment(rulebook.risk)
   const known = new Facts(head, risk)
   const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, risk)
-  const rules = rulebook.policy === undefined ? [] : explainRules(rulebook.policy, facts)
+  const explained = {
+    ...(head.readings === undefined ? {} : { readings: head.readings }),
+    rules: rulebook.policy === undefined ? [] : explainRules(rulebook.policy, facts),
+  }
   const result = phase === 'head' ? recordHead(rulebook, head) : recordWhole(rulebook, head, body)
-  if (!('need' in result)) return { result, rules }
+  if (!('need' in result)) return { result, ...explained }
   const { need, pending, otherwise } = result
-  return { result: { decision: null, need, pending, otherwise }, rules }
+  return { result: { decision: null, need, pending, otherwise }, ...explained }
 }
 
 function explainRules(policy: CompiledPolicy, facts: Facts): RuleExplanation[] {

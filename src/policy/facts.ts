@@ -8,6 +8,9 @@ export class Facts {
   readonly request: RequestHead
   /** Bounds of the risk score, for `risk.score`. */
   readonly risk: RiskSource
+  /** The path, as one of its readings has it. */
+  readonly path: string
+  #readings: readonly Facts[] | undefined
   #body: BodyView | undefined
   #query: Record<string, string | string[]> | undefined
   #segments: readonly string[] | undefined
@@ -16,10 +19,27 @@ export class Facts {
   #activity: Activity | undefined | null = null
   #destination: Destination | undefined | null = null
 
-  constructor(request: RequestHead, risk: RiskSource) {
+  constructor(request: RequestHead, risk: RiskSource, path = request.path) {
     this.request = request
     this.risk = risk
+    this.path = path
     this.#body = request.contentLength === 0 ? noBody : undefined
+  }
+
+  /** The head once for each reading of the path, the literal one first; undefined when there is only one. */
+  get readings(): readonly Facts[] | undefined {
+    const { readings } = this.request
+    if (readings === undefined) return undefined
+    this.#readings ??= readings.map(path => new Facts(this.request, this.risk, path))
+    return this.#readings
+  }
+
+  /** The URL with the path as this reading has it. */
+  get url(): string {
+    const { url, path, scheme } = this.request
+    if (this.path === path) return url
+    const begin = url.indexOf('/', scheme.length + 3)
+    return url.slice(0, begin) + this.path + url.slice(begin + path.length)
   }
 
   /** The body; undefined while it is not known. */
@@ -61,7 +81,7 @@ export class Facts {
 
   /** Split before decoding, so that an encoded slash stays inside its segment. */
   get segments(): readonly string[] {
-    const path = this.request.path
+    const { path } = this
     this.#segments ??= path.length <= 1 ? [] : path.slice(1).split('/').map(decodeSegment)
     return this.#segments
   }

@@ -21,6 +21,8 @@ export interface FieldKind {
   readonly values?: readonly string[]
   /** Whether rules that read it need the destination address first. */
   readonly destination?: true
+  /** Taken from the path, which servers may read in more than one way: conditions are asked of every reading. */
+  readonly ofPath?: true
   readonly header?: true
   readonly several?: true
   readonly plain?: (facts: Facts) => string
@@ -38,6 +40,10 @@ interface HeadOptions {
 function headString(key: keyof RequestHead & string, options: HeadOptions = {}): FieldKind {
   const plain = (facts: Facts) => facts.request[key] as string
   return { phase: 'head', type: 'string', below: 'none', channel: 'text', plain, read: plain, ...options }
+}
+
+function pathString(plain: (facts: Facts) => string): FieldKind {
+  return { phase: 'head', type: 'string', below: 'none', channel: 'text', plain, read: plain, ofPath: true }
 }
 
 function headValue(type: FieldKind['type'], read: FieldKind['read']): FieldKind {
@@ -95,13 +101,17 @@ const destination = (key: 'ip' | 'class', type: FieldKind['type']): FieldKind =>
 
 export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['input.method', headString('method', { normalise: upper })],
-  ['input.url', headString('url')],
+  ['input.url', pathString(facts => facts.url)],
   ['input.scheme', headString('scheme', { normalise: lower })],
   ['input.host', headString('host', { normalise: host })],
   ['input.port', headValue('number', facts => facts.request.port)],
-  ['input.path', headString('path')],
+  ['input.path', pathString(facts => facts.path)],
+  // As received: for rules on the spelling itself.
   ['input.rawPath', headString('rawPath')],
-  ['input.pathSegments', { ...headValue('string', facts => facts.segments), below: 'list', channel: 'text' }],
+  [
+    'input.pathSegments',
+    { ...headValue('string', facts => facts.segments), below: 'list', channel: 'text', ofPath: true },
+  ],
   ['input.queryString', headString('queryString')],
   ['input.query', { ...headValue('string', facts => facts.query), below: 'name', channel: 'text' }],
   ['input.headers', { ...headValue('string', () => missing), below: 'name', channel: 'text', header: true }],

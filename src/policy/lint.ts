@@ -178,7 +178,7 @@ function readsBody(rule: Rule): boolean {
   return rule.conditions.flatMap(fieldsOf).some(field => field.kind.phase !== 'head')
 }
 
-/** Plain strings of the head are always there and can always be compared. */
+/** Plain strings of the head are always there; only of the path there may be several readings. */
 function isAlwaysReadable(node: Node): boolean {
-  return fieldsOf(node).every(field => field.plain !== undefined)
+  return fieldsOf(node).every(field => field.plain !== undefined && field.kind.ofPath !== true)
 }

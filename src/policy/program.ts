@@ -97,11 +97,21 @@ interface ProgramParts {
   readonly tests: readonly Test[]
 }
 
+function literalsIn({ read, literals }: Slot, readings: readonly Facts[]): ReadonlySet<number> {
+  return new Set(readings.map(facts => literals.get(read(facts)) ?? notLoaded))
+}
+
+function isAmong(others: readonly ReadonlySet<number>[] | undefined, slot: number, wanted: number): boolean {
+  return others !== undefined && others[slot]!.has(wanted)
+}
+
 /** Deciding is synchronous and never nested, so one set of working memory serves all requests. */
 class FlatProgram implements Program {
   readonly #parts: ProgramParts
   readonly #loaded: Int32Array
   readonly #asked: Uint8Array
+  /** Literals that other readings of the path have, by slot; undefined when there is one reading. */
+  #others: readonly ReadonlySet<number>[] | undefined
   #facts: Facts | undefined
 
   constructor(parts: ProgramParts) {
@@ -118,19 +128,22 @@ class FlatProgram implements Program {
       const slot = slots[index]!
       this.#loaded[index] = slot.literals.get(slot.read(facts)) ?? notLoaded
     }
+    this.#others = facts.readings && slots.map(slot => literalsIn(slot, facts.readings!))
   }
 
   next(from: number): number {
     const { code, starts } = this.#parts
     const count = starts.length - 1
     const loaded = this.#loaded
+    const others = this.#others
     for (let rule = from; rule < count; rule++) {
       const end = starts[rule + 1]!
       let at = starts[rule]!
       while (at < end) {
         const slot = code[at]!
         const wanted = code[at + 1]!
-        if (slot === askTest ? this.#ask(wanted) === False : loaded[slot] !== wanted) break
+        if (slot === askTest ? this.#ask(wanted) === False : loaded[slot] !== wanted && !isAmong(others, slot, wanted))
+          break
         at += 2
       }
       if (at >= end) return rule

@@ -83,6 +83,7 @@ function causeOf(condition: Condition, policy: CompiledPolicy, facts: Facts): st
     if (field.kind.phase === 'body') return facts.body?.problem ?? 'the body is not known'
     return field.kind.destination === true ? 'the address is not known' : 'not known'
   }
+  if (field.kind.ofPath === true && facts.readings !== undefined) return 'servers read this path in different ways'
   if (numeric.includes(condition.operator)) return `${typeName(value)} where a number is needed`
   return typeof value === 'string' ? 'text too long to search' : `${typeName(value)} where text is needed`
 }

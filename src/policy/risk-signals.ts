@@ -145,8 +145,10 @@ function searchFor(pieces: readonly string[]): RegExp {
 
 function sensitivePath(facts: Facts, settings: RiskSettings): number {
   const pieces = settings.sensitivePaths ?? defaultSensitivePaths
-  if (!searchFor(pieces).test(facts.request.path)) return 0
-  const path = facts.request.path.toLowerCase()
+  const { path: literal, readings } = facts.request
+  const all = readings === undefined ? literal : readings.join('\n')
+  if (!searchFor(pieces).test(all)) return 0
+  const path = all.toLowerCase()
   const found = pieces.filter(piece => path.includes(piece))
   return Math.min(mostPatterns, found.length) * settings.points['sensitive-path']
 }

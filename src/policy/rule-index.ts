@@ -42,14 +42,14 @@ export class RuleIndex {
 
   /** Fills `sources` with the lists that can hold matching rules; returns how many. */
   collect(facts: Facts, sources: Source[]): number {
-    const { host, path } = facts.request
-    let count = collectTable(this.#anyHost, path, { sources, count: 0 })
+    const { host } = facts.request
+    let count = collectTable(this.#anyHost, facts, { sources, count: 0 })
     const table = this.#byHost.get(host)
-    if (table !== undefined) count = collectTable(table, path, { sources, count })
+    if (table !== undefined) count = collectTable(table, facts, { sources, count })
     if (this.#bySuffix.size === 0) return count
     for (let dot = host.indexOf('.'); dot > 0; dot = host.indexOf('.', dot + 1)) {
       const below = this.#bySuffix.get(host.slice(dot))
-      if (below !== undefined) count = collectTable(below, path, { sources, count })
+      if (below !== undefined) count = collectTable(below, facts, { sources, count })
     }
     return count
   }
@@ -60,9 +60,17 @@ interface Collected {
   readonly count: number
 }
 
-function collectTable(table: Table, path: string, { sources, count }: Collected): number {
+function collectTable(table: Table, facts: Facts, { sources, count }: Collected): number {
   if (table.any !== undefined) sources[count++] = table.any
   if (table.byPath.size === 0) return count
+  const { path, readings } = facts.request
+  if (readings === undefined) return collectPath(table, path, { sources, count })
+  // A rule that holds for one reading only is unreadable, and must be asked. A list that is found twice does no harm.
+  for (const reading of readings) count = collectPath(table, reading, { sources, count })
+  return count
+}
+
+function collectPath(table: Table, path: string, { sources, count }: Collected): number {
   let end = 0
   for (let depth = 0; depth < maxPathDepth; depth++) {
     end = path.indexOf('/', end + 1)
@@ -97,7 +105,7 @@ export class IndexBuilder {
   add(compiled: CompiledRule, place: number): void {
     const { hosts, paths } = keysOf(compiled.rule.conditions)
     if (hosts === undefined) put(this.#anyHost, paths, place)
-    for (const host of hosts ?? []) {
+    for (const host of new Set(hosts)) {
       const drafts = host.startsWith('.') ? this.#bySuffix : this.#byHost
       put(entryOf(drafts, host, createDraft), paths, place)
     }

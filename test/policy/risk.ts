@@ -52,6 +52,7 @@ t.test('each signal gives its points', async t => {
     [given({ url: 'https://[2001:db8::1]/' }), 'ip-literal-host 15'],
     [given({ url: 'https://metadata.google.internal/' }), 'metadata-address 60'],
     [given({ url: 'https://api.example.com/ADMIN/users' }), 'sensitive-path 15'],
+    [given({ url: 'https://api.example.com/x%2f%61dmin;y' }), 'sensitive-path 15'],
     [given({}, { trustScore: 0 }), 'low-trust 30'],
     [given({}, { trustScore: 0.4 }), 'low-trust 6'],
     [given({}, { trustScore: 0.8 }), 'high-trust -10'],

@@ -76,3 +76,19 @@ t.test('compiling lets other work run, to the same result', async t => {
   t.equal(compiled.ruleCount, 500)
   t.equal((await compilePolicy(policy)).rules.length, 500)
 })
+
+t.test('a rule that names a host twice is asked once', async t => {
+  const rules = Array.from({ length: 29 }, (_, index) => ({
+    name: `r${index}`,
+    effect: 'Deny',
+    conditions: [
+      { field: 'input.host', operator: 'in', value: ['a.example', 'A.example'] },
+      { field: 'input.body.x', operator: 'eq', value: '1' },
+    ],
+  }))
+  const rulebook = rulebookOfCompiled(compilePolicySync(policyOf({ name: 'p', default: 'Allow', rules })))
+  const { head } = described({ request: { method: 'POST', url: 'https://a.example/', body: { x: 2 } } })
+  const found = decideHead(rulebook, head)
+  t.equal('need' in found && new Set(found.pending).size, 29)
+  t.equal('need' in found && found.pending.length, 29)
+})
