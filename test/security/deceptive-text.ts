@@ -58,7 +58,8 @@ t.test('a held request shows it in no list, detail, event, webhook, audit entry 
   const shown = { list, detail, own, audit, trail, hooks: hooks.join(''), line: JSON.stringify(line) }
   for (const [place, text] of Object.entries(shown)) {
     t.notOk(isRaw(text), `${place}: ${text}`)
-    t.match(text, /\\u\{?202e/, place)
+    // The log has operands of rules and no values of requests.
+    if (place !== 'line') t.match(text, /\\u\{?202e/, place)
   }
   // What a client has decoded is for the eye as well.
   const read = { event: event?.data, list: JSON.parse(list), detail: JSON.parse(detail), audit: JSON.parse(audit) }
