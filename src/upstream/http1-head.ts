@@ -92,8 +92,10 @@ export function headOf({ status, reason, fields, isOld }: ReceivedHead, method: 
   const framed = notFramed(isOld)
   noteFields(framed, fields)
   const framing = framingOf(framed, method, status)
-  // A body that is announced and may not come may come late, where the next answer would be.
-  const owesBody = framing === 'none' && (framed.chunked || (framed.contentLength ?? 0) > 0)
+  // A body that is announced and may not come may come late, where the next answer would be. Some servers send one after
+  // HEAD whether it is announced or not.
+  const announces = framed.chunked || (framed.contentLength ?? 0) > 0
+  const owesBody = framing === 'none' && (announces || (method === 'HEAD' && status >= 200))
   if (isBodiless(status)) dropLength(fields, framed)
   return {
     status,
@@ -135,7 +137,11 @@ export function readFields(text: string, start: number): string[] {
     if (colon < at || colon > lineEnd) throw malformed('a field without a colon')
     const name = text.slice(at, colon)
     if (!fieldName(name).isToken) throw malformed('the name of a field')
-    fields.push(name, trimmed(text, colon + 1, lineEnd))
+    const value = trimmed(text, colon + 1, lineEnd)
+    // Nearly always there is one blank, before the value.
+    const blanks = lineEnd - colon - 1 - value.length
+    if ((blanks > 1 || text.charCodeAt(colon + 1) === tab) && isFraming(name)) checkBlanks(text, colon, lineEnd)
+    fields.push(name, value)
     at = lineEnd + 2
   }
   return fields
@@ -143,6 +149,13 @@ export function readFields(text: string, start: number): string[] {
 
 const space = 0x20
 const tab = 0x09
+
+/** Llhttp does not take `chunked` for a coding when a tab is behind it. */
+const isFraming = (name: string): boolean => /^(?:content-length|transfer-encoding)$/i.test(name)
+
+function checkBlanks(text: string, start: number, end: number): void {
+  if (text.slice(start, end).includes('\t')) throw malformed('a tab beside the framing of the body')
+}
 
 function trimmed(text: string, start: number, end: number): string {
   let from = start
@@ -182,7 +195,7 @@ function noteField(framed: Framed, name: string, value: string): void {
       framed.keptAlive ||= keeping.test(value)
       break
     case 'keep-alive':
-      framed.keepAlive = keepAliveOf(value)
+      framed.keepAlive ??= keepAliveOf(value)
       break
     default:
       framed.close ||= offersConnectionAuth(name, value)

@@ -51,9 +51,9 @@ const accepted: readonly Accepted[] = [
     what: 'an empty body that HEAD does not bring',
     text: `${ok}Content-Length: 0\r\n`,
     method: 'HEAD',
-    head: { framing: 'none', persistent: true },
+    head: { framing: 'none', persistent: false },
   },
-  { what: 'HEAD without framing', text: ok, method: 'HEAD', head: { framing: 'none', persistent: true } },
+  { what: 'HEAD without framing', text: ok, method: 'HEAD', head: { framing: 'none', persistent: false } },
   {
     what: '204 and a length, which is not passed on',
     text: 'HTTP/1.1 204 No Content\r\nX: Content-Length\r\nContent-Length: 5\r\nY: z\r\n',
