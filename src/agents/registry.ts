@@ -35,6 +35,8 @@ export interface RegistryOptions {
    * answered only when this is done, so that it holds everywhere from then on.
    */
   readonly onChange?: (id: string, agent: AgentRecord | undefined) => Promise<void>
+  /** Told when trust or denials have quarantined an agent. */
+  readonly onQuarantine?: (id: string, cause: 'trust' | 'denials') => void
   /** Told when a change of trust, which nobody waits for, could not be stored. */
   readonly onError?: (error: unknown) => void
 }
@@ -263,7 +265,10 @@ class StoredRegistry implements Registry {
     if (cause !== undefined) {
       const what = { action: 'agent.quarantine', by, from: ['Active'], details: { ...details, cause } } as const
       const quarantined = await this.#write(id, { ...fields, status: 'Quarantined' }, what)
-      if (!isRefusal(quarantined)) return
+      if (!isRefusal(quarantined)) {
+        this.#options.onQuarantine?.(id, cause)
+        return
+      }
     }
     await this.#write(id, fields, { action: 'agent.trust', by, details })
   }

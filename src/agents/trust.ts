@@ -26,17 +26,19 @@ export type TrustCause =
   | 'humanDenial'
   | 'secretDetected'
   | 'badCredential'
-  | 'rateLimited'
 
 /** Gains shrink as trust nears 1: they are multiplied by 1 - trust. */
 const gains: Partial<Record<TrustCause, number>> = { success: 0.002, humanApproval: 0.04 }
 const losses: Partial<Record<TrustCause, number>> = {
   policyDenial: 0.02,
-  humanDenial: 0.12,
+  humanDenial: 0.05,
   secretDetected: 0.12,
   badCredential: 0.02,
-  rateLimited: 0.005,
 }
+/** So many losses within the window, or losses of two kinds within a day, show that low trust is no accident. */
+const certainLosses = 10
+const certainKinds = 2
+
 /** Causes that count as a denial for the quarantine by number. */
 const denials: ReadonlySet<TrustCause> = new Set<TrustCause>(['policyDenial', 'humanDenial'])
 
@@ -55,6 +57,10 @@ export interface Standing extends Trust {
   readonly dayStart: number
   /** Times of the latest denials, oldest first, no more than the rule counts. */
   readonly denials: readonly number[]
+  /** Times of the latest losses that the agent caused itself, oldest first. */
+  readonly losses: readonly number[]
+  /** When each kind of them came last. */
+  readonly kinds: Readonly<Partial<Record<TrustCause, number>>>
 }
 
 export interface Judgement {
@@ -72,7 +78,7 @@ export function trustNow(trust: Trust, now: number): number {
 }
 
 export function startStanding(trust: Trust): Standing {
-  return { ...trust, gained: 0, dayStart: trust.at, denials: [] }
+  return { ...trust, gained: 0, dayStart: trust.at, denials: [], losses: [], kinds: {} }
 }
 
 /** Whether a success would change nothing because the day's gain is used up. Cheap: asked for each answer. */
@@ -91,7 +97,9 @@ export function judge(standing: Standing, cause: TrustCause, now: number, rules:
     at: now,
     gained: cause === 'success' ? gained + delta : gained,
     dayStart: sameDay ? standing.dayStart : now,
-    denials: denials.has(cause) ? remember(standing.denials, now, rules) : standing.denials,
+    denials: denials.has(cause) ? remember(standing.denials, now, rules, rules.denials) : standing.denials,
+    losses: isOwnLoss(cause) ? remember(standing.losses, now, rules, certainLosses) : standing.losses,
+    kinds: isOwnLoss(cause) ? { ...standing.kinds, [cause]: now } : standing.kinds,
   }
   return { standing: next, before, delta, quarantine: verdict(next, cause, rules) }
 }
@@ -105,14 +113,28 @@ function change(cause: TrustCause, trust: number, gained: number): number {
   return Math.max(floor, trust - loss) - trust
 }
 
-function remember(times: readonly number[], now: number, rules: QuarantineRules): readonly number[] {
-  if (rules.denials === 0) return times
-  return [...times.filter(at => now - at < rules.windowMs), now].slice(-rules.denials)
+/** Only a loss the agent caused itself can quarantine it. */
+function isOwnLoss(cause: TrustCause): boolean {
+  return cause !== 'badCredential' && losses[cause] !== undefined
+}
+
+/** The times within the window, `most` of them at most. */
+function remember(
+  times: readonly number[],
+  now: number,
+  { windowMs }: QuarantineRules,
+  most: number,
+): readonly number[] {
+  return most === 0 ? times : [...times.filter(at => now - at < windowMs), now].slice(-most)
 }
 
 function verdict(standing: Standing, cause: TrustCause, rules: QuarantineRules): Judgement['quarantine'] {
   if (denials.has(cause) && rules.denials > 0 && standing.denials.length >= rules.denials) return 'denials'
-  // Only a loss the agent caused itself can quarantine it.
-  if (cause !== 'badCredential' && losses[cause] !== undefined && standing.value < rules.below) return 'trust'
-  return undefined
+  return isOwnLoss(cause) && standing.value < rules.below && isCertain(standing) ? 'trust' : undefined
+}
+
+/** One kind of fault alone, now and then, may be a mistake in a policy or of a person. */
+function isCertain({ at, losses: times, kinds }: Standing): boolean {
+  if (times.length >= certainLosses) return true
+  return Object.values(kinds).filter(last => at - last < dayMs).length >= certainKinds
 }

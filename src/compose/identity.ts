@@ -48,6 +48,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       secrets,
       defaultPolicy: config.Policy.AssignOnRegistration,
       quarantine: quarantineRules(config),
+      onQuarantine: (agentId, cause) => log.warn({ agentId, reason: cause }, 'agent quarantined'),
       onError: error => log.error({ error }, 'a change of trust could not be stored'),
       ...(parts.onAgent === undefined ? {} : { onChange: parts.onAgent }),
     })

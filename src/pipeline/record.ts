@@ -10,7 +10,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Exchange } from './exchange.ts'
 
 /** What moves the standing of an agent (policy language, trust). */
-export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected' | 'rateLimited'
+export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
 
 export interface RecorderParts {
   readonly log: Log
@@ -79,7 +79,6 @@ const nothing: readonly TrustEvent[] = []
 const succeeded: readonly TrustEvent[] = ['success']
 
 function trustEvents(exchange: Exchange): readonly TrustEvent[] {
-  if (exchange.refusal === 'rate_limited') return ['rateLimited']
   const { decision, effect, upstreamStatus = 0 } = exchange
   const good = exchange.ending === 'forwarded' && upstreamStatus >= 200 && upstreamStatus < 300
   const signals = decision?.risk?.signals ?? noSignals

@@ -26,14 +26,17 @@ t.test('trust drifts back as time passes, without a write', async t => {
   await registry.flush()
   const { totalCount } = await store.audit.list({ page: 1, pageSize: 1 })
   clock.advance(7 * 86_400_000)
-  t.equal(registry.trustOf(registry.get(id)!), 0.44)
+  t.equal(registry.trustOf(registry.get(id)!), 0.475)
   t.equal((await store.audit.list({ page: 1, pageSize: 1 })).totalCount, totalCount)
 })
 
-t.test('three human denials quarantine the agent, and a restart keeps it so', async t => {
+t.test('low trust with two kinds of causes quarantines the agent, and a restart keeps it so', async t => {
   const { registry, agent, store, reopen } = await openBench()
   const { id } = await agent()
-  for (let i = 0; i < 3; i++) registry.recordTrust(id, 'humanDenial', `r${i}`)
+  for (let i = 0; i < 3; i++) registry.recordTrust(id, 'secretDetected', `r${i}`)
+  await registry.flush()
+  t.equal(registry.get(id)?.status, 'Active', 'one kind alone does not')
+  registry.recordTrust(id, 'humanDenial', 'r2')
   await registry.flush()
   t.equal(registry.get(id)?.status, 'Quarantined')
   t.equal((await reopen()).get(id)?.status, 'Quarantined')
@@ -56,11 +59,11 @@ t.test('ten denials in a row quarantine, and a lifted quarantine does not come b
 t.test('a storm of events on one agent makes a few writes, and loses none', async t => {
   const { registry, agent, store } = await openBench({ quarantine: { below: 0, denials: 0, windowMs: 1 } })
   const { id } = await agent()
-  for (let i = 0; i < 10_000; i++) registry.recordTrust(id, 'rateLimited', null)
+  for (let i = 0; i < 10_000; i++) registry.recordTrust(id, 'secretDetected', null)
   await registry.flush()
   const { items } = await store.audit.list({ page: 1, pageSize: 200 }, { action: 'agent.trust', subject: id })
   t.ok(items.length < 5, `${items.length} writes`)
-  t.match(items[0]?.details, { causes: { rateLimited: 10_000 }, trustBefore: 0.5, trustAfter: 0 })
+  t.match(items[0]?.details, { causes: { secretDetected: 10_000 }, trustBefore: 0.5, trustAfter: 0 })
   registry.recordTrust(id, 'policyDenial', null)
   await registry.flush()
   t.equal(registry.get(id)?.trustValue, 0)
@@ -93,7 +96,7 @@ t.test('an agent deactivated in between loses trust but is not quarantined', asy
   const { registry, agent } = await openBench()
   const { id } = await agent()
   const deactivated = registry.transition(id, 'deactivate', by)
-  for (let i = 0; i < 3; i++) registry.recordTrust(id, 'humanDenial', null)
+  for (let i = 0; i < 10; i++) registry.recordTrust(id, 'humanDenial', null)
   await deactivated
   await registry.flush()
   t.equal(registry.get(id)?.status, 'Inactive')

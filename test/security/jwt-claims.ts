@@ -125,7 +125,7 @@ runCases({
     registry.recordTrust(id, 'humanDenial', null)
     await registry.flush()
     t.match(await verify(token), { sub: id, trust_score: 1 })
-    t.equal(registry.trustOf(registry.get(id)!), 0.38, 'what decisions are made on')
+    t.equal(registry.trustOf(registry.get(id)!), 0.45, 'what decisions are made on')
   },
   J39: withPayloads('[]', '"text"', '1', 'null', 'true', ''),
   J40: withPayloads(Buffer.from('{"sub":"\xff\xfe"}', 'latin1'), Buffer.from('\ufeff{}')),
