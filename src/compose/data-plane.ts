@@ -11,6 +11,7 @@ import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
 import { endUnlessActive } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
+import { createWorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
@@ -77,6 +78,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     breaker,
     bounds: createBounds({ clock, log, metrics }),
     watch,
+    workTurns: createWorkTurns(),
     metrics,
     verifyToken: dataPlane.verifyToken,
     agentOf: id => agents.get(id),

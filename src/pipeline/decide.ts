@@ -4,7 +4,7 @@ import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { withoutNominated } from '../http/headers.ts'
 import type { Rulebook } from '../policy/decide.ts'
-import { decideBody, decideHead } from '../policy/decide.ts'
+import { BodyDecision, decideHead } from '../policy/decide.ts'
 import type { Decision, NeedBody } from '../policy/decision.ts'
 import { destinationOf } from '../policy/destination.ts'
 import type { Activity, AgentFacts, Destination, RequestHead } from '../policy/input.ts'
@@ -65,12 +65,11 @@ async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open,
   const held =
     exchange.body === undefined ? await receiveBody(exchange, parts) : { bytes: exchange.body, complete: true }
   if (isRefusal(held)) return held
+  const open = new BodyDecision(rulebook, head, first, held)
+  const decision = await takeTurns(exchange, open, parts)
   // The body may have taken minutes. Behind a right that is gone not even the name is looked up.
-  if (isOver(exchange)) return undefined
+  if (decision === undefined || isOver(exchange)) return undefined
   if (!holds(exchange, parts)) return 'again'
-  const start = parts.clock.steady()
-  const decision = decideBody(rulebook, head, first, held)
-  noteTime(exchange, start, parts)
   const refusal = exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
   return refusal ?? settle(exchange, decision, parts)
 }
@@ -82,6 +81,21 @@ export function decideWhole(exchange: Exchange, parts: Parts): Step {
   const { decision, rulebook } = exchange
   if (rulebook === undefined || decision?.phase !== 'head' || !exchange.hasBody) return undefined
   return evaluateBody(exchange, { rulebook, head: new RequestView(exchange, parts), first: undefined }, parts)
+}
+
+/**
+ * Short bodies are decided on at once. What a long one holds may take as long as it likes to search: it is decided on in
+ * turns, which come one at a time. Undefined when the client left meanwhile.
+ */
+async function takeTurns(exchange: Exchange, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
+  for (let decision: Decision | undefined; ; ) {
+    if (open.isLong) await parts.workTurns.next(exchange.agent?.id ?? '')
+    if (isOver(exchange)) return undefined
+    const start = parts.clock.steady()
+    decision = open.takeTurn()
+    noteTime(exchange, start, parts)
+    if (decision !== undefined) return decision
+  }
 }
 
 async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody | Refusal> {

@@ -17,6 +17,7 @@ import type { Egress } from '../upstream/egress.ts'
 import type { Resolver } from '../upstream/resolve.ts'
 import type { Claims, Exchange } from './exchange.ts'
 import type { Watch } from './watch.ts'
+import type { WorkTurns } from './work-turns.ts'
 
 /** What the road needs of the rest of the gateway. Nothing here waits for the store on an allowed request. */
 export interface Parts {
@@ -43,6 +44,8 @@ export interface Parts {
   readonly isFenced: () => boolean
   readonly clientIpOf: (req: IncomingMessage) => string
   readonly watch: Watch
+  /** Turns for decisions on long bodies. */
+  readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
   readonly grants: Pick<Grants, 'covers' | 'use'>

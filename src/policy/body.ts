@@ -1,6 +1,11 @@
-import { detectPii, detectSecret } from './detectors.ts'
+import { isUtf8 as validUtf8 } from 'node:buffer'
+import type { Text } from './detectors/bytes.ts'
+import { personalDataSearch, type Search, secretSearch } from './detectors/detectors.ts'
+import type { Scan } from './detectors/scan.ts'
+import { claim, finish } from './detectors/turns.ts'
+import { readForm } from './form.ts'
 import type { RequestBody } from './input.ts'
-import { readJson } from './json.ts'
+import { defaultMaxJsonValues, type JsonDocument, readJson } from './json.ts'
 import { missing, unreadable } from './truth.ts'
 
 export type BodyKind = 'none' | 'json' | 'form' | 'multipart' | 'text' | 'binary' | 'invalid' | 'truncated' | 'encoded'
@@ -19,26 +24,28 @@ const jsonType = /^(?:application|text)\/(?:[a-z0-9!#$&^_.-]+\+)?json$/
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const byteOrderMark = 0xfeff
 
-/** A body as rules see it. Nothing is decoded before a rule asks. */
+/** A body as rules see it. Nothing is decoded, parsed or searched before a rule or a signal asks. */
 export class BodyView {
   readonly #bytes: Uint8Array
   readonly #complete: boolean
   readonly #headers: BodyHeaders
+  readonly #maxValues: number
   #text: string | undefined | null = null
   #kind: BodyKind | undefined
   #value: unknown = missing
+  #json: JsonDocument | undefined
   #problem = ''
-  #secret: string | undefined | null = null
-  #pii: string | undefined | null = null
+  readonly #searches = new Map<Search, Scan>()
 
-  constructor(body: RequestBody, headers: BodyHeaders) {
+  constructor(body: RequestBody, headers: BodyHeaders, maxValues = defaultMaxJsonValues) {
     this.#bytes = body.bytes
     this.#complete = body.complete
     this.#headers = headers
+    this.#maxValues = maxValues
   }
 
   get kind(): BodyKind {
-    if (this.#kind === undefined) this.#kind = this.#classify()
+    if (this.#kind === undefined) this.#kind = this.#withheld ?? this.#classify()
     return this.#kind
   }
 
@@ -51,32 +58,48 @@ export class BodyView {
   get value(): unknown {
     const kind = this.kind
     if (kind === 'none') return missing
-    return kind === 'json' || kind === 'form' ? this.#value : unreadable
+    if (kind === 'json') return this.#json?.value
+    return kind === 'form' ? this.#value : unreadable
+  }
+
+  /** Makes numbers of the value exact that a double cannot hold. False when all were before. */
+  makeExact(): boolean {
+    return this.#json?.makeExact() ?? false
   }
 
   /** The decoded text, `missing` without a body, else `unreadable`. */
   get text(): string | typeof missing | typeof unreadable {
-    const kind = this.kind
-    if (kind === 'none') return missing
-    if (kind === 'truncated' || kind === 'encoded') return unreadable
-    return this.#decode() ?? unreadable
+    const withheld = this.#withheld
+    if (withheld !== undefined) return withheld === 'none' ? missing : unreadable
+    const text = this.#decode()
+    return text === undefined || readsOtherwise(text) ? unreadable : text
   }
 
   /** Id of a detector of group `secret` that fires on what was held. */
   get secret(): string | undefined {
-    if (this.#secret === null) this.#secret = detectSecret(this.#scanText)
-    return this.#secret
+    return this.#search(secretSearch)
   }
 
   /** Id of a detector of group `pii` that fires on what was held. */
   get pii(): string | undefined {
-    if (this.#pii === null) this.#pii = detectPii(this.#scanText)
-    return this.#pii
+    return this.#search(personalDataSearch)
   }
 
-  /** Text to look for secrets in: as much as was held, whatever its kind. */
-  get #scanText(): string {
-    return this.#decode() ?? latin1(this.#bytes)
+  /** Searches as much as was held, whatever its kind. */
+  #search(search: Search): string | undefined {
+    let scan = this.#searches.get(search)
+    if (scan === undefined) {
+      scan = search.begin(this.#searched)
+      this.#searches.set(search, scan)
+    }
+    return finish(scan)
+  }
+
+  /** Text that cannot be decoded is searched byte by byte. */
+  get #searched(): Text {
+    const { buffer, byteOffset, byteLength } = this.#bytes
+    const bytes = Buffer.from(buffer, byteOffset, byteLength)
+    return { bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(bytes) }
   }
 
   /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */
@@ -87,10 +110,14 @@ export class BodyView {
     return this.#problem === '' ? `the body is ${kind}` : `the body is ${this.#problem}`
   }
 
-  #classify(): BodyKind {
+  /** The kind of a body of which no text can be had. */
+  get #withheld(): BodyKind | undefined {
     if (this.#complete && this.#bytes.length === 0) return 'none'
     if (!this.#complete) return 'truncated'
-    if (this.#headers.encoding !== '' && this.#headers.encoding !== 'identity') return 'encoded'
+    return this.#headers.encoding === '' || this.#headers.encoding === 'identity' ? undefined : 'encoded'
+  }
+
+  #classify(): BodyKind {
     if (jsonType.test(this.#headers.mediaType)) return this.#classifyJson()
     if (this.#headers.mediaType === 'application/x-www-form-urlencoded') return this.#classifyForm()
     if (this.#headers.mediaType.startsWith('multipart/')) return 'multipart'
@@ -101,30 +128,33 @@ export class BodyView {
   #classifyJson(): BodyKind {
     const text = this.#strictText()
     if (text === undefined) return 'invalid'
-    const read = readJson(text)
+    claim(text.length)
+    const read = readJson(text, this.#maxValues)
     if (typeof read === 'string') {
       this.#problem = read
       return 'invalid'
     }
-    this.#value = read.value
+    this.#json = read
     return 'json'
   }
 
   #classifyForm(): BodyKind {
     const text = this.#strictText()
-    const form = text === undefined ? undefined : parseForm(text)
-    if (form === undefined) {
-      this.#problem ||= 'not a valid form'
+    if (text === undefined) return 'invalid'
+    claim(text.length)
+    const form = readForm(text, this.#maxValues)
+    if (typeof form === 'string') {
+      this.#problem = form
       return 'invalid'
     }
     this.#value = form
     return 'form'
   }
 
-  /** UTF-8 without a byte order mark: what every parser reads alike. */
+  /** UTF-8 that every parser reads alike. */
   #strictText(): string | undefined {
     const text = isUtf8(this.#headers.charset) ? this.#decode() : undefined
-    if (text !== undefined && text.charCodeAt(0) !== byteOrderMark) return text
+    if (text !== undefined && !readsOtherwise(text)) return text
     this.#problem = 'not plain UTF-8'
     return undefined
   }
@@ -139,6 +169,14 @@ export const noBody = new BodyView(
   { bytes: new Uint8Array(0), complete: true },
   { mediaType: '', charset: '', encoding: '' },
 )
+
+/**
+ * Whether other readers may find another text in the same bytes: some go by a byte order mark, and some take what has
+ * zero bytes for UTF-16 or UTF-32 whatever its header fields say.
+ */
+function readsOtherwise(text: string): boolean {
+  return text.charCodeAt(0) === byteOrderMark || text.includes('\0')
+}
 
 function isUtf8(charset: string): boolean {
   return charset === '' || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii'
@@ -156,25 +194,4 @@ function decodeText(bytes: Uint8Array, charset: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Names and values of a form; a repeated name gives a list. Undefined when it can be read in two ways. */
-function parseForm(text: string): Record<string, unknown> | undefined {
-  if (/%(?![0-9a-fA-F]{2})/.test(text)) return undefined
-  const fields = readPairs(text)
-  const whole = Object.values(fields).flat().concat(Object.keys(fields)).join('')
-  return whole.includes('\ufffd') ? undefined : fields
-}
-
-/** Decoded `name=value` pairs; a repeated name gives a list. Own properties of an object without prototype. */
-export function readPairs(text: string): Record<string, string | string[]> {
-  const pairs: Record<string, string | string[]> = Object.create(null)
-  // The question mark in front is what URLSearchParams drops; one in the text stays.
-  for (const [name, value] of new URLSearchParams(`?${text}`)) {
-    const known = pairs[name]
-    if (known === undefined) pairs[name] = value
-    else if (Array.isArray(known)) known.push(value)
-    else pairs[name] = [known, value]
-  }
-  return pairs
 }

@@ -5,7 +5,7 @@ import type { Source } from './rule-index.ts'
 
 /** Places of the rules that can match, ascending, then places past the last rule. */
 export interface Candidates {
-  next(): number
+  next(facts: Facts): number
 }
 
 /** Every rule, one after the other. */
@@ -36,26 +36,26 @@ class MergedRules implements Candidates {
     this.#count = policy.index!.collect(facts, this.#sources)
     for (let index = 0; index < this.#count; index++) {
       this.#sources[index]!.program?.begin(facts)
-      this.#move(index, 0)
+      this.#move(index, 0, facts)
     }
     return this
   }
 
-  #move(index: number, from: number): void {
+  #move(index: number, from: number, facts: Facts): void {
     const { places, program } = this.#sources[index]!
-    const position = program === undefined ? from : program.next(from)
+    const position = program === undefined ? from : program.next(from, facts)
     this.#positions[index] = position
     this.#heads[index] = position < places.length ? places[position]! : past
   }
 
   /** A rule that is in several lists comes once. */
-  next(): number {
+  next(facts: Facts): number {
     const heads = this.#heads
     let least = past
     for (let index = 0; index < this.#count; index++) if (heads[index]! < least) least = heads[index]!
     if (least === past) return past
     for (let index = 0; index < this.#count; index++) {
-      if (heads[index] === least) this.#move(index, this.#positions[index]! + 1)
+      if (heads[index] === least) this.#move(index, this.#positions[index]! + 1, facts)
     }
     return least
   }
@@ -74,7 +74,7 @@ export function rulesBefore(policy: CompiledPolicy, facts: Facts, end: number): 
   const candidates = candidatesOf(policy, facts)
   const found: CompiledRule[] = []
   for (;;) {
-    const rule = policy.rules[candidates.next()]
+    const rule = policy.rules[candidates.next(facts)]
     if (rule === undefined || rule.rank > end) return found
     found.push(rule)
   }

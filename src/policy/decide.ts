@@ -1,4 +1,5 @@
 import type { Decision, DecisionRecord, DecisionSource, Effect, NeedBody } from './decision.ts'
+import { SearchTurns } from './detectors/turns.ts'
 import { Facts } from './facts.ts'
 import type { RequestBody, RequestHead } from './input.ts'
 import { stricter } from './model.ts'
@@ -36,10 +37,46 @@ export function decideBody(
   body: RequestBody,
 ): Decision {
   try {
-    const parts = need instanceof Waiting ? need.parts : partsOf(rulebook, request)
-    return fixDecision(weighBody(parts, body))
+    return fixDecision(weighBody(withBody(partsAtHead(rulebook, request, need), body)))
   } catch (error) {
     return failedDecision(rulebook, 'body', error)
+  }
+}
+
+/** Bodies up to this length are decided on in one turn, bytes: a millisecond at most. */
+const shortBody = 32_768
+
+/**
+ * The same in turns of the event loop, for bodies that may be long: each turn takes some milliseconds at most, however
+ * long the body is and whatever it holds.
+ */
+export class BodyDecision {
+  /** False when the first turn decides for sure. */
+  readonly isLong: boolean
+  readonly #rulebook: Rulebook
+  readonly #begin: () => Parts
+  readonly #turns: SearchTurns | undefined
+  #parts: Parts | undefined
+
+  constructor(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined, body: RequestBody) {
+    this.isLong = body.bytes.length > shortBody
+    this.#rulebook = rulebook
+    this.#begin = () => withBody(partsAtHead(rulebook, request, need), body)
+    this.#turns = this.isLong ? new SearchTurns() : undefined
+  }
+
+  /** Undefined when another turn is needed. Never throws. */
+  takeTurn(): Decision | undefined {
+    try {
+      return this.#turns === undefined ? this.#decide() : this.#turns.take(() => this.#decide())
+    } catch (error) {
+      return failedDecision(this.#rulebook, 'body', error)
+    }
+  }
+
+  #decide(): Decision {
+    this.#parts ??= this.#begin()
+    return fixDecision(weighBody(this.#parts))
   }
 }
 
@@ -57,7 +94,7 @@ export function recordHead(rulebook: Rulebook, request: RequestHead): DecisionRe
 export function recordWhole(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
   try {
     const found = weighHead(rulebook, request)
-    const settled = found instanceof Waiting ? weighBody(found.parts, body) : found
+    const settled = found instanceof Waiting ? weighBody(withBody(found.parts, body)) : found
     return recordDecision(settled, settled.effect)
   } catch (error) {
     return failedDecision(rulebook, 'body', error)
@@ -90,6 +127,15 @@ class Waiting implements NeedBody {
   }
 }
 
+/** What the head settled; worked out again when `need` is of another decision point. */
+function partsAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined): Parts {
+  return need instanceof Waiting ? need.parts : partsOf(rulebook, request)
+}
+
+function withBody(parts: Parts, body: RequestBody): Parts {
+  return { ...parts, facts: parts.facts.withBody(body, new RiskAssessment(parts.rulebook.risk)) }
+}
+
 function partsOf(rulebook: Rulebook, request: RequestHead): Parts {
   const facts = new Facts(request, new RiskAssessment(rulebook.risk))
   const own = walkOwn(rulebook, facts)
@@ -113,8 +159,8 @@ export function weighHead(rulebook: Rulebook, request: RequestHead): Outcome | W
   return outcomeOf(parts, effect, 'head') ?? new Waiting(parts)
 }
 
-function weighBody({ rulebook, facts: head, own, global }: Parts, body: RequestBody): Outcome {
-  const facts = head.withBody(body, new RiskAssessment(rulebook.risk))
+/** What a request comes to with its body; only what waited is evaluated. */
+function weighBody({ rulebook, facts, own, global }: Parts): Outcome {
   const settled: Parts = { rulebook, facts, own: own.settle(facts), global: global?.settle(facts) }
   const effect = settled.global === undefined ? settled.own.effect : stricter(settled.global.effect, settled.own.effect)
   const outcome = outcomeOf(settled, effect, 'body')

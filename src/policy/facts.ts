@@ -1,5 +1,6 @@
-import { type BodyHeaders, BodyView, noBody, readPairs } from './body.ts'
+import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import type { RiskSignal } from './decision.ts'
+import { type Pairs, readQuery } from './form.ts'
 import type { Activity, AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
 import { missing, unknown, unreadable } from './truth.ts'
 
@@ -12,7 +13,7 @@ export class Facts {
   readonly path: string
   #readings: readonly Facts[] | undefined
   #body: BodyView | undefined
-  #query: Record<string, string | string[]> | undefined
+  #query: Pairs | undefined
   #segments: readonly string[] | undefined
   #mediaType: string | string[] | typeof missing | undefined
   #agent: AgentFacts | undefined
@@ -74,8 +75,8 @@ export class Facts {
     return this.#destination
   }
 
-  get query(): Record<string, string | string[]> {
-    this.#query ??= readPairs(this.request.queryString)
+  get query(): Pairs {
+    this.#query ??= readQuery(this.request.queryString)
     return this.#query
   }
 
@@ -120,7 +121,7 @@ export class Facts {
     return {
       // Two Content-Type lines can be read in two ways; then the body is read by its bytes alone.
       mediaType: typeof mediaType === 'string' ? mediaType : '',
-      charset: charsetOf(firstOf(type)),
+      charset: type === missing ? '' : charsetOf(String(type)),
       encoding: encodings === missing ? '' : String(encodings).trim().toLowerCase(),
     }
   }
@@ -134,11 +135,6 @@ export interface RiskSource {
   signals(facts: Facts): readonly RiskSignal[]
 }
 
-function firstOf(value: string | string[] | typeof missing): string {
-  if (value === missing) return ''
-  return typeof value === 'string' ? value : value[0]!
-}
-
 function mediaTypesOf(value: string | string[] | typeof missing): string | string[] | typeof missing {
   if (value === missing) return missing
   return typeof value === 'string' ? mediaTypeOf(value) : value.map(mediaTypeOf)
@@ -149,9 +145,10 @@ function mediaTypeOf(contentType: string): string {
   return (end < 0 ? contentType : contentType.slice(0, end)).trim().toLowerCase()
 }
 
+/** The charset parameter; of several, all of them, which is the name of no charset. */
 function charsetOf(contentType: string): string {
-  const match = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)
-  return match === null ? '' : match[1]!.toLowerCase()
+  const found = contentType.matchAll(/;\s*charset\s*=\s*"?([^\s";,]+)/gi)
+  return [...new Set(Array.from(found, ([, charset = '']) => charset.toLowerCase()))].join()
 }
 
 function decodeSegment(segment: string): string {

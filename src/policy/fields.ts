@@ -108,8 +108,24 @@ function headerReader(name: string, steps: readonly Step[]): Field['read'] {
 }
 
 function reader(kind: FieldKind, steps: readonly Step[]): Field['read'] {
-  if (steps.length === 0) return kind.read
-  return (facts, zone) => below(kind.read(facts, zone), steps)
+  const read: Field['read'] = steps.length === 0 ? kind.read : (facts, zone) => below(kind.read(facts, zone), steps)
+  const last = steps.at(-1)?.kind
+  return kind.phase === 'body' && last !== 'size' && last !== 'type' ? exactly(read) : read
+}
+
+/** Numbers of a body are doubles until a rule reads one; if some of them may be rounded, it is read again then. */
+function exactly(read: Field['read']): Field['read'] {
+  return (facts, zone) => {
+    const value = read(facts, zone)
+    return holdsNumber(value) && facts.body?.makeExact() === true ? read(facts, zone) : value
+  }
+}
+
+/** Whether a number is among what operators look at: the value, the elements of a list, those of several values. */
+function holdsNumber(value: unknown): boolean {
+  if (typeof value === 'number') return true
+  if (value instanceof Several) return value.items.some(holdsNumber)
+  return Array.isArray(value) && value.some(element => typeof element === 'number')
 }
 
 function below(value: unknown, steps: readonly Step[]): unknown {

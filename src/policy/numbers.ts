@@ -30,16 +30,43 @@ export function parseNumeric(text: string): Numeric | undefined {
   return numericOf(text)
 }
 
-/** The number of a text already known to be a JSON number. */
-export function numericOf(text: string): Numeric {
-  const short = text.length <= digitsKept && !/[eE]/.test(text)
-  if (short || fitsDouble(text)) return Number(text)
-  return new LongNumber(text)
+/** Digits, signs and the point: what a JSON number is made of but for its exponent's letter. */
+export function isNumberPart(code: number): boolean {
+  return (code >= 48 && code <= 57) || (code >= 45 && code <= 46) || code === 43
 }
 
+/** The number of a text already known to be a JSON number. */
+export function numericOf(text: string): Numeric {
+  return fitsDouble(text) ? Number(text) : new LongNumber(text)
+}
+
+/** Powers of ten of doubles, with some to spare at both ends. */
+const mostPower = 290
+
+/** Whether a double holds the number: at most 15 significant digits, and an exponent in its range. */
 function fitsDouble(text: string): boolean {
-  const { digits, point } = decimal(text)
-  return digits.length <= digitsKept && Math.abs(point) < 290
+  let digits = 0
+  let first = -1
+  let last = -1
+  let whole = -1
+  let exponent = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if ((code | 32) === 101) {
+      exponent = Number(text.slice(at + 1))
+      break
+    }
+    if (code === 46) whole = digits
+    if (code > 48 && first < 0) first = digits
+    if (code > 48) last = digits
+    if (code >= 48) digits++
+  }
+  return fits(first, last, (whole < 0 ? digits : whole) - first + exponent)
+}
+
+/** `first` and `last`: places of the digits that are not zero among all; `point`: the power of ten before the first. */
+function fits(first: number, last: number, point: number): boolean {
+  return first < 0 || (last - first < digitsKept && Math.abs(point) < mostPower)
 }
 
 export function isNumeric(value: unknown): value is Numeric {

@@ -15,7 +15,7 @@ export interface Program {
   /** Begins a request. */
   begin(facts: Facts): void
   /** The first rule from `from` on that is not certainly false, or the number of rules. */
-  next(from: number): number
+  next(from: number, facts: Facts): number
 }
 
 const askTest = -1
@@ -105,14 +105,16 @@ function isAmong(others: readonly ReadonlySet<number>[] | undefined, slot: numbe
   return others !== undefined && others[slot]!.has(wanted)
 }
 
-/** Deciding is synchronous and never nested, so one set of working memory serves all requests. */
+/**
+ * Deciding is synchronous and never nested, so one set of working memory serves all requests. It holds numbers alone:
+ * a policy lives long, and must not keep the last request and its body alive.
+ */
 class FlatProgram implements Program {
   readonly #parts: ProgramParts
   readonly #loaded: Int32Array
   readonly #asked: Uint8Array
   /** Literals that other readings of the path have, by slot; undefined when there is one reading. */
   #others: readonly ReadonlySet<number>[] | undefined
-  #facts: Facts | undefined
 
   constructor(parts: ProgramParts) {
     this.#parts = parts
@@ -121,7 +123,6 @@ class FlatProgram implements Program {
   }
 
   begin(facts: Facts): void {
-    this.#facts = facts
     this.#asked.fill(notAsked)
     const { slots } = this.#parts
     for (let index = 0; index < slots.length; index++) {
@@ -131,7 +132,7 @@ class FlatProgram implements Program {
     this.#others = facts.readings && slots.map(slot => literalsIn(slot, facts.readings!))
   }
 
-  next(from: number): number {
+  next(from: number, facts: Facts): number {
     const { code, starts } = this.#parts
     const count = starts.length - 1
     const loaded = this.#loaded
@@ -142,7 +143,11 @@ class FlatProgram implements Program {
       while (at < end) {
         const slot = code[at]!
         const wanted = code[at + 1]!
-        if (slot === askTest ? this.#ask(wanted) === False : loaded[slot] !== wanted && !isAmong(others, slot, wanted))
+        if (
+          slot === askTest
+            ? this.#ask(wanted, facts) === False
+            : loaded[slot] !== wanted && !isAmong(others, slot, wanted)
+        )
           break
         at += 2
       }
@@ -151,10 +156,10 @@ class FlatProgram implements Program {
     return count
   }
 
-  #ask(index: number): Truth {
+  #ask(index: number, facts: Facts): Truth {
     const known = this.#asked[index]!
     if (known !== notAsked) return known as Truth
-    const value = this.#parts.tests[index]!(this.#facts as Facts)
+    const value = this.#parts.tests[index]!(facts)
     this.#asked[index] = value
     return value
   }

@@ -1,7 +1,7 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
 import { redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
-import { detectPii, detectSecret } from './detectors.ts'
+import { personalDataSearch, secretSearch } from './detectors/detectors.ts'
 import type { Field } from './fields.ts'
 import { LongNumber } from './numbers.ts'
 import { isRecord, Several, typeName } from './path.ts'
@@ -11,7 +11,10 @@ import { missing, unknown, unreadable } from './truth.ts'
 const shownLength = 64
 const shownElements = 5
 
-/** Longest part of a text that is searched for secrets before it is cut, characters. */
+/**
+ * Longest part of a text that is searched for secrets before it is cut, characters: a detector that fires on something
+ * in the shown part looks no further, a JWT with a header of 2048 characters included.
+ */
 const searchedLength = 4_096
 
 /** A field's value as records may show it: secrets marked, long text cut, objects by their type. */
@@ -45,9 +48,10 @@ function showList(list: readonly unknown[]): unknown {
 }
 
 function showText(text: string): string {
-  const found = detectSecret(text) ?? detectPii(text)
+  const searched = text.slice(0, searchedLength)
+  const found = secretSearch.find(searched) ?? personalDataSearch.find(searched)
   if (found !== undefined) return `[redacted: ${found}]`
-  const shown = escapeDeceptive(redactText(text.slice(0, searchedLength)))
+  const shown = escapeDeceptive(redactText(searched))
   return copyOf(shown.length > shownLength ? `${shown.slice(0, shownLength - 1)}…` : shown)
 }
 

@@ -1,6 +1,7 @@
 import { AddressRanges } from '../base/address.ts'
 import { type HostPattern, matchesHost, parseHostPattern } from '../base/host.ts'
-import { compileDetectors, type Detect } from './detectors.ts'
+import { compileDetectors } from './detectors/detectors.ts'
+import { findIn } from './detectors/turns.ts'
 import type { ElementTest } from './equality.ts'
 import { limits } from './model.ts'
 import { LongNumber } from './numbers.ts'
@@ -116,7 +117,7 @@ export function buildIpIn(operand: Operand): ElementTest | WrongValue {
 export function buildDetects(operand: Operand): ElementTest | WrongValue {
   const words = readWords(operand.value)
   if (words instanceof WrongValue) return words
-  const detect: Detect | string = compileDetectors(words)
-  if (typeof detect === 'string') return new WrongValue(detect)
-  return element => onText(element, text => truthOf(detect(text) !== undefined))
+  const search = compileDetectors(words)
+  if (typeof search === 'string') return new WrongValue(search)
+  return element => onText(element, text => truthOf(findIn(search, text) !== undefined))
 }

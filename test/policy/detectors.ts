@@ -1,5 +1,14 @@
 import t from 'tap'
-import { compileDetectors, detectors, detectPii, detectSecret } from '../../src/policy/detectors.ts'
+import {
+  compileDetectors,
+  detectors,
+  personalDataSearch,
+  type Search,
+  secretSearch,
+} from '../../src/policy/detectors/detectors.ts'
+
+const detectSecret = (text: string) => secretSearch.find(text)
+const detectPii = (text: string) => personalDataSearch.find(text)
 
 const a = (count: number) => 'aB3'.repeat(40).slice(0, count)
 
@@ -102,33 +111,14 @@ t.test('what only looks alike is left alone', async t => {
 })
 
 t.test('groups and single detectors are chosen by name, others refused with a hint', async t => {
-  const one = compileDetectors(['email'])
-  t.equal(typeof one === 'function' && one('jane@mail.example'), 'email')
-  t.equal(typeof one === 'function' && one(secrets['jwt'] as string), undefined)
+  const one = compileDetectors(['email']) as Search
+  t.equal(one.find('jane@mail.example'), 'email')
+  t.equal(one.find(secrets['jwt'] as string), undefined)
   t.match(compileDetectors(['emial']), 'did you mean email?')
-  for (const { id, group } of detectors) t.equal(typeof compileDetectors([id, group]), 'function', id)
+  for (const { id, group } of detectors) t.equal(typeof compileDetectors([id, group]), 'object', id)
 })
 
-t.test('time grows with the length of hostile text, not faster', async t => {
-  const hostile = [
-    'AKIA',
-    'eyJ',
-    'eyJaaaaaaaaaaaaaaaaaaaa',
-    '@',
-    'a@a.',
-    '://a:',
-    '1 ',
-    '+1',
-    'DE00',
-    '-----BEGIN ',
-    'SecretAccessKey',
-  ]
-  for (const piece of hostile) {
-    const text = piece.repeat(Math.ceil(1_000_000 / piece.length))
-    const start = performance.now()
-    detectSecret(text)
-    detectPii(text)
-    const took = performance.now() - start
-    t.ok(took < 1_500, `1 MB of ${piece}: ${took.toFixed(0)} ms`)
-  }
+t.test('an address is found behind an @ with which the text begins', async t => {
+  t.equal(detectPii('@all: write to jane@mail.example'), 'email')
+  t.equal(detectPii('@@mail.example'), undefined)
 })

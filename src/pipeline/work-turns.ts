@@ -1,0 +1,38 @@
+/** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
+export interface WorkTurns {
+  /** Resolves when the next turn of this agent has come. */
+  next(agentId: string): Promise<void>
+}
+
+/**
+ * One turn in each round of the event loop, whoever asks and however many do: other requests are served in between. The
+ * agents that wait get their turns one after the other, so that one with many long bodies holds up only itself.
+ *
+ * @param soon calls back in the next round of the event loop
+ */
+export function createWorkTurns(soon: (work: () => void) => void = setImmediate): WorkTurns {
+  // The agent that is next comes first.
+  const waiting = new Map<string, (() => void)[]>()
+
+  const grant = () => {
+    for (const [agentId, queue] of waiting) {
+      waiting.delete(agentId)
+      const go = queue.shift()
+      if (queue.length > 0) waiting.set(agentId, queue)
+      if (waiting.size > 0) soon(grant)
+      go?.()
+      return
+    }
+  }
+
+  return {
+    next(agentId) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      if (waiting.size === 0) soon(grant)
+      const queue = waiting.get(agentId)
+      if (queue === undefined) waiting.set(agentId, [resolve])
+      else queue.push(resolve)
+      return promise
+    },
+  }
+}

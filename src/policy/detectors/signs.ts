@@ -1,0 +1,110 @@
+import { alphanumeric, charset, digit, isWideSpace, nextByte, runLength, type Text, word } from './bytes.ts'
+import type { Findings, Pass, Ranked } from './scan.ts'
+
+/** Looks for something that shows by one character. What is looked at around it is of bounded length. */
+export class SignPass implements Pass {
+  readonly best: number
+  readonly #sign: number
+  readonly #wanted: Ranked
+  readonly #isAt: (text: Text, at: number) => boolean
+
+  constructor(sign: string, wanted: Ranked, isAt: (text: Text, at: number) => boolean) {
+    this.#sign = sign.charCodeAt(0)
+    this.#wanted = wanted
+    this.#isAt = isAt
+    this.best = wanted.rank
+  }
+
+  run(text: Text, from: number, to: number, found: Findings): number {
+    const { bytes } = text
+    let at = nextByte(bytes, this.#sign, from)
+    for (; at < to; at = nextByte(bytes, this.#sign, at + 1)) {
+      if (!this.#isAt(text, at)) continue
+      found.note(this.#wanted)
+      return at
+    }
+    return at
+  }
+}
+
+/** Ends the name or the password in a URL. */
+const urlBreak = charset('\\s/:@?#"\'<>')
+const hostStart = charset('A-Za-z0-9[')
+
+/** The @ of `https://user:password@host`; read backwards, so that long texts without one cost nothing. */
+export function isUrlPassword(text: Text, at: number): boolean {
+  const { bytes } = text
+  if (at + 1 >= bytes.length || hostStart[bytes[at + 1]!] === 0) return false
+  const colon = partStart(text, at, 3, 128) - 1
+  if (colon < 0 || bytes[colon] !== 58) return false
+  const slash = partStart(text, colon, 1, 64) - 1
+  return slash >= 2 && bytes[slash] === 47 && bytes[slash - 1] === 47 && bytes[slash - 2] === 58
+}
+
+/** Where the part of a URL that ends at `end` begins; -1 unless it has `least` to `most` UTF-16 units. */
+function partStart({ bytes, utf8 }: Text, end: number, least: number, most: number): number {
+  let at = end
+  let length = 0
+  for (; at > 0 && length <= most; at--) {
+    const code = bytes[at - 1]!
+    if (code < 128) {
+      if (urlBreak[code] === 1) break
+      length++
+    } else if (!utf8) {
+      if (code === 0xa0) break
+      length++
+    } else if (code >= 0xc0) {
+      if (isWideSpace(bytes, at - 1)) return -1
+      length += code >= 0xf0 ? 2 : 1
+    }
+  }
+  return length >= least && length <= most ? at : -1
+}
+
+const localPart = charset('A-Za-z0-9_%+-')
+const label = charset('A-Za-z0-9-')
+const letter = charset('A-Za-z')
+const longestDomain = 255
+const longestLabel = 63
+const mostLabels = 8
+
+/** The @ of an address: 1 to 8 labels with a dot each, then 2 to 24 letters and no letter or digit. */
+export function isEmail(text: Text, at: number): boolean {
+  const { bytes } = text
+  if (at === 0 || localPart[bytes[at - 1]!] === 0) return false
+  const end = Math.min(bytes.length, at + 1 + longestDomain)
+  let from = at + 1
+  for (let labels = 0; labels <= mostLabels; labels++) {
+    if (labels > 0 && isTopLevel(text, from, end)) return true
+    const length = runLength(text, from, label, Math.min(longestLabel + 1, end - from))
+    const dot = from + length
+    if (length === 0 || length > longestLabel || dot >= end || bytes[dot] !== 46) return false
+    from = dot + 1
+  }
+  return false
+}
+
+function isTopLevel(text: Text, from: number, end: number): boolean {
+  const length = runLength(text, from, letter, Math.min(25, end - from))
+  if (length < 2 || length > 24) return false
+  return from + length === end || alphanumeric[text.bytes[from + length]!] === 0
+}
+
+const phonePart = charset(' ().-')
+
+/** The + of an international telephone number: 8 to 15 digits (E.164), at most two separators between them. */
+export function isPhone({ bytes }: Text, plus: number): boolean {
+  if (plus > 0 && word[bytes[plus - 1]!] === 1) return false
+  const size = bytes.length
+  let at = plus + 1
+  if (at >= size || digit[bytes[at]!] === 0 || bytes[at] === 48) return false
+  at++
+  for (let digits = 2; digits <= 15; digits++) {
+    const most = Math.min(size, at + 2)
+    while (at < most && phonePart[bytes[at]!] === 1) at++
+    if (at >= size || digit[bytes[at]!] === 0) return false
+    at++
+    if (digits >= 8 && (at >= size || digit[bytes[at]!] === 0)) return true
+  }
+  return false
+}

@@ -1,0 +1,157 @@
+import { asciiBytes, charset, Runs, runLength, startsWith, type Text, urlSafe, wideSpaceBefore, word } from './bytes.ts'
+import type { Findings, Pass, Ranked } from './scan.ts'
+
+/** A literal at the beginning of a word, then `least` or more characters of the set. */
+export interface Token {
+  readonly literals: readonly string[]
+  readonly set: Uint8Array
+  readonly least: number
+}
+
+/** What tokens, JWTs and secret keys of AWS are made of, and the length of the shortest of them. */
+const part = charset('A-Za-z0-9_./+=-')
+const runs = new Runs(part, 20)
+
+/** By character: 0 no part of a token, 1 part of a word, 2 another part. */
+const kinds = part.map((isPart, code) => (isPart === 0 ? 0 : word[code] === 1 ? 1 : 2))
+
+interface Start extends Ranked, Omit<Token, 'literals'> {
+  readonly literal: Uint8Array
+}
+
+export interface WantedTokens {
+  readonly tokens: readonly (Token & Ranked)[]
+  readonly awsSecret: Ranked | undefined
+  readonly jwt: Ranked | undefined
+}
+
+/** Looks for tokens, secret keys of AWS and JWTs, at each beginning of a word in long runs of their characters. */
+export class TokenPass implements Pass {
+  readonly best: number
+  /** By the first two characters: a place in `#starts`, 0 for none. */
+  readonly #pairs = new Uint8Array(65_536)
+  readonly #starts: Start[][] = [[]]
+  readonly #awsSecret: Ranked | undefined
+  readonly #jwt: Ranked | undefined
+
+  constructor({ tokens, awsSecret, jwt }: WantedTokens) {
+    this.#awsSecret = awsSecret
+    this.#jwt = jwt
+    const wanted = [...tokens, awsSecret, jwt].filter(one => one !== undefined)
+    this.best = Math.min(...wanted.map(({ rank }) => rank))
+    for (const { literals, ...rest } of tokens) {
+      for (const literal of literals) this.#add({ ...rest, literal: asciiBytes(literal) })
+    }
+  }
+
+  #add(start: Start): void {
+    const pair = (start.literal[0]! << 8) | start.literal[1]!
+    if (this.#pairs[pair] === 0) this.#pairs[pair] = this.#starts.push([]) - 1
+    this.#starts[this.#pairs[pair]!]!.push(start)
+  }
+
+  run(text: Text, from: number, to: number, found: Findings): number {
+    let at = runs.next(text.bytes, from, to)
+    while (at < to) {
+      at = this.#runFrom(text, at, to, found)
+      if (found.rank === this.best || at >= to) break
+      at = runs.next(text.bytes, at, to)
+    }
+    return at
+  }
+
+  /** Looks at each beginning of a word in a run; returns the place behind the run, or `to`. */
+  #runFrom(text: Text, start: number, to: number, found: Findings): number {
+    const { bytes } = text
+    const pairs = this.#pairs
+    let at = start
+    if (start > 0) while (at < to && word[bytes[at - 1]!] === 1) at++
+    while (at < to) {
+      const list = pairs[(bytes[at]! << 8) | bytes[at + 1]!]!
+      if (list !== 0) findToken(text, at, this.#starts[list]!, found)
+      const before = at === 0 ? 0 : bytes[at - 1]!
+      if (before === 46 || before === 61 || at === start) this.#findOther(text, at, found)
+      if (found.rank === this.best) return at
+      let kind = kinds[bytes[at]!]!
+      while (kind === 1 && ++at < to) kind = kinds[bytes[at]!]!
+      if (kind === 1) return to
+      at++
+      if (kind === 0) return at
+    }
+    return at
+  }
+
+  /** A JWT begins its payload behind a dot; the secret key of AWS stands behind an equals sign or begins a run. */
+  #findOther(text: Text, at: number, found: Findings): void {
+    if (this.#jwt !== undefined && isJwt(text, at)) found.note(this.#jwt)
+    if (this.#awsSecret !== undefined && isAwsSecret(text, at)) found.note(this.#awsSecret)
+  }
+}
+
+function findToken(text: Text, at: number, starts: readonly Start[], found: Findings): void {
+  for (const start of starts) {
+    const { literal, set, least } = start
+    if (!startsWith(text.bytes, at, literal)) continue
+    if (runLength(text, at + literal.length, set, least) >= least) {
+      found.note(start)
+      return
+    }
+  }
+}
+
+const dotted = charset('A-Za-z0-9_.-')
+const payloadBegins = asciiBytes('.eyJ')
+const headerBegins = asciiBytes('eyJ')
+const shortestHeader = 16
+const longestHeader = 2_048
+const shortestPayload = 24
+
+/**
+ * Whether the payload of a JWT begins here: header and payload both begin with `{"`. Headers are read from the left, at
+ * most 2048 characters each: where one is longer, the next may begin behind these.
+ */
+function isJwt(text: Text, at: number): boolean {
+  const { bytes } = text
+  const dot = at - 1
+  if (!startsWith(bytes, dot, payloadBegins) || runLength(text, at, dotted, shortestPayload) < shortestPayload) {
+    return false
+  }
+  let from = dot
+  while (from > 0 && urlSafe[bytes[from - 1]!] === 1) from--
+  for (; from <= dot - shortestHeader; from++) {
+    if (!startsWith(bytes, from, headerBegins)) continue
+    if (dot - from <= longestHeader) return true
+    from += longestHeader - 1
+  }
+  return false
+}
+
+const awsPart = charset('A-Za-z0-9/+')
+const awsLength = 40
+const awsNames = ['aws_secret_access_key', 'secretAccessKey', 'SecretAccessKey'].map(asciiBytes)
+const mostSeparators = 8
+
+/** Whether 40 characters begin here, behind a name that says what they are and one to eight separators. */
+function isAwsSecret(text: Text, at: number): boolean {
+  const { bytes } = text
+  // Exactly 40: the 41st is another character.
+  if (runLength(text, at, awsPart, awsLength + 1) !== awsLength) return false
+  let before = at
+  for (let count = 0; count <= mostSeparators; count++) {
+    const length = separatorBefore(text, before)
+    if (length === 0) return count > 0 && awsNames.some(name => startsWith(bytes, before - name.length, name))
+    before -= length
+  }
+  return false
+}
+
+const separators = charset('"\'\\s:=')
+
+/** Bytes of the quote, colon, equals sign or white space before `at`; 0 when there is another character. */
+function separatorBefore({ bytes, utf8 }: Text, at: number): number {
+  if (at === 0) return 0
+  const code = bytes[at - 1]!
+  if (code < 128) return separators[code]!
+  if (utf8) return wideSpaceBefore(bytes, at)
+  return code === 0xa0 ? 1 : 0
+}

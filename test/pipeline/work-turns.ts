@@ -1,0 +1,44 @@
+import t from 'tap'
+import { createWorkTurns } from '../../src/pipeline/work-turns.ts'
+
+/** Turns whose rounds of the event loop the test makes. */
+function turnsByHand() {
+  const rounds: (() => void)[] = []
+  const turns = createWorkTurns(work => rounds.push(work))
+  const taken: string[] = []
+  const take = async (agentId: string, times: number) => {
+    for (let time = 1; time <= times; time++) {
+      await turns.next(agentId)
+      taken.push(`${agentId} ${time}`)
+    }
+  }
+  /** One round; what its turn resolves has run when this is done. */
+  const round = async () => {
+    rounds.shift()?.()
+    for (let tick = 0; tick < 5; tick++) await Promise.resolve()
+  }
+  return { take, taken, round, rounds }
+}
+
+t.test('one turn is given in each round, however many wait', async t => {
+  const { take, taken, round, rounds } = turnsByHand()
+  const all = [take('a', 1), take('b', 1), take('c', 1)]
+  t.same(taken, [])
+  for (let count = 1; count <= 3; count++) {
+    t.equal(rounds.length, 1)
+    await round()
+    t.equal(taken.length, count)
+  }
+  await Promise.all(all)
+  t.equal(rounds.length, 0, 'nothing is left to do')
+})
+
+t.test('one agent with much work does not hold up another', async t => {
+  const { take, taken, round } = turnsByHand()
+  const all = [...Array.from({ length: 10 }, () => take('greedy', 3)), take('other', 2)]
+  for (let count = 0; count < 5; count++) await round()
+  t.ok(taken.includes('other 2'), String(taken))
+  for (let count = 0; count < 27; count++) await round()
+  await Promise.all(all)
+  t.equal(taken.length, 32)
+})

@@ -1,0 +1,165 @@
+/** Decisions on long bodies are made in turns that each do a bounded share, and are what a decision at once would be. */
+import v8 from 'node:v8'
+import vm from 'node:vm'
+import t from 'tap'
+import { compilePolicySync } from '../../src/policy/compile.ts'
+import { BodyDecision, decideBody, decideHead } from '../../src/policy/decide.ts'
+import type { Decision } from '../../src/policy/decision.ts'
+import type { DescribedRequest } from '../../src/policy/describe.ts'
+import { defaultRiskSettings } from '../../src/policy/risk-signals.ts'
+import type { Rulebook } from '../../src/policy/rulebook.ts'
+import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../fixtures/rulebook.ts'
+
+const key = 'AKIAIOSFODNN7EXAMPLE'
+const longText = 262_144
+
+function request(body: unknown, headers: Record<string, string> = {}): DescribedRequest {
+  return described({
+    request: { method: 'POST', url: 'https://new.example/x', body, headers },
+    agent: { hostSeen: false },
+  })
+}
+
+const detects = (field: string, quantifier = 'any', value = 'secret') => ({
+  field,
+  operator: 'detects',
+  value,
+  quantifier,
+})
+
+/** Deny rules, so that the whole record is compared. */
+function rulesOn(...conditions: object[]): Rulebook {
+  const rules = conditions.map((condition, at) => ({ name: `r${at}`, effect: 'Deny', conditions: [condition] }))
+  return rulebookOf({ name: 'p', default: 'Allow', rules }, { risk: defaultRiskSettings })
+}
+
+interface Taken {
+  readonly decision: Decision
+  readonly turns: number
+}
+
+function inTurns(rulebook: Rulebook, { head, body }: DescribedRequest): Taken {
+  const need = decideHead(rulebook, head)
+  if (!('need' in need)) throw new Error('decided without the body')
+  const open = new BodyDecision(rulebook, head, need, body)
+  for (let turns = 1; turns < 1_000; turns++) {
+    const decision = open.takeTurn()
+    if (decision !== undefined) return { decision, turns }
+  }
+  throw new Error('takes no end')
+}
+
+function atOnce(rulebook: Rulebook, { head, body }: DescribedRequest): Decision {
+  const need = decideHead(rulebook, head)
+  if (!('need' in need)) throw new Error('decided without the body')
+  return decideBody(rulebook, head, need, body)
+}
+
+const spaced = 'AA11 BB22 CC33 '.repeat(longText / 15)
+const list = (text: string, count: number) => Array.from({ length: count }, (_, at) => `${at} ${text}`)
+
+t.test('a decision in turns is the decision at once', async t => {
+  const rows: [string, Rulebook, DescribedRequest][] = [
+    ['long text', rulesOn(detects('input.bodyText'), detects('input.bodyText', 'any', 'pii')), request(spaced)],
+    ['long text, key at the end', rulesOn(detects('input.bodyText')), request(`${spaced} ${key}`)],
+    ['one long string', rulesOn(detects('input.body.a')), request({ a: spaced + key })],
+    [
+      'many strings',
+      rulesOn(detects('input.body[*].a', 'any', 'pii')),
+      request(list(spaced.slice(0, 999), 250).map(a => ({ a }))),
+    ],
+    [
+      'all of many',
+      rulesOn(detects('input.body', 'all')),
+      request([...list(`${spaced.slice(0, 999)} ${key}`, 250), '']),
+    ],
+    [
+      'equal strings',
+      rulesOn(detects('input.body')),
+      request(Array.from({ length: 10_000 }, () => 'the same text 123')),
+    ],
+    [
+      'no rule on the text',
+      rulesOn({ field: 'input.body.b', operator: 'eq', value: '1' }),
+      request({ a: spaced, b: 1 }),
+    ],
+    [
+      'a form',
+      rulesOn(detects('input.body.a')),
+      request(`a=${spaced}`, { 'content-type': 'application/x-www-form-urlencoded' }),
+    ],
+    [
+      'cut off',
+      rulesOn(detects('input.bodyText')),
+      { ...request(spaced), body: { bytes: Buffer.from(spaced), complete: false } },
+    ],
+  ]
+  for (const [name, rulebook, given] of rows) {
+    const { decision, turns } = inTurns(rulebook, given)
+    t.same(decision, atOnce(rulebook, given), name)
+    t.ok(turns > 1 && turns < 60, `${name}: ${turns} turns`)
+  }
+})
+
+t.test('short bodies are decided in the first turn', async t => {
+  const rulebook = rulesOn(detects('input.bodyText'), detects('input.bodyText', 'any', 'pii'))
+  t.equal(inTurns(rulebook, request(spaced.slice(0, 32_768))).turns, 1)
+})
+
+t.test('a search that is done is not done again for the next rule, nor for the record', async t => {
+  const one = inTurns(rulesOn(detects('input.bodyText', 'any', 'pii')), request(spaced))
+  const many = inTurns(
+    rulesOn(...Array.from({ length: 9 }, () => detects('input.bodyText', 'any', 'pii'))),
+    request(spaced),
+  )
+  t.ok(many.turns <= one.turns + 1, `${one.turns}, then ${many.turns} turns`)
+})
+
+t.test('what fails in a later turn denies', async t => {
+  const rulebook = rulesOn(detects('input.bodyText'))
+  const given = request(spaced)
+  const need = decideHead(rulebook, given.head)
+  if (!('need' in need)) throw new Error('decided without the body')
+  const open = new BodyDecision(rulebook, given.head, need, given.body)
+  t.equal(open.takeTurn(), undefined)
+  const rule = rulebook.policy?.rules[0] as unknown as { tests: unknown[] }
+  rule.tests[0] = () => {
+    throw new TypeError('broken')
+  }
+  let decision = open.takeTurn()
+  for (let turns = 0; decision === undefined && turns < 100; turns++) decision = open.takeTurn()
+  t.match(decision, { decision: 'Deny', source: 'error', phase: 'body' })
+})
+
+v8.setFlagsFromString('--expose-gc')
+const collect = vm.runInNewContext('gc') as () => void
+
+t.test('nothing of a request or its body is alive once it is decided', async t => {
+  // So many rules that they are run as a program, which serves all requests.
+  const rules = Array.from({ length: 300 }, (_, at) => ({
+    name: `r${at}`,
+    effect: 'Deny',
+    conditions: [
+      { field: 'input.method', operator: 'eq', value: 'POST' },
+      { field: 'input.body.a', operator: 'eq', value: `${at}` },
+    ],
+  }))
+  const compiled = compilePolicySync(policyOf({ name: 'p', default: 'Allow', rules }))
+  t.ok(compiled.index, 'the policy has an index')
+  const rulebook = rulebookOfCompiled(compiled, { risk: defaultRiskSettings, shadows: [compiled] })
+  const held: WeakRef<object>[] = []
+  const decisions: Decision[] = []
+  const decideOne = () => {
+    const given = request({ a: list('x', 10_000) })
+    held.push(new WeakRef(given.head), new WeakRef(given.body.bytes))
+    decisions.push(inTurns(rulebook, given).decision)
+  }
+  decideOne()
+  await new Promise(resolve => setImmediate(resolve))
+  collect()
+  t.same(
+    held.map(reference => reference.deref()),
+    [undefined, undefined],
+  )
+  t.equal(decisions.length, 1)
+})
