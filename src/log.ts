@@ -34,6 +34,7 @@ export interface LogFields {
   /** Conditions that held, with the values they saw. */
   readonly matched?: readonly string[] | undefined
   readonly risk?: number | undefined
+  readonly riskAtLeast?: true | undefined
   /** Rules that were evaluated. */
   readonly evaluated?: number | undefined
   /** Time that the decision took, nanoseconds. */

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { readCertificate } from '../compose/certificate.ts'
 import { checkHooks } from '../compose/hitl.ts'
-import { riskSettings, soloRulebooks } from '../compose/language.ts'
+import { decisionSettings, soloRulebooks } from '../compose/language.ts'
 import { createSelfTest } from '../compose/policy-tests.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import type { Environment } from '../config/environment.ts'
@@ -49,7 +49,7 @@ function describePolicy({ document: { name, rules } }: PolicyEntry<unknown>): st
 /** A gateway does not start with a policy that fails its own tests. */
 function failingTests({ config, baseDirectory }: Configuration, entries: Entries): Promise<readonly string[]> {
   const selfTest = createSelfTest(resolve(baseDirectory, config.Policy.Directory))
-  return selfTest(soloRulebooks(entries, riskSettings(config)))
+  return selfTest(soloRulebooks(entries, decisionSettings(config)))
 }
 
 /** What would stop the start beyond the text of the configuration, each part asked for itself. */

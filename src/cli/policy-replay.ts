@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { languageOf, riskSettings, soloRulebook } from '../compose/language.ts'
+import { decisionSettings, languageOf, soloRulebook } from '../compose/language.ts'
 import { StartupError } from '../errors.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readPolicyFile } from '../policies/files.ts'
@@ -89,7 +89,7 @@ async function readRulebook(path: string, { config }: Configuration): Promise<Ru
   const { entries, lines } = await prepareSet(languageOf(config), 'document' in read ? [read] : [])
   const [entry] = entries.values()
   if (entry === undefined) throw new StartupError(['document' in read ? lines : read].flat().join('\n'))
-  return soloRulebook(entry.compiled, riskSettings(config))
+  return soloRulebook(entry.compiled, decisionSettings(config))
 }
 
 function unreadable(path: string): (error: NodeJS.ErrnoException) => never {

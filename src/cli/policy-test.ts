@@ -1,13 +1,13 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
-import { languageOf, riskSettings, soloRulebook } from '../compose/language.ts'
+import { decisionSettings, languageOf, soloRulebook } from '../compose/language.ts'
 import type { PolicySuite } from '../compose/policy-tests.ts'
 import { readPolicySuites, runPolicyTest } from '../compose/policy-tests.ts'
 import type { PreparedSet } from '../policies/entry.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import type { CompiledPolicy } from '../policy/compile.ts'
-import type { RiskSettings } from '../policy/risk-signals.ts'
+import type { DecisionSettings } from '../policy/rulebook.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import type { Shell } from './shell.ts'
 import { readArgs } from './shell.ts'
@@ -45,7 +45,7 @@ export async function run(shell: Shell): Promise<number> {
   if (suites.length === 0 && mistakes.length === 0) mistakes.push(`${directory}: there is no *.test.yaml here`)
   for (const line of mistakes) shell.complain(line)
   const tally: Tally = { passed: 0, failed: 0, matched: new Map() }
-  for (const suite of suites) runSuite(shell, suite, { policies, risk: riskSettings(config), tally })
+  for (const suite of suites) runSuite(shell, suite, { policies, settings: decisionSettings(config), tally })
   const unmatched = values.coverage === true ? listUnmatched(shell, policies, tally) : 0
   shell.print(`${tally.passed} passed, ${tally.failed} failed`)
   return mistakes.length + tally.failed + unmatched === 0 ? 0 : 1
@@ -60,11 +60,11 @@ interface Tally {
 
 interface Ground {
   readonly policies: PreparedSet<CompiledPolicy>
-  readonly risk: RiskSettings
+  readonly settings: DecisionSettings
   readonly tally: Tally
 }
 
-function runSuite(shell: Shell, suite: PolicySuite, { policies, risk, tally }: Ground): void {
+function runSuite(shell: Shell, suite: PolicySuite, { policies, settings, tally }: Ground): void {
   const compiled = policies.entries.get(suite.policy)?.compiled
   if (compiled === undefined) {
     tally.failed += suite.tests.length
@@ -73,7 +73,7 @@ function runSuite(shell: Shell, suite: PolicySuite, { policies, risk, tally }: G
   }
   const seen = tally.matched.get(suite.policy) ?? new Set()
   tally.matched.set(suite.policy, seen)
-  const rulebook = soloRulebook(compiled, risk)
+  const rulebook = soloRulebook(compiled, settings)
   for (const [index, test] of suite.tests.entries()) {
     const { faults, matched } = runPolicyTest(rulebook, test)
     for (const rule of matched) seen.add(rule)

@@ -7,7 +7,7 @@ import type { Policy } from '../policy/model.ts'
 import { readWindow } from '../policy/ordering.ts'
 import { parsePolicyInTurns } from '../policy/parse.ts'
 import type { RiskSettings } from '../policy/risk-signals.ts'
-import type { Rulebook } from '../policy/rulebook.ts'
+import type { DecisionSettings, Rulebook } from '../policy/rulebook.ts'
 import { createRulebook } from '../policy/rulebook.ts'
 import { Zone } from '../policy/zone.ts'
 
@@ -22,7 +22,11 @@ export function languageOf(config: Config): Language<Policy, CompiledPolicy> {
   }
 }
 
-export function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
+export function decisionSettings(config: Config): DecisionSettings {
+  return { risk: riskSettings(config), maxJsonValues: config.Policy.MaxJsonValues }
+}
+
+function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
   const window = Risk.Hours === undefined ? undefined : readWindow(Risk.Hours)
   return {
     threshold: HumanInTheLoop.Threshold,
@@ -34,19 +38,19 @@ export function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
 }
 
 /** What applies to an agent with this policy and nothing else. */
-export function soloRulebook(policy: CompiledPolicy, risk: RiskSettings): Rulebook {
+export function soloRulebook(policy: CompiledPolicy, settings: DecisionSettings): Rulebook {
   const ofNobody = { global: undefined, shadows: [], unassignedEffect: 'Deny' } as const
-  return createRulebook({ ...ofNobody, policyName: policy.name, policy, risk })
+  return createRulebook({ ...ofNobody, policyName: policy.name, policy, ...settings })
 }
 
 /** The same by the name of the policy, of a set of policies. */
 export function soloRulebooks(
   entries: ReadonlyMap<string, { readonly compiled: CompiledPolicy }>,
-  risk: RiskSettings,
+  settings: DecisionSettings,
 ): (name: string) => Rulebook | undefined {
   return name => {
     const entry = entries.get(name)
-    return entry && soloRulebook(entry.compiled, risk)
+    return entry && soloRulebook(entry.compiled, settings)
   }
 }
 

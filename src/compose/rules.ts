@@ -14,9 +14,9 @@ import type { Rulebook } from '../policy/decide.ts'
 import { createRulebook } from '../policy/decide.ts'
 import type { RequestDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
-import type { RiskSettings } from '../policy/risk-signals.ts'
+import type { DecisionSettings } from '../policy/rulebook.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
-import { languageOf, missingPolicies, riskSettings, soloRulebook, soloRulebooks } from './language.ts'
+import { decisionSettings, languageOf, missingPolicies, soloRulebook, soloRulebooks } from './language.ts'
 import { createSelfTest } from './policy-tests.ts'
 
 export interface RulesParts {
@@ -42,14 +42,14 @@ export interface Rules {
 export async function openRules(parts: RulesParts): Promise<Rules> {
   const { config, log, registry } = parts
   const directory = resolve(parts.baseDirectory, config.Policy.Directory)
-  const risk = riskSettings(config)
+  const settings = decisionSettings(config)
   const selfTest = createSelfTest(directory)
   const policies = await openPolicies({
     store: parts.store,
     clock: parts.clock,
     language: languageOf(config),
     directory,
-    selfTest: entries => selfTest(soloRulebooks(entries, risk)),
+    selfTest: entries => selfTest(soloRulebooks(entries, settings)),
     inline: config.Policies,
     ...(parts.onPolicies === undefined ? {} : { onChange: parts.onPolicies }),
     usedBy: name => userOf(name, config, registry),
@@ -68,10 +68,10 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   }
   return {
     policies,
-    rulebookOf: createRulebooks(config, risk, policies.book),
+    rulebookOf: createRulebooks(config, settings, policies.book),
     explain: (policy, description) =>
       // The body was checked against openapi.json, which describes this very shape.
-      explainOrRefuse(soloRulebook(policy, risk), description as RequestDescription, parts.clock.now()),
+      explainOrRefuse(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
   }
 }
 
@@ -105,7 +105,7 @@ function isSame(left: Rulebook, right: Rulebook): boolean {
 }
 
 /** Which rules apply to an agent. */
-export function createRulebooks(config: Config, risk: RiskSettings, book: CompiledBook): Rules['rulebookOf'] {
+export function createRulebooks(config: Config, settings: DecisionSettings, book: CompiledBook): Rules['rulebookOf'] {
   const { UnassignedEffect: unassignedEffect, Global } = config.Policy
   // One a policy name, good as long as the policies in force are the same.
   const known = new Map<string | null, Rulebook>()
@@ -121,7 +121,7 @@ export function createRulebooks(config: Config, risk: RiskSettings, book: Compil
       .map(({ compiled }) => compiled)
       .filter(({ policy: { shadowOf } }) => shadowOf === policyName)
     return createRulebook({
-      ...{ policy, policyName, unassignedEffect, global, risk },
+      ...{ policy, policyName, unassignedEffect, global, ...settings },
       shadows: policyName === null ? [] : shadows,
     })
   }

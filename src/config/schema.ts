@@ -114,6 +114,11 @@ export const schema = {
     UnassignedEffect: choice(['Deny', 'Hitl', 'Allow'], 'Deny', 'What applies to an agent without a policy.'),
     AssignOnRegistration: optional('Policy that new agents get unless the call names one.'),
     Global: optional('Policy evaluated before every other; only its Deny and Hitl count.'),
+    MaxJsonValues: integer(
+      100_000,
+      'Most values of a JSON or form body that rules read; a body with more is unreadable.',
+      { min: 1_000, max: 10_000_000 },
+    ),
     Mode: choice(['enforce', 'observe'], 'enforce', 'observe logs what would be refused or held and lets it pass.'),
   },
   Policies: documents('Policies written in this file, same shape as the files in Policy:Directory.'),

@@ -112,6 +112,7 @@ function writeLine(exchange: Exchange, { log, clock, values }: RecorderParts): v
       reason: withheld?.reason,
       matched: values ? withheld?.matched.map(matchedText) : undefined,
       risk: decision?.risk?.score,
+      riskAtLeast: decision?.risk?.atLeast,
       shadow: decision === undefined || decision.shadow.length === 0 ? undefined : decision.shadow.map(shadowText),
       durationNs: decision === undefined ? undefined : exchange.decisionNs,
       hitlId: exchange.hitlId,

@@ -3,7 +3,7 @@ import { SearchTurns } from './detectors/turns.ts'
 import { Facts } from './facts.ts'
 import type { RequestBody, RequestHead } from './input.ts'
 import { stricter } from './model.ts'
-import { failedDecision, fixDecision, type Outcome, recordDecision } from './record.ts'
+import { failedDecision, fixDecision, type Outcome, recordWholly } from './record.ts'
 import { RiskAssessment } from './risk.ts'
 import type { Rulebook } from './rulebook.ts'
 import { effectBits, type Walk, walk, walkNowhere } from './walk.ts'
@@ -84,7 +84,7 @@ export class BodyDecision {
 export function recordHead(rulebook: Rulebook, request: RequestHead): DecisionRecord | NeedBody {
   try {
     const found = weighHead(rulebook, request)
-    return 'need' in found ? found : recordDecision(found, found.effect)
+    return 'need' in found ? found : recordWholly(found)
   } catch (error) {
     return failedDecision(rulebook, 'head', error)
   }
@@ -95,7 +95,7 @@ export function recordWhole(rulebook: Rulebook, request: RequestHead, body: Requ
   try {
     const found = weighHead(rulebook, request)
     const settled = found instanceof Waiting ? weighBody(withBody(found.parts, body)) : found
-    return recordDecision(settled, settled.effect)
+    return recordWholly(settled)
   } catch (error) {
     return failedDecision(rulebook, 'body', error)
   }
@@ -133,7 +133,8 @@ function partsAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | 
 }
 
 function withBody(parts: Parts, body: RequestBody): Parts {
-  return { ...parts, facts: parts.facts.withBody(body, new RiskAssessment(parts.rulebook.risk)) }
+  const { risk, maxJsonValues } = parts.rulebook
+  return { ...parts, facts: parts.facts.withBody(body, new RiskAssessment(risk), maxJsonValues) }
 }
 
 function partsOf(rulebook: Rulebook, request: RequestHead): Parts {
@@ -175,8 +176,8 @@ function outcomeOf(parts: Parts, effect: Effect, phase: 'head' | 'body'): Outcom
   const walk = byGlobal ? global : own
   const evaluated = own.evaluated + (global?.evaluated ?? 0)
   if (effect === 'Allow' && !own.riskExempt) {
-    const { low, high } = facts.risk.interval(facts)
     const { threshold } = rulebook.risk
+    const { low, high } = facts.risk.against(threshold, facts)
     if (low > threshold) return { effect: 'Hitl', source: 'risk', phase, rulebook, facts, walk, evaluated }
     if (high > threshold) return undefined
   }

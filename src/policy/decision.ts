@@ -17,6 +17,12 @@ export interface MatchedCondition {
   readonly actual: unknown
 }
 
+/** `atLeast`: not all was asked, since the rest could not have changed the outcome; the score may be higher. */
+export interface RiskScore {
+  readonly score: number
+  readonly atLeast?: true
+}
+
 export interface RiskSignal {
   readonly signal: string
   readonly points: number
@@ -46,7 +52,7 @@ interface DecisionCore {
 export interface Allowed extends DecisionCore {
   readonly decision: 'Allow'
   /** Signals are there when the body was read. */
-  readonly risk: { readonly score: number; readonly signals?: readonly RiskSignal[] }
+  readonly risk: RiskScore & { readonly signals?: readonly RiskSignal[] }
 }
 
 /** The whole decision record: API, review, audit (policy language, section "Decision record"). */
@@ -60,7 +66,7 @@ export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore 
   readonly publicReason: string
   /** The conditions that held, with the values they saw. */
   readonly matched: readonly MatchedCondition[]
-  readonly risk: { readonly score: number; readonly threshold: number; readonly signals: readonly RiskSignal[] } | null
+  readonly risk: (RiskScore & { readonly threshold: number; readonly signals: readonly RiskSignal[] }) | null
   /** Fields that could not be evaluated. */
   readonly unreadable: readonly string[]
   /** Verdicts of different reviewers that the deciding Hitl rule asks for. */

@@ -72,7 +72,8 @@ function whatIf(rulebook: Rulebook, given: RequestDescription): Rulebook {
 function explain(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'head' | 'body'): Explanation {
   const risk = new RiskAssessment(rulebook.risk)
   const known = new Facts(head, risk)
-  const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, risk)
+  const facts =
+    phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, risk, rulebook.maxJsonValues)
   const explained = {
     ...(head.readings === undefined ? {} : { readings: head.readings }),
     rules: rulebook.policy === undefined ? [] : explainRules(rulebook.policy, facts),

@@ -49,13 +49,13 @@ export class Facts {
   }
 
   /** The same request with its body. */
-  withBody(body: RequestBody, risk: RiskSource): Facts {
+  withBody(body: RequestBody, risk: RiskSource, maxJsonValues?: number): Facts {
     const facts = new Facts(this.request, risk)
     // What was read stays as it was read: a rule that held must not be explained by a counter that has moved since.
     facts.#agent = this.#agent
     facts.#activity = this.#activity
     facts.#destination = this.#destination
-    facts.#body = new BodyView(body, this.#bodyHeaders())
+    facts.#body = new BodyView(body, this.#bodyHeaders(), maxJsonValues)
     return facts
   }
 
@@ -127,11 +127,21 @@ export class Facts {
   }
 }
 
+/** Least and greatest score that is still possible, each in [0, 1]. */
+export interface RiskInterval {
+  readonly low: number
+  readonly high: number
+}
+
 /** Where `risk.score` comes from. */
 export interface RiskSource {
-  /** Least and greatest score that is still possible, each in [0, 1]. */
-  interval(facts: Facts): { readonly low: number; readonly high: number }
-  /** What the score is made of, largest first. */
+  /** The score itself once the body is known. */
+  interval(facts: Facts): RiskInterval
+  /** Asks no more of the body than it takes to know on which side of the threshold the score is. */
+  against(threshold: number, facts: Facts): RiskInterval
+  /** As far as was asked before, and secrets: a body that was held is always searched for them. */
+  known(facts: Facts): RiskInterval
+  /** What was found so far, largest first. */
   signals(facts: Facts): readonly RiskSignal[]
 }
 

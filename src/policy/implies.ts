@@ -8,6 +8,7 @@ import { compareNumeric, type Numeric, parseNumeric } from './numbers.ts'
 import { findOperator, isNegation, type Operator } from './operators.ts'
 import { readRange } from './ordering.ts'
 import { literalPrefix } from './patterns.ts'
+import { noRisk } from './risk.ts'
 import { True } from './truth.ts'
 import { fold, readWords, WrongValue } from './values.ts'
 
@@ -112,13 +113,11 @@ function valuesFail(left: Leaf, right: Leaf): boolean {
   return values?.every(value => !holdsOf(right, value)) ?? false
 }
 
-const nowhere = { interval: () => ({ low: 0, high: 0 }), signals: () => [] }
-
 function holdsOf({ condition, scope }: Leaf, value: string): boolean {
   const test = compileCondition(condition, scope)
   if (test instanceof WrongCondition) return false
   const key = condition.field.slice('input.'.length)
-  return test(new Facts({ [key]: value, contentLength: 0, rawHeaders: [] } as unknown as RequestHead, nowhere)) === True
+  return test(new Facts({ [key]: value, contentLength: 0, rawHeaders: [] } as unknown as RequestHead, noRisk)) === True
 }
 
 /** Numbers that a condition allows; ends that are not given are open. */

@@ -5,6 +5,7 @@ import { Facts } from './facts.ts'
 import { implies } from './implies.ts'
 import { conditionWarnings, type LintWarning } from './lint-rule.ts'
 import type { Node, Policy, Rule } from './model.ts'
+import { noRisk } from './risk.ts'
 import { askRule, type CompiledRule, fieldsOf } from './rule.ts'
 import { keysOf } from './rule-keys.ts'
 import { False, True } from './truth.ts'
@@ -45,8 +46,6 @@ function shadowWarnings(policy: Policy, { now, unchangedSince }: LintOptions): L
     return [{ code: 'W_SHADOW_OLD' as const, path: `rules[${index}].mode`, rule: rule.name, message }]
   })
 }
-
-const noRisk = { interval: () => ({ low: 0, high: 0 }), signals: () => [] }
 
 class Linter {
   readonly #compiled: CompiledPolicy

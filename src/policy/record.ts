@@ -31,12 +31,27 @@ export interface Outcome {
 
 /** Fixes a decision on live traffic. An allowed request pays for no text. */
 export function fixDecision(outcome: Outcome): Decision {
-  return outcome.effect === 'Allow' ? allowed(outcome) : recordDecision(outcome, outcome.effect)
+  if (outcome.effect === 'Allow') return allowed(outcome)
+  // A person decides on all that the risk is made of.
+  if (outcome.effect === 'Hitl') outcome.facts.risk.interval(outcome.facts)
+  return recordDecision(outcome, outcome.effect)
+}
+
+/** The whole record of a decision, of an Allow too, with the risk worked out to the end. */
+export function recordWholly(outcome: Outcome): DecisionRecord {
+  outcome.facts.risk.interval(outcome.facts)
+  return recordDecision(outcome, outcome.effect)
+}
+
+/** The score; when more was not asked, since it could not have changed the outcome, the least it can be. */
+function scoreOf({ facts }: Outcome): { readonly score: number; readonly atLeast?: true } {
+  const { low, high } = facts.risk.known(facts)
+  return high > low ? { score: low, atLeast: true } : { score: low }
 }
 
 function allowed(outcome: Outcome): Allowed {
   const { source, phase, facts, evaluated } = outcome
-  const { low: score } = facts.risk.interval(facts)
+  const score = scoreOf(outcome)
   return {
     decision: 'Allow',
     source,
@@ -44,19 +59,18 @@ function allowed(outcome: Outcome): Allowed {
     rule: decidingRule(outcome)?.rule.name ?? null,
     phase,
     evaluated,
-    risk: phase === 'body' ? { score, signals: facts.risk.signals(facts) } : { score },
+    risk: phase === 'body' ? { ...score, signals: facts.risk.signals(facts) } : score,
     shadow: shadowOutcomes(outcome),
   }
 }
 
-/** The whole record of a decision. */
-export function recordDecision<E extends Effect>(outcome: Outcome, effect: E): DecisionRecord<E> {
+function recordDecision<E extends Effect>(outcome: Outcome, effect: E): DecisionRecord<E> {
   const { source, phase, rulebook, facts, walk, evaluated } = outcome
   const { policy } = walk
   const rule = decidingRule(outcome)
   const matched = rule === undefined || policy === undefined ? [] : matchedConditions(rule, policy, facts)
   const risk = {
-    score: facts.risk.interval(facts).low,
+    ...scoreOf(outcome),
     threshold: rulebook.risk.threshold,
     signals: facts.risk.signals(facts),
   }

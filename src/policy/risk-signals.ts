@@ -228,8 +228,12 @@ const unreadableKinds = ['invalid', 'truncated', 'encoded']
 const secretOf = (facts: Facts) => facts.body?.secret
 const piiOf = (facts: Facts) => facts.body?.pii
 
+/** Those that find secrets come first, then what costs least and can matter most. */
 export const bodySignals: readonly Signal[] = [
   { ...when('secret-in-body', facts => secretOf(facts) !== undefined), detail: secretOf, ofBody: true },
   { ...when('pii-in-body', facts => piiOf(facts) !== undefined), detail: piiOf, ofBody: true },
   { ...when('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')), ofBody: true },
 ]
+
+/** So many of them find secrets. */
+export const secretSignals = 1

@@ -1,6 +1,6 @@
 import type { DecisionRecord, RiskSignal } from './decision.ts'
-import type { Facts, RiskSource } from './facts.ts'
-import { bodySignals, headSignals, type RiskSettings } from './risk-signals.ts'
+import type { Facts, RiskInterval, RiskSource } from './facts.ts'
+import { bodySignals, defaultRiskSettings, headSignals, type RiskSettings, secretSignals } from './risk-signals.ts'
 
 /** Most points that the body alone can add. */
 const bodyCap = 75
@@ -9,39 +9,80 @@ const fullScore = 100
 /**
  * Risk of one request: integer points that add up to at most 100, over 100. Credits never bring the sum below the
  * largest single signal, so that nothing certain can be talked away.
+ *
+ * The head is asked at once. The signals of the body are asked one after the other, the cheapest first, and only as far
+ * as the answer matters.
  */
 export class RiskAssessment implements RiskSource {
   readonly settings: RiskSettings
-  #interval: RiskInterval | undefined
+  #head: Sum | undefined
+  /** Points of the signals of the body that were asked, in their order. */
+  readonly #body: number[] = []
+  #known: RiskInterval | undefined
 
   constructor(settings: RiskSettings) {
     this.settings = settings
   }
 
-  /** Before the body arrives, `high` counts every body signal that is switched on. */
   interval(facts: Facts): RiskInterval {
-    this.#interval ??= this.#measure(facts)
-    return this.#interval
+    this.#ask(facts, bodySignals.length)
+    return this.#bounds(facts)
   }
 
-  #measure(facts: Facts): RiskInterval {
-    const { settings } = this
-    if (settings.score !== undefined) return { low: settings.score, high: settings.score }
-    const sum = new Sum()
-    for (let at = 0; at < headSignals.length; at++) sum.add(headSignals[at]!.points(facts, settings))
-    if (facts.body === undefined) return { low: sum.score, high: sum.scoreWith(settings) }
-    if (facts.body.kind !== 'none') {
-      for (const signal of bodySignals) sum.addOfBody(signal.points(facts, settings))
+  against(threshold: number, facts: Facts): RiskInterval {
+    for (;;) {
+      const bounds = this.#bounds(facts)
+      const settled = bounds.low > threshold || bounds.high <= threshold
+      if (settled || !mayAsk(facts) || this.#body.length === bodySignals.length) return bounds
+      this.#ask(facts, this.#body.length + 1)
     }
-    return { low: sum.score, high: sum.score }
   }
 
-  /** Every signal that gave points, largest first. */
+  known(facts: Facts): RiskInterval {
+    this.#ask(facts, secretSignals)
+    return this.#bounds(facts)
+  }
+
+  /** Asks the first `count` signals of the body, if it is there. */
+  #ask(facts: Facts, count: number): void {
+    if (!mayAsk(facts) || this.settings.score !== undefined) return
+    while (this.#body.length < count) {
+      this.#known = undefined
+      this.#body.push(bodySignals[this.#body.length]!.points(facts, this.settings))
+    }
+  }
+
+  #bounds(facts: Facts): RiskInterval {
+    this.#known ??= this.#measure(facts)
+    return this.#known
+  }
+
+  /** What is known, with the least and the most that the signals not asked can give. */
+  #measure(facts: Facts): RiskInterval {
+    const { score } = this.settings
+    if (score !== undefined) return { low: score, high: score }
+    this.#head ??= this.#sumOfHead(facts)
+    if (!mayHaveBody(facts)) return { low: this.#head.score, high: this.#head.score }
+    const low = new Sum(this.#head)
+    const high = new Sum(this.#head)
+    for (const [at, { name }] of bodySignals.entries()) {
+      const asked = this.#body[at]
+      low.addOfBody(asked ?? Math.min(0, this.settings.points[name]))
+      high.addOfBody(asked ?? Math.max(0, this.settings.points[name]))
+    }
+    return { low: low.score, high: high.score }
+  }
+
+  #sumOfHead(facts: Facts): Sum {
+    const sum = new Sum()
+    for (let at = 0; at < headSignals.length; at++) sum.add(headSignals[at]!.points(facts, this.settings))
+    return sum
+  }
+
   signals(facts: Facts): readonly RiskSignal[] {
     if (this.settings.score !== undefined) return []
-    const isBodyKnown = facts.body !== undefined && facts.body.kind !== 'none'
     const found: RiskSignal[] = []
-    for (const signal of isBodyKnown ? [...headSignals, ...bodySignals] : headSignals) {
+    for (const signal of [...headSignals, ...bodySignals.slice(0, this.#body.length)]) {
       const points = signal.points(facts, this.settings)
       if (points === 0) continue
       const detail = signal.detail?.(facts)
@@ -51,9 +92,17 @@ export class RiskAssessment implements RiskSource {
   }
 }
 
-interface RiskInterval {
-  readonly low: number
-  readonly high: number
+/** Where risk is of no interest. */
+export const noRisk: RiskSource = new RiskAssessment({ ...defaultRiskSettings, score: 0 })
+
+/** Whether there is a body, or one may still come. */
+function mayHaveBody({ body }: Facts): boolean {
+  return body === undefined || body.size !== 0
+}
+
+/** Whether there is a body that is known. */
+function mayAsk(facts: Facts): boolean {
+  return facts.body !== undefined && mayHaveBody(facts)
 }
 
 /** Points added up. */
@@ -62,6 +111,15 @@ class Sum {
   #body = 0
   #credit = 0
   #largest = 0
+
+  /** Begins with what another has. */
+  constructor(other?: Sum) {
+    if (other === undefined) return
+    this.#head = other.#head
+    this.#body = other.#body
+    this.#credit = other.#credit
+    this.#largest = other.#largest
+  }
 
   add(points: number): void {
     if (points < 0) this.#credit += points
@@ -78,16 +136,6 @@ class Sum {
   get score(): number {
     const sum = this.#head + Math.min(bodyCap, this.#body) + this.#credit
     return Math.min(fullScore, Math.max(sum, this.#largest)) / fullScore
-  }
-
-  /** The score when every signal of the body gives its points. */
-  scoreWith({ points }: RiskSettings): number {
-    const most = new Sum()
-    most.#head = this.#head
-    most.#credit = this.#credit
-    most.#largest = this.#largest
-    for (const { name } of bodySignals) most.addOfBody(Math.max(0, points[name]))
-    return most.score
   }
 }
 

@@ -2,8 +2,15 @@ import type { CompiledPolicy } from './compile.ts'
 import type { Effect } from './decision.ts'
 import type { RiskSettings } from './risk-signals.ts'
 
+/** What decisions go by beside policies: the same for all agents. */
+export interface DecisionSettings {
+  readonly risk: RiskSettings
+  /** Most values of a body that is read; 100,000 when absent. */
+  readonly maxJsonValues?: number
+}
+
 /** Everything that applies to one agent at one moment. A request keeps the one it began with. */
-export interface Rulebook {
+export interface Rulebook extends DecisionSettings {
   /** Undefined when the agent has none, or `policyName` names none that exists. */
   readonly policy: CompiledPolicy | undefined
   /** Name of the agent's policy; null when it has none. */
@@ -14,7 +21,6 @@ export interface Rulebook {
   readonly global: CompiledPolicy | undefined
   /** Policies evaluated beside the agent's own, without effect. */
   readonly shadows: readonly CompiledPolicy[]
-  readonly risk: RiskSettings
   /** Whether some rule reads the destination address, so that the name must be resolved first. */
   readonly readsDestination: boolean
 }

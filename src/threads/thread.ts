@@ -5,7 +5,7 @@ import { readCertificate } from '../compose/certificate.ts'
 import type { Reviews } from '../compose/data-plane.ts'
 import { createDataPlane } from '../compose/data-plane.ts'
 import { createHabits } from '../compose/habits.ts'
-import { languageOf, riskSettings } from '../compose/language.ts'
+import { decisionSettings, languageOf } from '../compose/language.ts'
 import { acceptSettings, createListening } from '../compose/listening.ts'
 import { createRulebooks } from '../compose/rules.ts'
 import { openSharedLimits } from '../compose/shared.ts'
@@ -82,7 +82,7 @@ async function serve() {
     metrics: counters?.metrics,
     isFenced: () => Atomics.load(data.fence, 0) !== 0,
     verifyToken: known.verify,
-    rulebookOf: createRulebooks(config, riskSettings(config), policies),
+    rulebookOf: createRulebooks(config, decisionSettings(config), policies),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
   const acceptor = createAcceptor({

@@ -3,16 +3,15 @@ import type { RequestDescription } from '../../src/policy/describe.ts'
 import { Facts } from '../../src/policy/facts.ts'
 import { type Field, parseField } from '../../src/policy/fields.ts'
 import { Several } from '../../src/policy/path.ts'
+import { noRisk } from '../../src/policy/risk.ts'
 import { missing, unknown, unreadable } from '../../src/policy/truth.ts'
 import { Zone } from '../../src/policy/zone.ts'
 import { described, truthOf } from '../fixtures/rulebook.ts'
 
-const nothing = { interval: () => ({ low: 0, high: 0 }), signals: () => [] }
-
 function read(path: string, given: RequestDescription, phase: 'head' | 'body' = 'body'): unknown {
   const { head, body } = described(given)
-  const known = new Facts(head, nothing)
-  const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, nothing)
+  const known = new Facts(head, noRisk)
+  const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, noRisk)
   const value = (parseField(path) as Field).read(facts, new Zone('Europe/Berlin'))
   return value instanceof Several ? { each: value.items } : value
 }
@@ -127,16 +126,16 @@ t.test('body fields wait for the body, unless there is none', async t => {
 
 t.test('a body of unannounced length has its size when it is there', async t => {
   const { head, body } = described(full)
-  const chunked = new Facts({ ...head, contentLength: -1 }, nothing)
+  const chunked = new Facts({ ...head, contentLength: -1 }, noRisk)
   const size = (parseField('input.bodyInfo.size') as Field).read
   t.equal(size(chunked, new Zone('UTC')), unknown)
-  t.equal(size(chunked.withBody(body, nothing), new Zone('UTC')), 68)
-  t.equal(size(chunked.withBody({ ...body, complete: false }, nothing), new Zone('UTC')), unreadable)
+  t.equal(size(chunked.withBody(body, noRisk), new Zone('UTC')), 68)
+  t.equal(size(chunked.withBody({ ...body, complete: false }, noRisk), new Zone('UTC')), unreadable)
 })
 
 t.test('what the caller does not tell cannot be evaluated, so that a Deny on it applies', async t => {
   const { head } = described({ request: { url: 'https://a.example/' } })
-  const facts = new Facts({ ...head, activity: undefined, destination: undefined }, nothing)
+  const facts = new Facts({ ...head, activity: undefined, destination: undefined }, noRisk)
   for (const path of ['input.destinationIp', 'input.destinationClass', 'agent.hostSeen', 'agent.bytesToday']) {
     t.equal((parseField(path) as Field).read(facts, new Zone('UTC')), unreadable, path)
   }

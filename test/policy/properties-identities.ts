@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { DescribedRequest } from '../../src/policy/describe.ts'
 import { Facts } from '../../src/policy/facts.ts'
+import { noRisk } from '../../src/policy/risk.ts'
 import { compileRule } from '../../src/policy/rule.ts'
 import { False, True, type Truth } from '../../src/policy/truth.ts'
 import { Zone } from '../../src/policy/zone.ts'
@@ -10,8 +11,6 @@ import { policyOf } from '../fixtures/rulebook.ts'
 const policies = 60_000
 const seed = Math.floor(Math.random() * 2 ** 32)
 const scope = { zone: new Zone('UTC'), hiddenHeaders: new Set<string>() }
-const noRisk = { interval: () => ({ low: 0, high: 0 }), signals: () => [] }
-
 type Node = Record<string, unknown>
 
 /** The values of nodes, each at the head and with three bodies. */

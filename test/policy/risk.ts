@@ -1,7 +1,9 @@
 import t from 'tap'
+import { decideBody, decideHead } from '../../src/policy/decide.ts'
+import type { Decision } from '../../src/policy/decision.ts'
 import type { RequestDescription } from '../../src/policy/describe.ts'
 import { Facts } from '../../src/policy/facts.ts'
-import { RiskAssessment } from '../../src/policy/risk.ts'
+import { noRisk, RiskAssessment } from '../../src/policy/risk.ts'
 import { defaultRiskPoints, defaultRiskSettings, type RiskSettings } from '../../src/policy/risk-signals.ts'
 import { Zone } from '../../src/policy/zone.ts'
 import { createRandom, pick } from '../fixtures/random-policy.ts'
@@ -165,6 +167,103 @@ t.test('risk.score is an interval until the body is known', async t => {
   t.match(decision(rulebookOf(rule('gt', '0.05'), settings), given({ method: 'POST', body: 'x' })), {
     decision: 'Allow',
   })
+})
+
+/** A decision, and which parts of the body it asked. */
+function asked(description: RequestDescription, document: object = open) {
+  const { head, body } = described(description)
+  const rulebook = rulebookOf(document, risky)
+  const first = decideHead(rulebook, head)
+  const decided = 'need' in first ? decideBody(rulebook, head, first, body) : first
+  const { score, atLeast = false, signals = [] } = decided.risk as NonNullable<Decision['risk']>
+  return `${decided.decision} ${decided.phase} ${score}${atLeast ? '+' : ''} ${signals.map(({ signal }) => signal).join(' ')}`
+}
+
+t.test('of a body only that is asked which can still change the outcome', async t => {
+  const post = (body: unknown, agent: RequestDescription['agent'] = {}, url = 'https://api.example.com/x') =>
+    given({ method: 'POST', url, body, headers: { 'content-type': 'application/json' } }, agent)
+  const card = '"4111 1111 1111 1111"'
+  const known = { method: 'POST', url: 'https://api.example.com/x' }
+  const readsBody = {
+    name: 'p',
+    default: 'Allow',
+    rules: [{ name: 'r', effect: 'Deny', conditions: [{ field: 'input.body.a', operator: 'eq', value: '1' }] }],
+  }
+  const burst = { requestsLastMinute: 301 }
+  const worse = { ...burst, hostSeen: false, deniedLast10m: 2 }
+  const rows: [string, RequestDescription, string, object?][] = [
+    ['nothing the body says matters', given({ ...known, body: key }), 'Allow head 0.05+ '],
+    ['no body, nothing is left open', given({ method: 'POST' }), 'Allow head 0.05 '],
+    ['without a secret nothing matters', post(card, burst), 'Allow body 0.2+ burst method-post'],
+    ['a secret alone is not enough', post(`"${key}"`, burst), 'Allow body 0.8 secret-in-body burst method-post'],
+    [
+      'a secret and personal data are',
+      post(`"${key} a@b.example"`, burst),
+      'Hitl body 0.95 secret-in-body pii-in-body burst method-post',
+    ],
+    [
+      'personal data and malformed JSON are',
+      post(`${card} x`, worse),
+      'Hitl body 0.85 pii-in-body new-host burst recent-denials unreadable-body method-post',
+    ],
+    [
+      'held for a rule: searched for secrets alone',
+      post(`{"b":"${key}"}`),
+      'Allow body 0.65+ secret-in-body method-post',
+      readsBody,
+    ],
+    ['denied by a rule: likewise', post(`{"a":"1","b":${card}}`), 'Deny body 0.05+ method-post', readsBody],
+  ]
+  for (const [name, description, wanted, document] of rows) t.equal(asked(description, document), wanted, name)
+})
+
+t.test('which POST is not held, whatever it says: to a known host, over TLS, of up to 64 KB', async t => {
+  const phase = (request: Request, agent: RequestDescription['agent'] = {}) => {
+    const found = headDecision(rulebookOf(open, risky), given({ method: 'POST', body: 'x', ...request }, agent))
+    return 'need' in found ? 'held' : 'streams'
+  }
+  t.equal(phase({}), 'streams')
+  t.equal(phase({ body: 'x'.repeat(65_536) }), 'streams')
+  t.equal(phase({ body: 'x'.repeat(65_537) }), 'held')
+  t.equal(phase({ body: 'x'.repeat(70_000) }, { trustScore: 0.9 }), 'streams', 'good trust makes up for it')
+  t.equal(phase({ method: 'PUT' }), 'held')
+  t.equal(phase({ method: 'PUT' }, { trustScore: 0.9 }), 'streams')
+  t.equal(phase({}, { hostSeen: false }), 'held')
+  t.equal(phase({}, { requestsLastMinute: 301 }), 'held')
+  t.equal(phase({ url: 'http://api.example.com/x' }), 'held')
+})
+
+t.test('asking as little as possible decides as asking all', async t => {
+  const random = createRandom(20_261_122)
+  const bodies = ['x', key, '4111 1111 1111 1111', `${key} a@b.example`, '{"a":', `{"a":"${key}`, 'a@b.example {']
+  let less = 0
+  for (let round = 0; round < 2_000; round++) {
+    const agent = {
+      hostSeen: random() < 0.5,
+      trustScore: pick(random, [0, 0.4, 0.9]),
+      requestsLastMinute: pick(random, [0, 301]),
+      deniedLast10m: pick(random, [0, 1, 2, 3]),
+    }
+    const headers: Record<string, string> = random() < 0.5 ? { 'content-type': 'application/json' } : {}
+    const settings = {
+      threshold: pick(random, [0, 0.2, 0.5, 0.8, 0.95]),
+      points: {
+        ...defaultRiskPoints,
+        'secret-in-body': pick(random, [60, 0, -20]),
+        'pii-in-body': pick(random, [25, 0, 80, -30]),
+        'unreadable-body': pick(random, [10, -5, 30]),
+      },
+    }
+    const { head, body } = described(given({ method: 'POST', body: pick(random, bodies), headers }, agent))
+    const whole = () => new Facts(head, noRisk).withBody(body, new RiskAssessment(settings))
+    const [all, some] = [whole(), whole()]
+    const { low: score } = all.risk.interval(all)
+    const bounds = some.risk.against(settings.threshold, some)
+    t.ok(bounds.low <= score && score <= bounds.high, JSON.stringify({ score, bounds, settings }))
+    t.equal(bounds.low > settings.threshold, score > settings.threshold, JSON.stringify({ score, bounds, settings }))
+    if (some.risk.known(some).low !== some.risk.known(some).high) less++
+  }
+  t.ok(less > 200, `${less} times not all was asked`)
 })
 
 t.test('the score with the body lies within the interval of the head', async t => {
