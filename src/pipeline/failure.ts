@@ -3,7 +3,7 @@ import { refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { BoundName, FailureKind } from '../telemetry/layout.ts'
 import { UpstreamBusyError } from '../upstream/connections.ts'
-import { UpstreamError } from '../upstream/handler.ts'
+import { StaleConnectionError, UpstreamError } from '../upstream/handler.ts'
 
 /** Errors of the system by their code, as far as it tells more than that something failed. */
 const kinds: Readonly<Record<string, FailureKind>> = {
@@ -57,7 +57,7 @@ const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachab
  * @param started it was about to be sent, so there was a connection
  */
 export function outcomeOfError(error: Error, started: boolean): Outcome {
-  if (ownLimit(error) !== undefined) return 'neutral'
+  if (ownLimit(error) !== undefined || error instanceof StaleConnectionError) return 'neutral'
   return !started && connectFailures.has(failureKind(error)) ? 'unreachable' : 'failure'
 }
 

@@ -81,5 +81,15 @@ export class UpstreamError extends Error {
   }
 }
 
+/**
+ * The upstream closed a connection that had served before, and sent not a byte of an answer: most likely it had been idle
+ * for too long, and the request met the close on its way. It says nothing of the upstream's health.
+ */
+export class StaleConnectionError extends UpstreamError {
+  constructor() {
+    super('reset', 'the upstream closed a kept connection as the request was sent')
+  }
+}
+
 export const headersTimeout = (): Error => new UpstreamError('headers_timeout', 'no head of an answer in time')
 export const bodyTimeout = (): Error => new UpstreamError('body_timeout', 'nothing came for too long')

@@ -31,6 +31,8 @@ const oneStringBytes = 2_048
 
 /** One request and its answer on a connection that speaks HTTP/1.1. */
 export class Http1Exchange implements Control {
+  /** Something has come since the request was sent. */
+  heard = false
   readonly #request: UpstreamRequest
   readonly #handler: UpstreamHandler
   readonly #settings: ExchangeSettings
@@ -109,6 +111,7 @@ export class Http1Exchange implements Control {
 
   /** What has come on the connection; taken in during the call. */
   read(bytes: Buffer): void {
+    this.heard = true
     this.#guarded(() => {
       const at = this.#head === undefined ? this.#readHeads(bytes) : 0
       if (this.#head !== undefined && !this.#over) this.#readBody(at === 0 ? bytes : bytes.subarray(at))

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Carrier, CarrierSettings } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { UpstreamError } from './handler.ts'
+import { StaleConnectionError, UpstreamError } from './handler.ts'
 import type { ExchangeEnd } from './http1-exchange.ts'
 import { Http1Exchange } from './http1-exchange.ts'
 
@@ -44,6 +44,8 @@ export class Http1Connection extends EventEmitter implements Carrier {
   #idleTimer: NodeJS.Timeout | undefined
   #idleMs = 0
   #destroyed = false
+  /** It has carried an exchange to its end. */
+  #served = false
 
   constructor(authority: string, settings: Http1Settings, connect: Connect) {
     super()
@@ -92,8 +94,8 @@ export class Http1Connection extends EventEmitter implements Carrier {
   #listen(socket: Socket): void {
     this.#socket = socket
     socket.on('end', () => this.#ended())
-    socket.on('error', error => this.#end(error))
-    socket.on('close', () => this.#end(closed()))
+    socket.on('error', error => this.#end(this.#lost(error)))
+    socket.on('close', () => this.#end(this.#lost(closed())))
     socket.on('drain', () => this.#exchange?.drained())
     // Of a socket that has no `onread`.
     socket.on('data', (bytes: Buffer) => this.#read(bytes))
@@ -132,13 +134,23 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #ended(): void {
+    if (this.#isStale) this.#end(new StaleConnectionError())
     this.#exchange?.ended()
     this.#end(closed())
+  }
+
+  get #isStale(): boolean {
+    return this.#served && this.#exchange?.heard === false
+  }
+
+  #lost(error: Error): Error {
+    return this.#isStale ? new StaleConnectionError() : error
   }
 
   /** The exchange is over; its handler is told behind this. */
   #over({ reusable, keepAlive }: ExchangeEnd): void {
     this.#exchange = undefined
+    this.#served = true
     const { keepAliveMs, maxKeepAliveMs } = this.#settings
     const idleMs = keepAlive === undefined ? keepAliveMs : Math.min(keepAlive * 1_000 - keepAliveMargin, maxKeepAliveMs)
     if (!reusable || idleMs <= 0) this.#end()

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { bodyTimeout, headersTimeout, isStatus, UpstreamError } from './handler.ts'
+import { bodyTimeout, headersTimeout, isStatus, StaleConnectionError, UpstreamError } from './handler.ts'
 import { headOf } from './http1-head.ts'
 import { Upload } from './upload.ts'
 
@@ -10,6 +10,8 @@ export interface UndiciExchangeParts {
   readonly idleTimeoutMs: number
   /** The connection takes no more of the request for the moment. */
   readonly isFull: () => boolean
+  /** The connection has carried another exchange before. */
+  readonly isReused: boolean
   /** Told once, before the handler is told of the end: whether the connection may be used again. */
   readonly onEnd: (reusable: boolean) => void
 }
@@ -25,6 +27,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   #controller: Controller | undefined
   #upload: Upload | undefined
   #timer: NodeJS.Timeout | undefined
+  #heard = false
   #responded = false
   #reusable = true
   #paused = false
@@ -50,6 +53,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Controller, status: number, _fields: unknown, reason = ''): void {
     if (this.#over) return
+    this.#heard = true
     const head = this.#headOf(status, reason, textsOf(controller.rawHeaders))
     if (status < 200) {
       this.#handler.onInterim?.(head)
@@ -84,7 +88,9 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
 
   /** The connection is gone. */
   broken(error: Error): void {
-    this.#end(faultOf(error))
+    const cause = faultOf(error)
+    const isReset = cause instanceof UpstreamError ? cause.fault === 'reset' : true
+    this.#end(isReset && this.#parts.isReused && !this.#heard ? new StaleConnectionError() : cause)
   }
 
   fail(error: Error): void {

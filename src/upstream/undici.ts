@@ -27,6 +27,8 @@ export class UndiciConnection extends EventEmitter implements Carrier {
   #socket: Socket | undefined
   #exchange: UndiciExchange | undefined
   #destroyed = false
+  /** It has carried an exchange to its end. */
+  #served = false
 
   constructor(authority: string, settings: Http1Settings, connect: Connect) {
     super()
@@ -56,6 +58,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
       idleTimeoutMs: this.#settings.idleTimeoutMs,
       headersTimeoutMs: this.#settings.headersTimeoutMs,
       isFull: () => this.#socket?.writableNeedDrain === true,
+      isReused: this.#served,
       onEnd: reusable => this.#over(reusable),
     })
     this.#exchange = exchange
@@ -102,6 +105,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
 
   #over(reusable: boolean): void {
     this.#exchange = undefined
+    this.#served = true
     if (!reusable) this.#end()
   }
 
