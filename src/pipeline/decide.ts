@@ -166,6 +166,7 @@ function admit(exchange: Exchange, resolution: Resolution, parts: Parts): Refusa
 class RequestView implements RequestHead {
   readonly method: string
   readonly url: string
+  readonly origin: string
   readonly scheme: string
   readonly host: string
   readonly port: number
@@ -185,6 +186,7 @@ class RequestView implements RequestHead {
     this.#parts = parts
     this.method = exchange.req.method as string
     this.url = target.url
+    this.origin = target.origin.key
     this.scheme = target.origin.scheme
     this.host = target.origin.host
     this.port = target.origin.port

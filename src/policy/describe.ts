@@ -77,7 +77,7 @@ export function requestFromDescription(
 
 function headOf({ origin, path, readings, query = '', url }: Target) {
   const { scheme, host, port } = origin
-  return { url, scheme, host, port, path, readings, rawPath: path, queryString: query }
+  return { url, origin: origin.key, scheme, host, port, path, readings, rawPath: path, queryString: query }
 }
 
 function bodyBytes(body: unknown): Uint8Array {

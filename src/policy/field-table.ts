@@ -1,5 +1,6 @@
 import { canonicalAddress } from '../base/address.ts'
 import { normaliseHost } from '../base/host.ts'
+import { parseTarget } from '../base/target.ts'
 import * as alias from './aliases.ts'
 import type { Facts } from './facts.ts'
 import type { Activity, RequestHead } from './input.ts'
@@ -31,6 +32,11 @@ export interface FieldKind {
 
 const upper = (text: string) => text.toUpperCase()
 const lower = (text: string) => text.toLowerCase()
+/** `HTTPS://API.example.com:443` is `https://api.example.com`; a URL with a path is not an origin. */
+const origin = (text: string) => {
+  const target = parseTarget(text)
+  return typeof target === 'string' || target.requestTarget !== '/' ? undefined : target.origin.key
+}
 const host = (text: string) => normaliseHost(text.toLowerCase())
 
 interface HeadOptions {
@@ -102,6 +108,7 @@ const destination = (key: 'ip' | 'class', type: FieldKind['type']): FieldKind =>
 export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['input.method', headString('method', { normalise: upper })],
   ['input.url', pathString(facts => facts.url)],
+  ['input.origin', headString('origin', { normalise: origin })],
   ['input.scheme', headString('scheme', { normalise: lower })],
   ['input.host', headString('host', { normalise: host })],
   ['input.port', headValue('number', facts => facts.request.port)],

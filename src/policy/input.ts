@@ -42,6 +42,8 @@ export interface RequestHead {
   /** Upper case. */
   readonly method: string
   readonly url: string
+  /** `https://api.example.com`, with the port unless it is the usual one of the scheme. */
+  readonly origin: string
   readonly scheme: string
   /** Lower case, without port; IPv6 in brackets. */
   readonly host: string

@@ -1,9 +1,11 @@
+import { readingsOf } from '../base/readings.ts'
 import type { Scope } from './condition.ts'
 import { type Field, parseField } from './fields.ts'
 import { excludes } from './implies.ts'
 import type { Condition, Node, Rule } from './model.ts'
 import { findOperator, isNegation, type Operator } from './operators.ts'
 import { innerNodes } from './rule.ts'
+import { readWords, WrongValue } from './values.ts'
 
 export type LintCode =
   | 'W_UNREACHABLE'
@@ -16,6 +18,8 @@ export type LintCode =
   | 'W_REGEX_LITERAL'
   | 'W_WITNESS'
   | 'W_SHADOW_OLD'
+  | 'W_ANY_ORIGIN'
+  | 'W_ONE_READING'
 
 /** Something in a policy that is allowed and probably not meant. */
 export interface LintWarning {
@@ -31,10 +35,29 @@ export interface LintWarning {
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
   const leaves = rule.conditions.flatMap((node, index) => leavesOf(node, `${path}.conditions[${index}]`))
   const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))
+  found.push(...originWarnings(rule, path, leaves))
   const contradiction = contradictionIn(rule.conditions, scope)
   if (contradiction === undefined) return found
   const message = `never holds: ${contradiction}`
   return [{ code: 'W_CONTRADICTION', path, rule: rule.name, message }, ...found]
+}
+
+/** An Allow rule that names hosts usually means https on the usual port. */
+function originWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): LintWarning[] {
+  const fields = new Set(leaves.map(({ condition }) => condition.field))
+  if (rule.effect !== 'Allow' || !fields.has('input.host')) return []
+  if (fields.has('input.scheme') || fields.has('input.port') || fields.has('input.origin')) return []
+  const message = 'also allows plain http and any port: use input.origin, or add input.scheme or input.port'
+  return [{ code: 'W_ANY_ORIGIN', path, rule: rule.name, message }]
+}
+
+const literalOperators = ['eq', 'in', 'startsWith', 'endsWith', 'contains', 'pathMatches']
+
+/** A part of a path value that lenient servers read in another way, so that not all readings can have it. */
+function ambiguousPart({ field, value }: Condition, { form }: Operator): string | undefined {
+  if (field !== 'input.path' || !literalOperators.includes(form.name)) return undefined
+  const words = form.name === 'in' || form.name === 'pathMatches' ? readWords(value) : [value]
+  return words instanceof WrongValue ? undefined : words.find(word => readingsOf(word) !== undefined)
 }
 
 interface Leaf {
@@ -77,6 +100,11 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   if (rule.effect === 'Allow' && field.several && (leaf.condition.quantifier === 'all') === negation) {
     const message = negation ? 'holds as soon as one element differs' : 'holds as soon as one element does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
+  }
+  const ambiguous = ambiguousPart(leaf.condition, operator)
+  if (ambiguous !== undefined) {
+    const text = `only some readings of a path can have ${JSON.stringify(ambiguous)}: use input.rawPath for the spelling`
+    found.push(warn('W_ONE_READING', text))
   }
   const better = operator.form.name === 'matches' ? literalOperator(leaf.condition.value) : undefined
   if (better !== undefined) found.push(warn('W_REGEX_LITERAL', `the pattern is a plain text: ${better} is faster`))

@@ -111,6 +111,7 @@ function placeHead(draft: Draft, { name, key }: HeadPlace, value: string): boole
   else if (name === 'destinationIp') draft.destinationIp = value
   else if (name === 'port') draft.port = `:${value}`
   else if (name === 'path') draft.path = value.startsWith('/') ? value : `/${value}`
+  else if (name === 'origin') [draft.scheme = '', draft.host = ''] = value.toLowerCase().split('://')
   else if (name === 'host') draft.host = value.startsWith('.') ? `x${value}` : value
   else if (name === 'method' || name === 'scheme') draft[name] = name === 'method' ? value.toUpperCase() : value
   else return false

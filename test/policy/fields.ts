@@ -46,6 +46,7 @@ const full: RequestDescription = {
 const values: Readonly<Record<string, unknown>> = {
   'input.method': 'POST',
   'input.url': 'https://api.example.com:8443/a/b%2Fc/?q=1&q=2&a.b=x&%C3%A9=%20+&empty',
+  'input.origin': 'https://api.example.com:8443',
   'input.scheme': 'https',
   'input.host': 'api.example.com',
   'input.port': 8443,
@@ -150,6 +151,12 @@ t.test('method and host are compared in the form that requests carry', async t =
   t.equal(truthOf({ field: 'input.method', operator: 'matches', value: '^(get|put)$' }, given), 'T')
   const six = { request: { url: 'https://[2001:db8::1]/' } }
   t.equal(truthOf({ field: 'input.host', operator: 'eq', value: '2001:DB8::1' }, six), 'T')
+  const usual = { request: { url: 'https://a.example:443/x?y' } }
+  t.equal(truthOf({ field: 'input.origin', operator: 'eq', value: 'HTTPS://A.example:443' }, usual), 'T')
+  t.equal(
+    truthOf({ field: 'input.origin', operator: 'in', value: 'http://a.example,https://a.example:444' }, usual),
+    'F',
+  )
 })
 
 const call = (name: string, args: object = {}) => ({

@@ -97,8 +97,9 @@ t.test('conditions that exclude one another are found', async t => {
 
 t.test('a tie between different effects is shown when a request meets both', async t => {
   const post = is('input.method', 'eq', 'POST')
-  t.same(lint([rule([host], { effect: 'Allow' }), rule([post], { effect: 'Hitl' })]), ['W_TIE_CONFLICT rules[0]'])
-  t.same(lint([rule([host], { effect: 'Allow', priority: 1 }), rule([post], { effect: 'Hitl' })]), [])
+  const origin = is('input.origin', 'eq', 'https://a.example')
+  t.same(lint([rule([origin], { effect: 'Allow' }), rule([post], { effect: 'Hitl' })]), ['W_TIE_CONFLICT rules[0]'])
+  t.same(lint([rule([origin], { effect: 'Allow', priority: 1 }), rule([post], { effect: 'Hitl' })]), [])
   t.same(lint([rule([is('input.method', 'eq', 'GET')], { effect: 'Allow' }), rule([post])]), [])
 })
 
@@ -163,4 +164,29 @@ t.test('a rule that was in shadow for long is named', async t => {
   t.match(lintPolicy(policy, { now: 31 * day, unchangedSince: 0 }), [{ code: 'W_SHADOW_OLD', path: 'rules[0].mode' }])
   t.same(lintPolicy(policy, { now: 29 * day, unchangedSince: 0 }), [])
   t.same(lintPolicy(policy), [])
+})
+
+t.test('an Allow rule on a host alone also allows plain http and any port', async t => {
+  const allow = { effect: 'Allow' }
+  t.strictSame(lint([rule([host], allow)]), ['W_ANY_ORIGIN rules[0]'])
+  t.strictSame(lint([rule([{ any: [host] }], allow)]), ['W_ANY_ORIGIN rules[0]'])
+  t.strictSame(lint([rule([host])]), [])
+  t.strictSame(lint([rule([host, is('input.scheme', 'eq', 'https')], allow)]), [])
+  t.strictSame(lint([rule([is('input.origin', 'eq', 'https://a.example')], allow)]), [])
+})
+
+t.test('a path value that only some readings can have is pointed out', async t => {
+  for (const [operator, value] of [
+    ['eq', '/a%2fb'],
+    ['startsWith', '/a;'],
+    ['contains', '//'],
+    ['in', '/a,/%61'],
+    ['pathMatches', '/x/../**'],
+    ['pathMatches', '/a;v=1/**'],
+  ] as const) {
+    const expected = value.includes('..') ? [] : ['W_ONE_READING rules[0].conditions[0]']
+    t.strictSame(lint([rule([is('input.path', operator, value)])]), expected, value)
+    t.strictSame(lint([rule([is('input.rawPath', operator === 'pathMatches' ? 'like' : operator, value)])]), [], value)
+  }
+  t.strictSame(lint([rule([is('input.path', 'eq', '/a%20b')])]), [])
 })
