@@ -115,7 +115,10 @@ class Suspend implements Command {
     const agentId = agents[this.agent]!
     const suspension = held({ approvals: this.approvals, agent: { ...reviewer, id: agentId } })
     const result = await real.desk.queue.suspend(suspension)
-    if (isRefusal(result)) throw new TypeError(`refused: ${result.refusal}`)
+    // Whoever lost the right while the body came is not held any more.
+    const refused = isRefusal(result) ? result.refusal : undefined
+    expect(refused, model.revoked.has(agentId) ? 'agent_revoked' : undefined, 'refusal')
+    if (isRefusal(result)) return
     const { id, expiresAt } = result
     expect(expiresAt, model.now + timeout, 'expiry')
     const fresh = { status: 'Pending', replay: null, approvedBy: [], leaseUntil: 0, decidedAt: 0, sends: 0 } as const

@@ -46,7 +46,7 @@ t.test('the list can be narrowed to an agent, a host and a rule, and names the a
   t.strictSame(await found('rule='), [])
   t.match((await call('GET', '/hitl?rule=a&rule=b', { token })).status, 400)
   const [item] = (await call('GET', '/hitl?rule=sales', { token })).json
-  t.match(item, { agentName: 'bot of\u00a0support', host: 'a.example', rule: 'sales', policyName: 'support' })
+  t.match(item, { agentName: 'bot of\\u{a0}support', host: 'a.example', rule: 'sales', policyName: 'support' })
 })
 
 t.test('what the API shows is what its document says', async t => {
