@@ -15,6 +15,7 @@ import { createHitl } from './compose/hitl.ts'
 import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
+import { createResync } from './compose/resync.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
 import type { SharedLimits } from './compose/shared.ts'
@@ -132,7 +133,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const { logStatus = alwaysWritten } = options
   const certificate = await readCertificate(config, baseDirectory)
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
-  const store = await openSqliteStore({ directory: dataDirectory, clock })
+  const onFault = (why: string): void => log.error({}, `the storage writes no more: ${why}`)
+  const store = await openSqliteStore({ directory: dataDirectory, clock, onFault })
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -175,12 +177,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
   closers.push(() => pool?.close())
-  const sweeper = setInterval(() => {
-    dataPlane.sweep()
-    telemetry?.sample()
-    limits.breaker.sweep(clock.steady())
-    hitl.sweep().catch(error => report('expired reviews could not be removed', error))
-  }, sweepMs)
+  const sweeper = startSweeps(foundation, { dataPlane, hitl, telemetry, limits, report })
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),
@@ -210,6 +207,23 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       return cutOff + givenUp
     },
   }
+}
+
+interface Swept extends Pick<Roads, 'dataPlane' | 'hitl' | 'telemetry' | 'report'> {
+  readonly limits: SharedLimits
+}
+
+/** What is done every second. */
+function startSweeps({ store, clock, identity, rules }: Foundation, swept: Swept): NodeJS.Timeout {
+  const { dataPlane, hitl, telemetry, limits, report } = swept
+  const resync = createResync({ store, registry: identity.registry, book: rules.policies.book, report })
+  return setInterval(() => {
+    void resync()
+    dataPlane.sweep()
+    telemetry?.sample()
+    limits.breaker.sweep(clock.steady())
+    hitl.sweep().catch(error => report('expired reviews could not be removed', error))
+  }, sweepMs)
 }
 
 async function reloadCredentials({ credentials }: Upstreams, report: Report): Promise<boolean> {

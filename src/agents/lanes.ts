@@ -1,20 +1,26 @@
+import { StoreError } from '../storage/store.ts'
+
 /** Runs work in turn per key: what is asked first is done first, and one failure does not stop the next. */
 export interface Lanes {
+  /** Rejects with StoreError when its turn does not come in time; it is not done then. */
   run<T>(key: string, work: () => Promise<T>): Promise<T>
   /** Resolves when nothing is under way. */
   idle(): Promise<void>
 }
 
+/** Longest wait for a turn, milliseconds: the caller is answered within two seconds, whatever hangs before it. */
+const turnMs = 1_000
+
 export function createLanes(): Lanes {
   const tails = new Map<string, Promise<unknown>>()
   return {
     run(key, work) {
-      const result = (tails.get(key) ?? Promise.resolve()).then(work, work)
-      const tail = result
-        .catch(() => undefined)
-        .then(() => {
-          if (tails.get(key) === tail) tails.delete(key)
-        })
+      const before = tails.get(key)
+      const result = inTurn(before, work)
+      // Work whose turn did not come ends before the work that it waited for.
+      const tail = Promise.allSettled([before, result]).then(() => {
+        if (tails.get(key) === tail) tails.delete(key)
+      })
       tails.set(key, tail)
       return result
     },
@@ -22,4 +28,14 @@ export function createLanes(): Lanes {
       while (tails.size > 0) await Promise.all(tails.values())
     },
   }
+}
+
+async function inTurn<T>(before: Promise<unknown> | undefined, work: () => Promise<T>): Promise<T> {
+  if (before === undefined) return work()
+  const late = Promise.withResolvers<'late'>()
+  const timer = setTimeout(() => late.resolve('late'), turnMs)
+  const turn = await Promise.race([before, late.promise])
+  clearTimeout(timer)
+  if (turn === 'late') throw new StoreError('Another change of the same agent takes too long; it was not begun')
+  return work()
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../clock.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
@@ -71,6 +72,8 @@ export interface Registry {
   remove(id: string, by: By): Promise<{ readonly removed: string } | Refusal>
   /** Notes what an active agent did. Returns at once; is stored soon, and may quarantine the agent. */
   recordTrust(id: string, cause: TrustCause, requestId: string | null): void
+  /** Shows agents as they are in the store: a change may have been kept although it was told to have failed. */
+  reload(): Promise<void>
   /** Stores what is noted, and resolves when no change is under way. For shutdown. */
   flush(): Promise<void>
 }
@@ -181,9 +184,7 @@ class StoredRegistry implements Registry {
       const before = agent === undefined ? null : recorded(agent)
       const removed = await this.#options.store.agents.remove(key, this.#entry('agent.remove', key, by, { before }))
       if (!removed) return refuse('not_found')
-      this.#snapshot.delete(key)
-      this.#standings.forget(key)
-      await this.#options.onChange?.(key, undefined)
+      await this.#hide(key)
       return { removed: key }
     })
   }
@@ -193,6 +194,15 @@ class StoredRegistry implements Registry {
     // Out of service there is nothing to gain or lose.
     if (agent?.status !== 'Active') return
     if (this.#standings.note(agent, cause, requestId)) this.#scheduleTrust(agent.id)
+  }
+
+  async reload() {
+    const stored = new Map((await this.#options.store.agents.all()).map(agent => [agent.id, agent]))
+    const ids = new Set([...stored.keys(), ...this.#snapshot.values().map(({ id }) => id)])
+    for (const id of ids) {
+      // One that changes meanwhile is read again when its lane is free.
+      if (!isDeepStrictEqual(stored.get(id), this.get(id))) await this.#lanes.run(id, () => this.#readAgain(id))
+    }
   }
 
   async flush() {
@@ -211,6 +221,18 @@ class StoredRegistry implements Registry {
     if (result === 'wrongState') return refuse('wrong_state')
     if (result === 'notFound') return refuse('not_found')
     return this.#show(result)
+  }
+
+  async #readAgain(id: string): Promise<void> {
+    const agent = (await this.#options.store.agents.all()).find(stored => stored.id === id)
+    if (agent === undefined) await this.#hide(id)
+    else await this.#show(agent)
+  }
+
+  async #hide(id: string): Promise<void> {
+    this.#snapshot.delete(id)
+    this.#standings.forget(id)
+    await this.#options.onChange?.(id, undefined)
   }
 
   async #show(agent: AgentRecord): Promise<AgentRecord> {
@@ -252,7 +274,12 @@ class StoredRegistry implements Registry {
   #scheduleTrust(id: string): void {
     if (this.#trustDue.has(id)) return
     this.#trustDue.add(id)
-    this.#lanes.run(id, () => this.#writeTrust(id)).catch(error => this.#options.onError?.(error))
+    this.#lanes
+      .run(id, () => this.#writeTrust(id))
+      .catch(error => {
+        this.#trustDue.delete(id)
+        this.#options.onError?.(error)
+      })
   }
 
   async #writeTrust(id: string): Promise<void> {

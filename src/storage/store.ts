@@ -288,6 +288,11 @@ export interface Store {
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>
+  /**
+   * How many writes have ended so far without their callers learning whether they were kept. When there are more, what
+   * is held in memory must be read again.
+   */
+  doubts(): number
   close(): Promise<void>
 }
 

@@ -189,3 +189,15 @@ t.test('after any changes at the same time the snapshot is what the store holds'
     { numRuns: 20 },
   )
 })
+
+t.test('agents are shown as they are in the store when it is read again', async t => {
+  const { store, registry, agent } = await openBench()
+  const [changed, removed, same] = [await agent(), await agent(), await agent()]
+  const entry = { at: 1, ...by, action: 'a', subject: 's', details: {} }
+  await store.agents.update(changed.id, { status: 'Revoked' }, entry)
+  await store.agents.remove(removed.id, entry)
+  await registry.reload()
+  t.match(registry.get(changed.id), { status: 'Revoked' })
+  t.equal(registry.get(removed.id), undefined)
+  t.same(registry.get(same.id), same)
+})

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { createCommitter } from '../../src/storage/sqlite/commit.ts'
+import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
+import { Committer } from '../../src/storage/sqlite/commit.ts'
 import { connect } from '../../src/storage/sqlite/database.ts'
 import type { Call } from '../../src/storage/sqlite/protocol.ts'
 
@@ -15,19 +16,28 @@ function failingOnce(errcode: number, failing = 'commit') {
     if (statement === failing && tried.times++ === 0) throw Object.assign(new Error('disk I/O error'), { errcode })
     exec(statement)
   }
-  return { connection, tried, commit: createCommitter({ connection, db }) }
+  const faults: string[] = []
+  const place = { problem: undefined as string | undefined }
+  const claims = new Claims(createClaimMemory())
+  const committer = new Committer(
+    { connection, db },
+    { claims, misplaced: () => place.problem, onFault: fault => faults.push(fault) },
+  )
+  const commit = (calls: readonly Call[]) => committer.commit(calls)
+  return { connection, tried, faults, place, claims, commit }
 }
 
 t.test(
   'after a sync that failed nothing is written any more, because the next one would only seem to work',
   async t => {
-    const { connection, commit } = failingOnce(1034)
+    const { connection, commit, faults } = failingOnce(1034)
     t.match(await commit([ping(1)]), [{ id: 1, failure: /disk I\/O error/ }])
     t.equal(connection.isTransaction, false)
     t.match(await commit([ping(2), ping(3)]), [
       { id: 2, failure: /did not reach the disk/ },
       { id: 3, failure: /did not reach the disk/ },
     ])
+    t.equal(faults.length, 1)
   },
 )
 
@@ -58,3 +68,32 @@ t.test('an unknown method fails alone', async t => {
   const replies = await commit([ping(1), { ...ping(2), method: 'pong' }, ping(3)])
   t.match(replies, [{ id: 1, value: undefined }, { id: 2, failure: /no operation probe.pong/ }, { id: 3 }])
 })
+
+t.test('a call that was given up is not begun, and one that was begun cannot be given up', async t => {
+  const { claims, commit } = failingOnce(0)
+  await commit([ping(0)])
+  for (const id of [1, 2]) claims.open(id)
+  t.equal(claims.giveUp(1), true)
+  t.match(await commit([ping(1), ping(2)]), [
+    { id: 1, failure: /given up/ },
+    { id: 2, value: undefined },
+  ])
+  t.equal(claims.giveUp(2), false)
+})
+
+t.test(
+  'what was written to a file that is no longer in its place is not acknowledged, and nothing is from then on',
+  async t => {
+    const { connection, place, faults, commit } = failingOnce(0)
+    await commit([ping(0)])
+    const exec = connection.exec.bind(connection)
+    connection.exec = statement => {
+      exec(statement)
+      if (statement === 'commit') place.problem = 'gateway.db was moved'
+    }
+    t.match(await commit([ping(1), ping(2)]), [{ failure: /was moved/ }, { failure: /was moved/ }])
+    place.problem = undefined
+    t.match(await commit([ping(3)]), [{ failure: /was moved/ }])
+    t.strictSame(faults, ['gateway.db was moved'])
+  },
+)

@@ -1,9 +1,11 @@
 /**
  * Group commit: calls that write and wait at the same time share one transaction, and so one wait for the disk.
  */
+import type { DatabaseSync } from 'node:sqlite'
 import { methods, type TableName } from '../methods.ts'
 import { operations } from '../operations.ts'
 import type { Db } from '../schema.ts'
+import type { Claims } from './claims.ts'
 import type { Connected } from './database.ts'
 import type { Call, Reply } from './protocol.ts'
 
@@ -14,59 +16,97 @@ export function isWrite({ table, method }: Call): boolean {
   return (methods[table] as Record<string, string>)[method] === 'write'
 }
 
-export function createCommitter({ connection, db }: Connected) {
+export interface CommitOptions {
+  readonly claims: Claims
+  /** Why the files are not those that were opened; undefined when they are. */
+  readonly misplaced: () => string | undefined
+  /** Told why nothing is written any more. */
+  readonly onFault: (why: string) => void
+}
+
+export class Committer {
+  readonly #connection: DatabaseSync
+  readonly #db: Db
+  readonly #options: CommitOptions
   /**
-   * After a failed sync the kernel forgets the lost pages, and the next sync would succeed over them. So nothing is
-   * written any more until a restart has read back what the disk really holds.
+   * After a failed sync the kernel forgets the lost pages, and the next sync would succeed over them. What is written
+   * to a file that was moved or replaced is lost, too. So nothing is written any more until a restart has read back what
+   * is really there.
    */
-  let stopped: Error | undefined
+  #stopped: Error | undefined
+
+  constructor({ connection, db }: Connected, options: CommitOptions) {
+    this.#connection = connection
+    this.#db = db
+    this.#options = options
+  }
 
   /** Runs `calls` in one transaction. Each either holds, once this resolves, or has changed nothing. */
-  async function commit(calls: readonly Call[]): Promise<Reply[]> {
+  async commit(calls: readonly Call[]): Promise<Reply[]> {
     try {
-      if (stopped !== undefined) throw stopped
-      connection.exec('begin immediate')
+      this.#assertSound()
+      this.#connection.exec('begin immediate')
     } catch (error) {
       return calls.map(call => failed(call, error))
     }
     try {
       const replies: Reply[] = []
-      for (const call of calls) replies.push(await attempt(call))
-      connection.exec('commit')
+      for (const call of calls) replies.push(await this.#attempt(call))
+      this.#connection.exec('commit')
+      this.#assertSound()
       return replies
     } catch (error) {
-      if (connection.isTransaction) connection.exec('rollback')
-      if (isFailedSync(error)) stopped = new Error('a write did not reach the disk; restart the gateway')
-      return calls.length === 1 ? calls.map(call => failed(call, error)) : oneByOne(calls)
+      if (this.#connection.isTransaction) this.#connection.exec('rollback')
+      if (isFailedSync(error)) this.#stop('a write did not reach the disk; restart the gateway')
+      return calls.length === 1 ? calls.map(call => failed(call, error)) : this.#oneByOne(calls)
     }
+  }
+
+  /** Looks whether the files are still those that were opened. */
+  look(): void {
+    const why = this.#options.misplaced()
+    if (why !== undefined) this.#stop(why)
+  }
+
+  #assertSound(): void {
+    this.look()
+    if (this.#stopped !== undefined) throw this.#stopped
+  }
+
+  #stop(why: string): void {
+    if (this.#stopped !== undefined) return
+    this.#stopped = new Error(why)
+    this.#options.onFault(why)
   }
 
   /** The one that cannot be committed must not take the others with it. */
-  async function oneByOne(calls: readonly Call[]): Promise<Reply[]> {
+  async #oneByOne(calls: readonly Call[]): Promise<Reply[]> {
     const replies: Reply[] = []
-    for (const call of calls) replies.push(...(await commit([call])))
+    for (const call of calls) replies.push(...(await this.commit([call])))
     return replies
   }
 
-  async function attempt(call: Call): Promise<Reply> {
-    connection.exec('savepoint call')
+  async #attempt(call: Call): Promise<Reply> {
+    if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
+    this.#connection.exec('savepoint call')
     try {
-      const reply = { id: call.id, value: await run(db, call) }
-      connection.exec('release call')
+      const reply = { id: call.id, value: await run(this.#db, call) }
+      this.#connection.exec('release call')
       return reply
     } catch (error) {
       // Some errors, a full disk among them, make SQLite roll back all of the transaction.
-      if (!connection.isTransaction) throw error
-      connection.exec('rollback to call; release call')
+      if (!this.#connection.isTransaction) throw error
+      this.#connection.exec('rollback to call; release call')
       return failed(call, error)
     }
   }
-
-  return commit
 }
 
+const givenUp = new Error('given up before it was begun')
+
 /** A call that only reads. */
-export async function read(db: Db, call: Call): Promise<Reply> {
+export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
+  if (!claims.begin(call.id)) return failed(call, givenUp)
   try {
     return { id: call.id, value: await run(db, call) }
   } catch (error) {

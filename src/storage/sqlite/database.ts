@@ -9,15 +9,20 @@ import { StartupError } from '../../errors.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import type { Db, Schema } from '../schema.ts'
 import { adapt } from './adapter.ts'
+import { watchFiles } from './files.ts'
 import type { WorkerOptions } from './protocol.ts'
 
 const migrations = createMigrations({ bytes: 'blob' })
 
-/** Milliseconds that a statement waits for another process, such as a backup, that holds the file. */
-const busyTimeout = 2_000
+/** Milliseconds that a statement waits for another process that holds the file: at the start, and later. */
+const busyAtStart = 2_000
+const busyTimeout = 200
 
 /** Pages kept in memory, KiB: a list of ten thousand requests finds them there, and a small database takes less. */
 const cacheKiB = 16_384
+
+/** Bytes of a page: the default of SQLite, which this file has never changed. */
+const pageSize = 4_096
 
 /** One connection, and the tables behind it. */
 export interface Connected {
@@ -26,21 +31,26 @@ export interface Connected {
 }
 
 export interface Database extends Connected {
+  /** Why the files are not those that were opened; undefined when they are. */
+  readonly misplaced: () => string | undefined
   close(): void
 }
 
 /** @throws StartupError when the folder or the file cannot be used; the file is then as it was */
-export async function openDatabase({ directory, maxPages }: WorkerOptions): Promise<Database> {
+export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 'claims'>): Promise<Database> {
   const file = join(directory, 'gateway.db')
   const lock = claimFolder(directory)
   try {
     if (!existsSync(file)) await create(file, directory)
     await check(file)
+    assertUnused(file)
+    assertWhole(file)
     const opened = connect(file)
     opened.connection.exec('pragma journal_mode = wal')
     if (maxPages !== undefined) opened.connection.exec(`pragma max_page_count = ${maxPages}`)
     await migrateWhole(opened, migrations)
-    return { ...opened, close: () => closeBoth(opened.connection, lock) }
+    opened.connection.exec(`pragma busy_timeout = ${busyTimeout}`)
+    return { ...opened, misplaced: watchFiles(file), close: () => closeBoth(opened.connection, lock) }
   } catch (error) {
     lock.close()
     throw error instanceof StartupError ? error : new StartupError(`${file} cannot be opened: ${messageOf(error)}`)
@@ -70,6 +80,28 @@ function claimFolder(directory: string): DatabaseSync {
       `${directory} cannot be written: ${messageOf(error)}. Set Storage:DataDirectory to a folder that can.`,
     )
   }
+}
+
+/**
+ * Keeps a second gateway out also when gateway.lock was removed or copied: as long as it is open, each connection to a
+ * database in WAL mode holds a shared lock on the file itself, so an exclusive one is to be had by nobody else.
+ */
+function assertUnused(file: string): void {
+  const connection = new DatabaseSync(file, { timeout: busyAtStart })
+  try {
+    connection.exec('pragma locking_mode = exclusive; begin exclusive; rollback')
+  } catch (error) {
+    if (!isBusy(error)) throw error
+    throw new StartupError(`${file} is in use by another gateway or program. Stop that one first.`)
+  } finally {
+    connection.close()
+  }
+}
+
+/** SQLite takes a file whose last page is cut for a whole one. What is in the log has been brought into the file before. */
+function assertWhole(file: string): void {
+  const { size } = statSync(file)
+  if (size % pageSize !== 0) throw unsound(file, `its last page is cut: ${size} bytes are no whole number of pages`)
 }
 
 /** SQLITE_BUSY. */
@@ -138,7 +170,7 @@ function damageIn(connection: DatabaseSync): string | undefined {
 
 /** Opens `file` so that what is committed is on the disk. */
 export function connect(file: string): Connected {
-  const connection = new DatabaseSync(file, { timeout: busyTimeout })
+  const connection = new DatabaseSync(file, { timeout: busyAtStart })
   connection.exec(`pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -${cacheKiB}`)
   return { connection, db: kyselyOver(connection) }
 }

@@ -10,10 +10,14 @@ export interface SqliteOptions {
   readonly clock?: Clock
   /** Cap on the size of the database in pages of 4,096 bytes; writes past it fail like those on a full disk. */
   readonly maxPages?: number
+  /** Told why nothing is written any more until a restart. */
+  readonly onFault?: (why: string) => void
 }
 
 /** Milliseconds that a successful probe counts for: one that asks for health all the time costs no disk writes. */
 const probeHolds = 1_000
+/** Longest wait of a call for a thread that is started again, milliseconds. */
+const startMs = 1_500
 
 type Call = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
 
@@ -22,13 +26,22 @@ type Call = (table: TableName, method: string, args: readonly unknown[]) => Prom
  * @throws StartupError when the folder cannot be written, or the file is damaged, newer, or in use
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { directory, clock = systemClock, maxPages } = options
+  const { directory, clock = systemClock, maxPages, onFault = () => {} } = options
+  const health = createHealth(clock)
+  let doubts = 0
   let thread: Thread | undefined
   let starting: Promise<Thread> | undefined
   let closed = false
 
   async function start(): Promise<Thread> {
-    const started = await startThread({ directory: resolve(directory), maxPages })
+    const started = await startThread({
+      directory: resolve(directory),
+      maxPages,
+      onFault,
+      onDoubt: () => {
+        doubts += 1
+      },
+    })
     thread = started
     void started.ended.then(() => {
       thread = undefined
@@ -55,10 +68,10 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { probe, ...tables } = bind(async (table, method, args) => {
     if (closed) throw new StoreError('The store is closed')
     // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
-    const running = thread ?? (await restart())
-    return running.call({ table, method, args })
+    const running = thread ?? (await inTime(restart()))
+    return health.watch(running.call({ table, method, args }))
   })
-  return { ...tables, ping: sparingly(() => probe.ping(), clock), close }
+  return { ...tables, ping: () => health.check(() => probe.ping()), doubts: () => doubts, close }
 }
 
 /** The tables of the contract, each method sent through `call`. */
@@ -71,19 +84,37 @@ function bind(call: Call): Tables {
   return Object.fromEntries(tables)
 }
 
-/** Runs `probe` once for all who wait, and not again while its last success holds. */
-function sparingly(probe: () => Promise<void>, clock: Clock): () => Promise<void> {
+/** @throws StoreError when it takes too long */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new StoreError('The storage does not start')), startMs)
+  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+
+/** What is known of the health of the store: from its calls, and from probes when there are none. */
+function createHealth(clock: Clock) {
   let goodUntil = Number.NEGATIVE_INFINITY
   let running: Promise<void> | undefined
-  async function run(): Promise<void> {
+  const noteFailure = (): void => {
+    goodUntil = Number.NEGATIVE_INFINITY
+  }
+  async function run(probe: () => Promise<void>): Promise<void> {
     await probe()
     goodUntil = clock.steady() + probeHolds
   }
-  return async () => {
-    if (clock.steady() < goodUntil) return
-    running ??= run().finally(() => {
-      running = undefined
-    })
-    return running
+  return {
+    /** A call that fails makes the success of the last probe void. */
+    watch<T>(call: Promise<T>): Promise<T> {
+      call.catch(noteFailure)
+      return call
+    },
+    /** Runs `probe` once for all who wait, and not again while its last success holds. */
+    async check(probe: () => Promise<void>): Promise<void> {
+      if (clock.steady() < goodUntil) return
+      running ??= run(probe).finally(() => {
+        running = undefined
+      })
+      return running
+    },
   }
 }

@@ -6,9 +6,11 @@ export interface WorkerOptions {
   readonly directory: string
   /** Cap on the size of the database, in pages of 4,096 bytes; none when undefined. */
   readonly maxPages: number | undefined
+  /** Who has the say about each call (claims.ts). */
+  readonly claims: SharedArrayBuffer
 }
 
-/** One call of a method. `id` comes back with the reply. */
+/** One call of a method. `id` comes back with the reply; no two calls that wait have the same. */
 export interface Call {
   readonly id: number
   readonly table: TableName
@@ -20,5 +22,8 @@ export type Request = Call | 'close'
 
 export type Reply = { readonly id: number } & ({ readonly value: unknown } | { readonly failure: string })
 
-/** `ready` or `refused` comes first and once; then replies, all of one commit together. */
-export type Message = 'ready' | { readonly refused: string } | readonly Reply[]
+/**
+ * `ready` or `refused` comes first and once; then replies, all of one commit together. `fault` says why nothing is
+ * written any more.
+ */
+export type Message = 'ready' | { readonly refused: string } | { readonly fault: string } | readonly Reply[]

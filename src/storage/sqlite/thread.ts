@@ -3,38 +3,48 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StartupError } from '../../errors.ts'
 import { StoreError } from '../store.ts'
-import type { Call, Message, Reply, Request, WorkerOptions } from './protocol.ts'
+import { createClaimMemory } from './claims.ts'
+import { PendingCalls } from './pending.ts'
+import type { Call, Message, Request, WorkerOptions } from './protocol.ts'
 
 /** One life of a storage thread. */
 export interface Thread {
-  /** @throws StoreError when the call failed, or the thread ended before it was answered */
+  /** @throws StoreError when the call failed, took too long, or the thread ended before it was answered */
   call(call: Omit<Call, 'id'>): Promise<unknown>
-  /** Resolves once all calls before are answered and the file is closed. */
+  /** Resolves once all calls before are answered and the file is closed, or when that takes too long. */
   close(): Promise<void>
   /** Resolves when the thread has ended, whatever the cause. */
   readonly ended: Promise<void>
 }
 
-interface Waiting {
-  resolve(value: unknown): void
-  reject(error: Error): void
+export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
+  /** Told when a write may have been kept although its caller is told that it failed. */
+  readonly onDoubt: () => void
+  /** Told why nothing is written any more until a restart. */
+  readonly onFault: (why: string) => void
 }
 
+/** A thread that hangs is not waited for any longer at the end, milliseconds. */
+const closeMs = 2_000
+
 /** @throws StartupError when the database cannot be opened */
-export async function startThread(options: WorkerOptions): Promise<Thread> {
+export async function startThread({ onDoubt, onFault, ...options }: ThreadOptions): Promise<Thread> {
   // tsc rewrites the extension in imports but not in URLs.
   const file = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-  const worker = new Worker(file, { workerData: options, name: 'storage' })
-  const pending = new Map<number, Waiting>()
-  let nextId = 0
+  const claims = createClaimMemory()
+  const workerData: WorkerOptions = { ...options, claims }
+  const worker = new Worker(file, { workerData, name: 'storage' })
+  const pending = new PendingCalls(claims, onDoubt)
+  const opened = Promise.withResolvers<void>()
   let cause: unknown
   let closing = false
-  const opened = Promise.withResolvers<void>()
 
   worker.on('message', (message: Message) => {
     if (message === 'ready') return opened.resolve()
     if ('refused' in message) return opened.reject(new StartupError(message.refused))
-    for (const reply of message) settle(reply)
+    if ('fault' in message) return onFault(message.fault)
+    for (const reply of message) pending.settle(reply)
+    if (pending.size === 0 && !closing) worker.unref()
   })
   worker.on('error', error => {
     cause = error
@@ -44,18 +54,9 @@ export async function startThread(options: WorkerOptions): Promise<Thread> {
       const error = new StoreError('The storage thread ended; whether the last calls were kept is unknown', { cause })
       resolve()
       opened.reject(error)
-      for (const { reject } of pending.values()) reject(error)
-      pending.clear()
+      pending.rejectAll(error)
     })
   })
-
-  function settle(reply: Reply): void {
-    const waiting = pending.get(reply.id)
-    pending.delete(reply.id)
-    if (pending.size === 0 && !closing) worker.unref()
-    if ('failure' in reply) waiting?.reject(new StoreError(reply.failure))
-    else waiting?.resolve(reply.value)
-  }
 
   function post(request: Request): void {
     worker.postMessage(request)
@@ -66,17 +67,16 @@ export async function startThread(options: WorkerOptions): Promise<Thread> {
   // An idle store does not keep the process running.
   worker.unref()
   return {
-    call: call =>
-      new Promise((resolve, reject) => {
-        const id = nextId++
-        post({ ...call, id })
-        pending.set(id, { resolve, reject })
-      }),
-    close: () => {
+    call: call => pending.add(call, post),
+    async close() {
       // Whoever closes waits for it: the process must not end before.
       closing = true
       post('close')
-      return ended
+      const late = Promise.withResolvers<void>()
+      const timer = setTimeout(late.resolve, closeMs)
+      await Promise.race([ended, late.promise])
+      clearTimeout(timer)
+      worker.unref()
     },
     ended,
   }

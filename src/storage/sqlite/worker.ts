@@ -2,7 +2,8 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { giveWay } from '../../priority.ts'
-import { createCommitter, isWrite, read } from './commit.ts'
+import { Claims } from './claims.ts'
+import { Committer, isWrite, read } from './commit.ts'
 import { type Database, openDatabase } from './database.ts'
 import type { Call, Message, Reply, Request, WorkerOptions } from './protocol.ts'
 
@@ -13,17 +14,26 @@ if (port === null) throw new Error('cannot happen: worker.ts runs as a worker on
 const maxBatch = 512
 /** Reads answered in one message: each message costs both threads more than a small read does. */
 const readsTogether = 16
+/** How often the files are looked at while nothing is written, milliseconds. */
+const lookMs = 1_000
 
+const options: WorkerOptions = workerData
 giveWay()
 try {
-  serve(await openDatabase(workerData as WorkerOptions))
+  serve(await openDatabase(options))
   send('ready')
 } catch (error) {
   send({ refused: error instanceof Error ? error.message : String(error) })
 }
 
 function serve(database: Database): void {
-  const commit = createCommitter(database)
+  const claims = new Claims(options.claims)
+  const committer = new Committer(database, {
+    claims,
+    misplaced: database.misplaced,
+    onFault: fault => send({ fault }),
+  })
+  const looking = setInterval(() => committer.look(), lookMs)
   const waiting: Request[] = []
   let working = false
 
@@ -35,7 +45,7 @@ function serve(database: Database): void {
       const requests = waiting.splice(0, maxBatch)
       const calls = requests.filter(request => request !== 'close')
       const writes = calls.filter(isWrite)
-      if (writes.length > 0) send(await commit(writes))
+      if (writes.length > 0) send(await committer.commit(writes))
       const reads = calls.filter(call => !isWrite(call))
       while (reads.length > 0) send(await all(reads.splice(0, readsTogether)))
       if (requests.includes('close')) close()
@@ -45,11 +55,12 @@ function serve(database: Database): void {
 
   async function all(calls: readonly Call[]): Promise<Reply[]> {
     const replies: Reply[] = []
-    for (const call of calls) replies.push(await read(database.db, call))
+    for (const call of calls) replies.push(await read(database.db, call, claims))
     return replies
   }
 
   function close(): void {
+    clearInterval(looking)
     database.close()
     port?.close()
   }
