@@ -14,6 +14,8 @@ const commands: Readonly<Record<string, Entry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
+  backup: { summary: 'copy the data folder, also while the gateway runs', load: () => import('./backup.ts') },
+  restore: { summary: 'bring a backup back', load: () => import('./restore.ts') },
   'policy check': {
     summary: 'check policies, and warn of what is probably not meant',
     load: () => import('./policy-check.ts'),

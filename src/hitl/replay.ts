@@ -25,6 +25,9 @@ interface Attempt {
 const cannotOpen =
   'The stored request cannot be opened: it was changed, or the sealing key is another one. It was not sent.'
 
+const mayBeSent =
+  'This request was brought back from a backup and may have been sent since. Approve it with "resend": true to send it.'
+
 type Answered = Extract<ReplayResult, { kind: 'answered' }>
 
 /**
@@ -74,12 +77,13 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, request: Held
 }
 
 function isClaimable(item: HitlBrief, resend: boolean): boolean {
-  if (!resend) return item.status === 'Pending'
-  return item.status === 'Approved' && (item.replay === 'failed' || item.replay === 'unknown')
+  if (!resend) return item.status === 'Pending' && item.replay === null
+  return item.status !== 'Denied' && (item.replay === 'failed' || item.replay === 'unknown')
 }
 
 function notClaimable(item: HitlBrief): Refusal {
   if (item.status !== 'Pending') return decided(item)
+  if (item.replay === 'unknown') return refuse('wrong_state', mayBeSent)
   return refuse('wrong_state', 'Only a request that was sent without a known outcome can be sent again.')
 }
 

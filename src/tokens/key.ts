@@ -2,6 +2,7 @@ import { hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { secretProblem } from '../config/entropy.ts'
 import { StartupError } from '../errors.ts'
+import { readEpoch } from '../storage/epoch.ts'
 import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
 
 type CryptoKey = import('node:crypto').webcrypto.CryptoKey
@@ -25,7 +26,8 @@ export interface SigningKeyOptions {
 
 /**
  * The secret that signs internal tokens: the configured one, or one generated once into
- * `<dataDirectory>/signing.key`. Rejects with StartupError, which never holds the value, when it is weak.
+ * `<dataDirectory>/signing.key`. Once an older database was brought back, tokens are signed with keys derived from it, so
+ * that those of before are void. Rejects with StartupError, which never holds the value, when it is weak.
  */
 export async function openSigningKeys(options: SigningKeyOptions, dataDirectory: string): Promise<SigningKeys> {
   const text = options.Secret ?? (await storedSecret(join(dataDirectory, 'signing.key')))
@@ -33,7 +35,10 @@ export async function openSigningKeys(options: SigningKeyOptions, dataDirectory:
   const previous = options.PreviousSecrets.map(old =>
     strongSecret(old, settingName.replace(/Secret$/, 'PreviousSecrets')),
   )
-  const verifying = await Promise.all([secret, ...previous].map(importKey))
+  const epoch = await readEpoch(dataDirectory)
+  const keyOf = (one: Buffer<ArrayBuffer>) =>
+    epoch === undefined ? one : Buffer.from(deriveKey(one, `tokens ${epoch}`))
+  const verifying = await Promise.all([secret, ...previous].map(one => importKey(keyOf(one))))
   return { current: verifying[0]!, verifying, secret }
 }
 

@@ -5,11 +5,15 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely, SqliteDialect } from 'kysely'
+import { systemClock } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
+import { renewEpoch } from '../epoch.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
+import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
 import { adapt } from './adapter.ts'
 import { watchFiles } from './files.ts'
+import { contradiction, createMarker } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 
 const migrations = createMigrations({ bytes: 'blob' })
@@ -30,7 +34,14 @@ export interface Connected {
   readonly db: Db
 }
 
+/** `user_version` of a copy that a backup made. */
+export const backupVersion = 1
+
 export interface Database extends Connected {
+  /** What was done because an older database was brought back; undefined when none was. */
+  readonly restored: string | undefined
+  /** Notes how far the audit trail has got (mark.ts). */
+  readonly mark: () => void
   /** Why the files are not those that were opened; undefined when they are. */
   readonly misplaced: () => string | undefined
   close(): void
@@ -42,31 +53,46 @@ export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 
   const lock = claimFolder(directory)
   try {
     if (!existsSync(file)) await create(file, directory)
-    await check(file)
+    await assertSound(file)
     assertUnused(file)
     assertWhole(file)
     const opened = connect(file)
     opened.connection.exec('pragma journal_mode = wal')
     if (maxPages !== undefined) opened.connection.exec(`pragma max_page_count = ${maxPages}`)
     await migrateWhole(opened, migrations)
+    const restored = await takeUp(opened, directory)
     opened.connection.exec(`pragma busy_timeout = ${busyTimeout}`)
-    return { ...opened, misplaced: watchFiles(file), close: () => closeBoth(opened.connection, lock) }
+    const mark = createMarker(directory, opened.connection)
+    const close = (): void => {
+      mark()
+      opened.connection.close()
+      lock.close()
+    }
+    return { ...opened, restored, mark, misplaced: watchFiles(file), close }
   } catch (error) {
     lock.close()
     throw error instanceof StartupError ? error : new StartupError(`${file} cannot be opened: ${messageOf(error)}`)
   }
 }
 
-function closeBoth(connection: DatabaseSync, lock: DatabaseSync): void {
-  connection.close()
-  lock.close()
+/** Marks what an older database cannot know, when this is one. Returns what was done. */
+async function takeUp({ connection, db }: Connected, directory: string): Promise<string | undefined> {
+  const { user_version: version } = connection.prepare('pragma user_version').get() as { user_version: number }
+  const why = version === backupVersion ? 'it is a backup' : contradiction(directory, connection)
+  if (why === undefined) return undefined
+  // First, so that a crash in between leaves no token of before valid.
+  await renewEpoch(directory)
+  connection.exec('begin immediate')
+  const { unknown, grants } = await markRestored(db, systemClock.now(), why)
+  connection.exec('pragma user_version = 0; commit')
+  return `${why}: ${unknown} requests are unknown now, ${grants} grants removed, and tokens of before void`
 }
 
 /**
  * Makes the folder and keeps others out of it: each gateway holds agents and policies in memory, so a second one on
  * the same files would not hear of a revocation. The lock goes with the process, however it ends.
  */
-function claimFolder(directory: string): DatabaseSync {
+export function claimFolder(directory: string): DatabaseSync {
   const file = join(directory, 'gateway.lock')
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -86,7 +112,7 @@ function claimFolder(directory: string): DatabaseSync {
  * Keeps a second gateway out also when gateway.lock was removed or copied: as long as it is open, each connection to a
  * database in WAL mode holds a shared lock on the file itself, so an exclusive one is to be had by nobody else.
  */
-function assertUnused(file: string): void {
+export function assertUnused(file: string): void {
   const connection = new DatabaseSync(file, { timeout: busyAtStart })
   try {
     connection.exec('pragma locking_mode = exclusive; begin exclusive; rollback')
@@ -132,8 +158,12 @@ async function create(file: string, directory: string): Promise<void> {
   closeSync(folder)
 }
 
-/** Reads only, so that a file that is refused stays as it is. */
-async function check(file: string): Promise<void> {
+/**
+ * Reads only, so that a file that is refused stays as it is.
+ *
+ * @throws StartupError when it is damaged, or made by a newer version
+ */
+export async function assertSound(file: string): Promise<void> {
   if (statSync(file).size === 0) throw new StartupError(`${file} is empty. Restore it from a backup or remove it.`)
   const connection = new DatabaseSync(file, { readOnly: true })
   try {

@@ -12,6 +12,8 @@ export interface SqliteOptions {
   readonly maxPages?: number
   /** Told why nothing is written any more until a restart. */
   readonly onFault?: (why: string) => void
+  /** Told what was done because an older database was brought back. */
+  readonly onRestored?: (what: string) => void
 }
 
 /** Milliseconds that a successful probe counts for: one that asks for health all the time costs no disk writes. */
@@ -26,7 +28,7 @@ type Call = (table: TableName, method: string, args: readonly unknown[]) => Prom
  * @throws StartupError when the folder cannot be written, or the file is damaged, newer, or in use
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { directory, clock = systemClock, maxPages, onFault = () => {} } = options
+  const { directory, clock = systemClock, maxPages, onFault = () => {}, onRestored = () => {} } = options
   const health = createHealth(clock)
   let doubts = 0
   let thread: Thread | undefined
@@ -38,6 +40,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       directory: resolve(directory),
       maxPages,
       onFault,
+      onRestored,
       onDoubt: () => {
         doubts += 1
       },

@@ -24,6 +24,11 @@ export type Reply = { readonly id: number } & ({ readonly value: unknown } | { r
 
 /**
  * `ready` or `refused` comes first and once; then replies, all of one commit together. `fault` says why nothing is
- * written any more.
+ * written any more, `restored` what was done because an older database was brought back.
  */
-export type Message = 'ready' | { readonly refused: string } | { readonly fault: string } | readonly Reply[]
+export type Message =
+  | 'ready'
+  | { readonly refused: string }
+  | { readonly fault: string }
+  | { readonly restored: string }
+  | readonly Reply[]

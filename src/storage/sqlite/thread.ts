@@ -22,13 +22,15 @@ export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
   readonly onDoubt: () => void
   /** Told why nothing is written any more until a restart. */
   readonly onFault: (why: string) => void
+  /** Told what was done because an older database was brought back. */
+  readonly onRestored: (what: string) => void
 }
 
 /** A thread that hangs is not waited for any longer at the end, milliseconds. */
 const closeMs = 2_000
 
 /** @throws StartupError when the database cannot be opened */
-export async function startThread({ onDoubt, onFault, ...options }: ThreadOptions): Promise<Thread> {
+export async function startThread({ onDoubt, onFault, onRestored, ...options }: ThreadOptions): Promise<Thread> {
   // tsc rewrites the extension in imports but not in URLs.
   const file = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
   const claims = createClaimMemory()
@@ -43,6 +45,7 @@ export async function startThread({ onDoubt, onFault, ...options }: ThreadOption
     if (message === 'ready') return opened.resolve()
     if ('refused' in message) return opened.reject(new StartupError(message.refused))
     if ('fault' in message) return onFault(message.fault)
+    if ('restored' in message) return onRestored(message.restored)
     for (const reply of message) pending.settle(reply)
     if (pending.size === 0 && !closing) worker.unref()
   })

@@ -20,7 +20,9 @@ const lookMs = 1_000
 const options: WorkerOptions = workerData
 giveWay()
 try {
-  serve(await openDatabase(options))
+  const database = await openDatabase(options)
+  serve(database)
+  if (database.restored !== undefined) send({ restored: database.restored })
   send('ready')
 } catch (error) {
   send({ refused: error instanceof Error ? error.message : String(error) })
@@ -33,7 +35,10 @@ function serve(database: Database): void {
     misplaced: database.misplaced,
     onFault: fault => send({ fault }),
   })
-  const looking = setInterval(() => committer.look(), lookMs)
+  const looking = setInterval(() => {
+    committer.look()
+    database.mark()
+  }, lookMs)
   const waiting: Request[] = []
   let working = false
 

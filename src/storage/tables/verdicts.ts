@@ -14,7 +14,8 @@ type Claim = Parameters<HitlTable['claim']>[1]
 export const claim: Table['claim'] = async (db, id, claim, entry) => {
   const item = await findLive(db, id, claim.now)
   if (item === undefined) return 'notFound'
-  return claim.resend ? claimAgain(db, item, claim, entry) : approve(db, item, claim, entry)
+  const again = claim.resend && item.status === 'Approved'
+  return again ? claimAgain(db, item, claim, entry) : approve(db, item, claim, entry)
 }
 
 interface Approval {
@@ -37,6 +38,8 @@ const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
 const countApproval = statement((db, values: Approval) => asItWas(db, values).set({ approved_by: values.approvedBy }))
 
 interface LastApproval extends Approval {
+  /** Unknown when it came back from a backup, else null. */
+  readonly before: ReplayState | null
   readonly attempt: number
   readonly leaseUntil: number
   readonly reviewer: string
@@ -48,6 +51,7 @@ const claimItem = statement((db, values: LastApproval) =>
     approved_by: values.approvedBy,
     status: 'Approved',
     replay: 'inFlight',
+    replay_before: values.before,
     attempt: values.attempt,
     lease_until: values.leaseUntil,
     decided_by: values.reviewer,
@@ -58,7 +62,8 @@ const claimItem = statement((db, values: LastApproval) =>
 
 async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry) {
   const { id, approvalsNeeded, digest } = item
-  if (item.status !== 'Pending') return { lost: item }
+  // What came back from a backup may have been sent since: only who knows that approves it.
+  if (item.status !== 'Pending' || claim.resend !== (item.replay === 'unknown')) return { lost: item }
   if (item.approvedBy.includes(claim.reviewer)) return { waiting: item }
   const approvedBy = [...item.approvedBy, claim.reviewer]
   const approval = {
@@ -69,7 +74,9 @@ async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry)
   }
   const enough = approvedBy.length >= approvalsNeeded
   const attempt = enough ? item.attempt + 1 : item.attempt
-  const result = enough ? await claimItem(db, { ...approval, ...claim, attempt }) : await countApproval(db, approval)
+  const result = enough
+    ? await claimItem(db, { ...approval, ...claim, attempt, before: item.replay })
+    : await countApproval(db, approval)
   const after = await findAgain(db, id)
   if (changed(result) === 0) return { lost: after }
   await append(db, withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))

@@ -1,0 +1,45 @@
+/** Grants in the storage contract. */
+import type { AuditEntry } from './audit.ts'
+
+/** Leave to pass without asking, given with an approval: bounded in time, uses and reach. */
+export interface GrantRecord {
+  /** UUID, lower case. */
+  readonly id: string
+  readonly agentId: string
+  readonly policyName: string
+  /** The Hitl rule that it answers; empty: the default of the policy. */
+  readonly rule: string
+  readonly method: string
+  /** Scheme, host and port. */
+  readonly origin: string
+  /** Path, with `*` for one segment and `**` at the end for the rest. */
+  readonly path: string
+  readonly maxUses: number
+  readonly uses: number
+  /** The request that was approved with it. */
+  readonly hitlId: string
+  readonly grantedBy: string
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+
+export interface GrantUse {
+  readonly now: number
+  /** Undefined when the request has none. */
+  readonly key?: { readonly agentId: string; readonly key: string; readonly expiresAt: number } | undefined
+}
+
+export interface GrantTable {
+  insert(grant: GrantRecord, entry: AuditEntry): Promise<void>
+  /** Unexpired at `now` and not used up, oldest first. */
+  active(now: number, agentId?: string): Promise<readonly GrantRecord[]>
+  /**
+   * Counts one use, in one conditional update, and takes the idempotency key; undefined when the grant is gone, expired
+   * or used up, `keyTaken` when the key names a sending already.
+   */
+  use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyTaken' | undefined>
+  /** False when there was no such grant. The entry gets the grant as it was. */
+  remove(id: string, entry: AuditEntry): Promise<boolean>
+  /** Removes up to `limit` grants and keys that expired at `now` or are used up. Uses stay in the audit trail. */
+  prune(now: number, limit: number): Promise<number>
+}

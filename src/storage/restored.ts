@@ -1,0 +1,35 @@
+/**
+ * A database that is older than what has happened: brought back from a backup, or by hand. What may have moved on since
+ * it was made is unknown, and nothing that was valid since may be trusted.
+ */
+
+import type { Db } from './schema.ts'
+import { append } from './tables/audit.ts'
+
+export interface Restored {
+  /** Requests that may have been approved and sent, or sent again, since. */
+  readonly unknown: number
+  /** Grants that may have been used or taken back since; they are removed. */
+  readonly grants: number
+}
+
+/** Call it inside a transaction. `why` says how it was noticed. */
+export async function markRestored(db: Db, at: number, why: string): Promise<Restored> {
+  const pending = await db
+    .updateTable('hitl')
+    .set({ replay: 'unknown', approved_by: '[]' })
+    .where('status', '=', 'Pending')
+    .executeTakeFirst()
+  const sent = await db
+    .updateTable('hitl')
+    .set({ replay: 'unknown', replay_before: null, lease_until: null })
+    .where('status', '=', 'Approved')
+    .where('replay', 'in', ['inFlight', 'failed'])
+    .executeTakeFirst()
+  const removed = await db.deleteFrom('grants').executeTakeFirst()
+  const unknown = Number(pending.numUpdatedRows + sent.numUpdatedRows)
+  const grants = Number(removed.numDeletedRows)
+  const details = { why, unknown, grants, tokens: 'void' }
+  await append(db, { at, actor: 'gateway', action: 'store.restore', subject: 'gateway.db', requestId: null, details })
+  return { unknown, grants }
+}

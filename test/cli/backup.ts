@@ -1,0 +1,96 @@
+/** Threat T07 of SECURITY.md: what a backup cannot know is unknown after it was brought back, and nothing is sent twice. */
+import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { shortDirectory } from '../fixtures/directory.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { careful, startReview } from '../fixtures/review.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+async function command(directory: string, ...args: string[]) {
+  const shell = fakeShell(args, { STORAGE__DATADIRECTORY: join(directory, 'data') })
+  const code = await runCommand(shell)
+  return { code, said: [...shell.printed, ...shell.complained].join('\n') }
+}
+
+/** A gateway on what was brought back, and what is asked of it in each case. */
+async function startAgain(t: Test, directory: string) {
+  const gateway = await startGateway(t, { directory, config: { Policies: [careful] } })
+  const { items } = JSON.parse((await gateway.manage('GET', '/audit?action=store.restore')).text)
+  return { ...gateway, restores: items as { readonly details: object }[] }
+}
+
+/** One request was held when the copy was made, and was approved and sent since. */
+async function sentSince(t: Test, copy: (directory: string) => Promise<void>) {
+  const directory = shortDirectory(t)
+  const origin = await startOrigin(t)
+  const review = await startReview(t, { directory, origin })
+  const id = await review.hold('/pay')
+  const grant = { minutes: 60, maxUses: 10 }
+  t.equal((await review.approve(await review.hold('/granted'), { grant })).status, 200)
+  await copy(directory)
+  t.equal((await review.approve(id)).status, 200)
+  t.equal(origin.seen.length, 2)
+  await review.close()
+  return { directory, origin, id, token: review.bot.token }
+}
+
+async function isUnknown(
+  t: Test,
+  { directory, origin, id, token }: Awaited<ReturnType<typeof sentSince>>,
+  why: RegExp,
+) {
+  const gateway = await startAgain(t, directory)
+  const { manage, proxy, restores } = gateway
+  t.match(restores, [{ actor: 'gateway', details: { why, unknown: 1, grants: 1, tokens: 'void' } }])
+  t.match(gateway.log, [{ level: 'warn', message: /an older database was brought back/ }])
+  t.equal((await proxy(token, origin.url)).status, 401, 'tokens of before are void')
+  t.match(JSON.parse((await manage('GET', '/hitl/grants')).text), [])
+  t.match(JSON.parse((await manage('GET', `/hitl/${id}`)).text), { status: 'Pending', pending: { replay: 'unknown' } })
+  t.match(JSON.parse((await manage('POST', `/hitl/${id}/approve`)).text), { code: 'wrong_state' })
+  t.equal(origin.seen.length, 2, 'nothing is sent by an approval that does not know')
+  t.equal((await manage('POST', `/hitl/${id}/approve`, { resend: true })).status, 200)
+  t.equal(origin.seen.length, 3)
+  t.match(await command(directory, 'audit', 'verify'), { code: 0 })
+  await gateway.close()
+  t.equal((await startAgain(t, directory)).restores.length, 1, 'once')
+}
+
+t.test('a backup of a running gateway is brought back, and what may have moved on since is unknown', async t => {
+  const target = join(shortDirectory(t), 'backup')
+  const since = await sentSince(t, async directory => {
+    t.match(await command(directory, 'backup', target), {
+      code: 0,
+      said: /gateway\.db, signing\.key, bootstrap\.json$/,
+    })
+    for (const name of readdirSync(target)) t.equal(statSync(join(target, name)).mode & 0o777, 0o600, name)
+    t.match(await command(directory, 'backup', target), { code: 1, said: /is not empty/ })
+    t.match(await command(directory, 'restore', target), { code: 1, said: /in use by another gateway/ })
+  })
+  const restored = await command(since.directory, 'restore', target)
+  t.match(restored, { code: 0, said: /what was there is in .*before-restore-/ })
+  await isUnknown(t, since, /it is a backup/)
+})
+
+t.test('a copy of the database that is brought back by hand is noticed', async t => {
+  const target = join(shortDirectory(t), 'copy.db')
+  const since = await sentSince(t, async directory => {
+    const source = new DatabaseSync(join(directory, 'data/gateway.db'), { readOnly: true })
+    source.prepare('vacuum into ?').run(target)
+    source.close()
+  })
+  t.notOk(existsSync(join(since.directory, 'data/gateway.db-wal')))
+  copyFileSync(target, join(since.directory, 'data/gateway.db'))
+  await isUnknown(t, since, /its audit trail ends before entry \d+/)
+})
+
+t.test('a folder without a backup, or none, is refused', async t => {
+  const directory = shortDirectory(t)
+  t.match(await command(directory, 'restore', directory), { code: 1, said: /holds no backup/ })
+  t.match(await command(directory, 'backup', join(directory, 'b')), { code: 1, said: /nothing to back up/ })
+  t.match(await command(directory, 'backup'), { code: 2, said: /name the DIRECTORY/ })
+  t.match(await command(directory, 'restore'), { code: 2, said: /name the DIRECTORY/ })
+})
