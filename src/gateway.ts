@@ -15,11 +15,11 @@ import { createHitl } from './compose/hitl.ts'
 import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
-import { createResync } from './compose/resync.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
 import type { SharedLimits } from './compose/shared.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
+import { startSweeps } from './compose/sweeps.ts'
 import type { Telemetry } from './compose/telemetry.ts'
 import { createTelemetry } from './compose/telemetry.ts'
 import type { Upstreams } from './compose/upstreams.ts'
@@ -105,8 +105,6 @@ const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
 type Closers = (() => unknown)[]
 type Report = (what: string, error: unknown) => void
 
-/** How often the parts tidy up behind themselves, milliseconds. */
-const sweepMs = 1_000
 /** At least this long may an approved request take to be recorded when the gateway stops, milliseconds. */
 const recordMs = 1_000
 
@@ -178,7 +176,9 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
   closers.push(() => pool?.close())
-  const sweeper = startSweeps(foundation, { dataPlane, hitl, telemetry, limits, report })
+  const { registry } = identity
+  const { book } = rules.policies
+  const sweeper = startSweeps({ ...foundation, registry, book, dataPlane, hitl, telemetry, limits, report })
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),
@@ -208,23 +208,6 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       return cutOff + givenUp
     },
   }
-}
-
-interface Swept extends Pick<Roads, 'dataPlane' | 'hitl' | 'telemetry' | 'report'> {
-  readonly limits: SharedLimits
-}
-
-/** What is done every second. */
-function startSweeps({ store, clock, identity, rules }: Foundation, swept: Swept): NodeJS.Timeout {
-  const { dataPlane, hitl, telemetry, limits, report } = swept
-  const resync = createResync({ store, registry: identity.registry, book: rules.policies.book, report })
-  return setInterval(() => {
-    void resync()
-    dataPlane.sweep()
-    telemetry?.sample()
-    limits.breaker.sweep(clock.steady())
-    hitl.sweep().catch(error => report('expired reviews could not be removed', error))
-  }, sweepMs)
 }
 
 async function reloadCredentials({ credentials }: Upstreams, report: Report): Promise<boolean> {

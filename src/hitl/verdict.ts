@@ -6,7 +6,7 @@ import { escapeLines } from '../base/deceptive.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
-import { StoreError } from '../storage/store.ts'
+import { refuseStore, StoreError } from '../storage/store.ts'
 import type { HitlOptions, Verdict } from './model.ts'
 import { auditEntry } from './model.ts'
 
@@ -96,7 +96,7 @@ export async function orUnavailable<T>(work: Promise<T>): Promise<T | Refusal> {
   try {
     return await work
   } catch (error) {
-    if (error instanceof StoreError) return refuse('store_unavailable')
+    if (error instanceof StoreError) return refuseStore(error)
     throw error
   }
 }

@@ -4,7 +4,7 @@ import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { Reply } from '../http/respond.ts'
 import { sendRefusal, sendReply } from '../http/respond.ts'
-import { StoreError } from '../storage/store.ts'
+import { refuseStore, StoreError } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
 import { createChecks } from './check.ts'
 import type { Guard } from './guard.ts'
@@ -93,7 +93,7 @@ function leaving(res: ServerResponse): AbortSignal {
 
 /** A store that fails has changed nothing, and the caller is told so (design: fail closed, say why). */
 function refuseStoreError(error: unknown): Refusal {
-  if (error instanceof StoreError) return refuse('store_unavailable')
+  if (error instanceof StoreError) return refuseStore(error)
   throw error
 }
 

@@ -1,3 +1,5 @@
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
 import type { AuditEntry, AuditTable } from './audit.ts'
 import type { GrantTable } from './grants.ts'
 
@@ -261,4 +263,19 @@ export interface Store {
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
+  /** Whether a change may have been kept all the same. */
+  readonly inDoubt: boolean
+
+  constructor(message: string, options: ErrorOptions & { readonly inDoubt?: boolean } = {}) {
+    super(message, options)
+    this.inDoubt = options.inDoubt ?? false
+  }
 }
+
+/** What the caller is told. */
+export function refuseStore({ inDoubt }: StoreError): Refusal {
+  return refuse('store_unavailable', inDoubt ? unknownOutcome : undefined)
+}
+
+const unknownOutcome =
+  'The storage did not answer in time: whether this was recorded is unknown. Look before you repeat it.'

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { shortDirectory } from '../fixtures/directory.ts'
-import { startGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful, startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
@@ -30,7 +30,11 @@ async function sentSince(t: Test, copy: (directory: string) => Promise<void>) {
   const review = await startReview(t, { directory, origin })
   const id = await review.hold('/pay')
   const grant = { minutes: 60, maxUses: 10 }
-  t.equal((await review.approve(await review.hold('/granted'), { grant })).status, 200)
+  const granted = await review.hold('/granted')
+  t.equal((await review.approve(granted, { grant })).status, 200)
+  // Its outcome is on record some moments after the answer.
+  const outcome = async () => JSON.parse((await review.manage('GET', `/hitl/${granted}`)).text).pending.replay
+  t.equal(await eventually(outcome, replay => replay === 'completed'), 'completed')
   await copy(directory)
   t.equal((await review.approve(id)).status, 200)
   t.equal(origin.seen.length, 2)

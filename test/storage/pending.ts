@@ -2,6 +2,7 @@ import t from 'tap'
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import { PendingCalls } from '../../src/storage/sqlite/pending.ts'
 import type { Call } from '../../src/storage/sqlite/protocol.ts'
+import { refuseStore } from '../../src/storage/store.ts'
 
 /** Calls to a thread that answers nothing, and that thread's view of the claims. */
 function toNobody() {
@@ -35,5 +36,8 @@ t.test('a write that a hanging thread has begun is in doubt; a read is not', asy
   for (const { id } of posted) claims.begin(id)
   const results = await Promise.allSettled(calls)
   for (const result of results) t.match(result, { reason: { message: /whether it was done is unknown/ } })
+  const [write, read] = results.map(result => (result as PromiseRejectedResult).reason)
+  t.match(refuseStore(write), { status: 503, detail: /whether this was recorded is unknown/ })
+  t.match(refuseStore(read), { status: 503, detail: /nothing was done/ })
   t.equal(seen.doubts, 1)
 })

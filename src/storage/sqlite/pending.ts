@@ -83,9 +83,10 @@ export class PendingCalls {
     this.#waiting.delete(id)
     const { table, method } = waiting.call
     const isUndone = this.#claims.giveUp(id)
-    if (!isUndone && isWrite(waiting.call)) this.#onDoubt()
+    const inDoubt = !isUndone && isWrite(waiting.call)
+    if (inDoubt) this.#onDoubt()
     const outcome = isUndone ? 'it was not done' : 'whether it was done is unknown'
-    waiting.reject(new StoreError(`${table}.${method} took too long; ${outcome}`))
+    waiting.reject(new StoreError(`${table}.${method} took too long; ${outcome}`, { inDoubt }))
   }
 
   #freeId(): number {

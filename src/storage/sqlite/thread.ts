@@ -54,7 +54,8 @@ export async function startThread({ onDoubt, onFault, onRestored, ...options }: 
   })
   const ended = new Promise<void>(resolve => {
     worker.once('exit', () => {
-      const error = new StoreError('The storage thread ended; whether the last calls were kept is unknown', { cause })
+      const message = 'The storage thread ended; whether the last calls were kept is unknown'
+      const error = new StoreError(message, { cause, inDoubt: true })
       resolve()
       opened.reject(error)
       pending.rejectAll(error)
