@@ -14,6 +14,7 @@ import type { AgentListener, Snapshot } from './snapshot.ts'
 import { createSnapshot } from './snapshot.ts'
 import type { StandingBook } from './standing.ts'
 import { createStandingBook } from './standing.ts'
+import { createSubjectGuard } from './subjects.ts'
 import type { QuarantineRules, TrustCause } from './trust.ts'
 import { probationTrust } from './trust.ts'
 
@@ -97,8 +98,7 @@ class StoredRegistry implements Registry {
   readonly #standings: StandingBook
   /** One lane an agent, so that the snapshot sees changes in the order the store made them. */
   readonly #lanes = createLanes()
-  /** Subjects of changes under way: two agents must never be bound to the same one. */
-  readonly #takenSubjects = new Set<string>()
+  readonly #withSubject = createSubjectGuard(subject => this.bySubject(subject))
   /** Agents whose noted trust will be written when their lane is free. */
   readonly #trustDue = new Set<string>()
 
@@ -255,19 +255,6 @@ class StoredRegistry implements Registry {
     const entry = this.#entry('agent.register', agent.id, by, { after: recorded(agent) })
     await this.#options.store.agents.insert(agent, hash, entry)
     return this.#show(agent)
-  }
-
-  async #withSubject<T>(id: string, subject: string | null, work: () => Promise<T>): Promise<T | Refusal> {
-    if (subject === null) return work()
-    const holder = this.bySubject(subject)
-    const isTaken = this.#takenSubjects.has(subject) || (holder !== undefined && holder.id !== id)
-    if (isTaken) return refuse('already_exists', 'Another agent is bound to this external subject.')
-    this.#takenSubjects.add(subject)
-    try {
-      return await work()
-    } finally {
-      this.#takenSubjects.delete(subject)
-    }
   }
 
   /** However fast events come, one write an agent is under way and one waits. */
