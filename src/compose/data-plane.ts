@@ -57,7 +57,7 @@ export interface DataPlane {
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { activity, shadows } = dataPlane.habits
-  const { rateLimiter, breaker, requests, inFlight } = limits
+  const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const watch = createWatch(clock, config.System.Server.IdleTimeoutSeconds * 1_000, inFlight)
   const record = createRecorder({
     log,
@@ -75,6 +75,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     clock,
     rateLimiter,
     requests,
+    heldBytes,
     breaker,
     bounds: createBounds({ clock, log, metrics }),
     watch,

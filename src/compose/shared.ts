@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
 import type { Config } from '../config/schema.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import { breakerShape, createBreaker } from '../limits/breaker.ts'
 import type { ConnectionCount } from '../limits/connection-count.ts'
 import { createConnectionCount } from '../limits/connection-count.ts'
+import type { HeldBytes, HeldBytesLimits } from '../limits/held-bytes.ts'
+import { createHeldBytes } from '../limits/held-bytes.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
 import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
@@ -19,6 +22,8 @@ export interface SharedMemory {
   readonly connections: SharedArrayBuffer
   /** Proxied requests under way, by agent. */
   readonly requests: SharedArrayBuffer
+  /** Bytes of bodies that are held, by agent. */
+  readonly heldBytes: SharedArrayBuffer
   readonly metrics: SharedArrayBuffer
   /** Proxied requests under way: one number a thread, which that thread alone writes. */
   readonly inFlight: SharedArrayBuffer
@@ -79,6 +84,8 @@ export interface SharedLimits {
   readonly connections: ConnectionCount
   /** Proxied requests under way, by agent. */
   readonly requests: SharedAmount
+  /** Bytes of bodies that are held. */
+  readonly heldBytes: HeldBytes
   /** One number: requests under way in this thread. */
   readonly inFlight: Int32Array<SharedArrayBuffer>
   /** Requests under way in all threads. */
@@ -94,22 +101,35 @@ export function createSharedMemory({ System }: Config): SharedMemory {
     circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
     connections: createTableMemory(amountShape(threads), randomBytes(8)),
     requests: createTableMemory(amountShape(threads), randomBytes(8)),
+    heldBytes: createTableMemory(amountShape(threads), randomBytes(8)),
     metrics: createMetricsMemory(threads),
     inFlight: new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT),
   }
 }
 
+/** A read takes as much at once, bytes: a body may exceed its own limit by that before it is noticed. */
+const readBytes = 65_536
+
+/** One body must find room, whatever the settings say of bodies. */
+function heldBytesLimits({ Proxy: proxy, HumanInTheLoop }: Config): HeldBytesLimits {
+  const all = Math.min(proxy.MaxHeldBytes, getHeapStatistics().heap_size_limit / 4)
+  const longest = Math.max(proxy.MaxEvaluatedBodyBytes, HumanInTheLoop.MaxStoredBodyBytes) + readBytes
+  return { all, each: Math.min(all, Math.max(all / 4, longest)) }
+}
+
 /** @param thread number of this thread, from 0 */
-export function openSharedLimits({ System }: Config, memory: SharedMemory, thread: number): SharedLimits {
+export function openSharedLimits(config: Config, memory: SharedMemory, thread: number): SharedLimits {
+  const { System } = config
   const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
   const { Failures, WindowSeconds, OpenSeconds } = CircuitBreaker
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
   const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
-  const openTable = new SharedTable(memory.connections, amountShape(Threads), thread)
-  const open = createSharedAmount(openTable, thread)
-  const requestTable = new SharedTable(memory.requests, amountShape(Threads), thread)
-  const requests = createSharedAmount(requestTable, thread)
+  const amountTables = [memory.connections, memory.requests, memory.heldBytes].map(
+    table => new SharedTable(table, amountShape(Threads), thread),
+  )
+  const amounts = amountTables.map(table => createSharedAmount(table, thread))
+  const [open, requests, held] = amounts as [SharedAmount, SharedAmount, SharedAmount]
   const all = new Int32Array(memory.inFlight)
   return {
     rateLimiter: createRateLimiter(paceOf(RateLimit), rates),
@@ -120,11 +140,12 @@ export function openSharedLimits({ System }: Config, memory: SharedMemory, threa
     ),
     connections: createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open),
     requests,
+    heldBytes: createHeldBytes(heldBytesLimits(config), held),
     inFlight: all.subarray(thread, thread + 1),
     inFlightInAll: () => all.reduce((sum, count) => sum + count, 0),
     forget(dead) {
-      for (const table of [rates, circuits, openTable, requestTable]) table.releaseLock(dead)
-      for (const amounts of [open, requests]) amounts.forget(dead)
+      for (const table of [rates, circuits, ...amountTables]) table.releaseLock(dead)
+      for (const amount of amounts) amount.forget(dead)
       all[dead] = 0
     },
   }

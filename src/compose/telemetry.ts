@@ -80,6 +80,7 @@ async function gatewayReadings({ limits, store, clock, logStatus }: TelemetryPar
       value: dropped,
     },
     ...gauge('log_failing', '1 while log lines cannot be written.', problem === undefined ? 0 : 1),
+    ...gauge('held_body_bytes', 'Bytes of bodies that are held to decide on.', limits.heldBytes.inAll()),
     ...gauge('requests_in_flight', 'Proxied requests under way.', limits.inFlightInAll()),
     ...gauge(
       'circuits_open',

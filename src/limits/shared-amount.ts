@@ -9,6 +9,8 @@ export interface SharedAmount {
   take(key: string, amount: number, most: number): boolean
   /** Subtracts what this thread took before. */
   give(key: string, amount: number): void
+  /** What all threads together have now. */
+  of(key: string): number
   /** Subtracts everything that a dead thread took. */
   forget(thread: number): void
 }
@@ -44,6 +46,10 @@ export function createSharedAmount(table: SharedTable, thread: number): SharedAm
       // No lock: nobody else takes the slot of a key that has an amount, or writes this thread's number in it.
       const slot = table.find(key)
       if (slot >= 0) add(slot, -amount)
+    },
+    of(key) {
+      const slot = table.find(key)
+      return slot < 0 ? 0 : sum(slot)
     },
     forget: dead =>
       table.locked(() => {

@@ -103,8 +103,8 @@ async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody |
   // A body that comes drop by drop must not keep a probe of the circuit from everybody else.
   closeCircuit(exchange, 'neutral', parts)
   exchange.continue()
-  const held = await holdBody(exchange.req, MaxEvaluatedBodyBytes)
-  if (held === undefined) return refuse('invalid_request', 'The request ended before its body did.')
+  const held = await holdBody(exchange, MaxEvaluatedBodyBytes, parts)
+  if (isRefusal(held)) return held
   if (held.complete) exchange.body = held.bytes
   else {
     if (OversizeBody === 'reject') return refuse('body_too_large')

@@ -76,6 +76,9 @@ export class Exchange {
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */
   body: Buffer | undefined = undefined
 
+  /** Bytes of its body that count as held (hold-body.ts). */
+  held = 0
+
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 

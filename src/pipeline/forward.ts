@@ -12,6 +12,7 @@ import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
 import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
+import { letGo } from './hold-body.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
 import { noteStreamed } from './read-buffers.ts'
@@ -93,6 +94,10 @@ class Forward implements UpstreamHandler, Sender {
   onBodySent(bytes: number): void {
     this.#exchange.bytesUp += bytes
     noteStreamed(bytes)
+    // What was held of a body that streams now has left.
+    if (this.#exchange.body === undefined && this.#exchange.bytesUp >= this.#exchange.held) {
+      letGo(this.#exchange, this.#parts)
+    }
     const most = this.#parts.config.Proxy.MaxRequestBytes
     if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
   }

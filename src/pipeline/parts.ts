@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Breaker } from '../limits/breaker.ts'
+import type { HeldBytes } from '../limits/held-bytes.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
 import type { RateLimiter } from '../limits/token-bucket.ts'
 import type { Rulebook } from '../policy/decide.ts'
@@ -31,6 +32,7 @@ export interface Parts {
   readonly rateLimiter: RateLimiter
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
+  readonly heldBytes: HeldBytes
   readonly bounds: Bounds
   readonly breaker: Breaker
   readonly egress: Egress

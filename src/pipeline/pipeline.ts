@@ -10,6 +10,7 @@ import { decide, decideWhole } from './decide.ts'
 import type { Arrival, Outcome, Step } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
+import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
 import { refuseMisplaced } from './misplaced.ts'
@@ -58,6 +59,8 @@ async function travel(exchange: Exchange, parts: Parts): Promise<void> {
 /** What counts once for each request, however often its right must be asked for. */
 function enter(exchange: Exchange, parts: Parts): Refusal | undefined {
   if (exchange.target === undefined) {
+    // Nothing gives back the place of a request whose client left while its token was verified.
+    if (isOver(exchange)) return refuse('invalid_request')
     const refusal = readTarget(exchange) ?? limit(exchange, parts)
     if (refusal !== undefined) return refusal
   }
@@ -115,6 +118,7 @@ function settle(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
   leaveLimit(exchange, parts)
+  letGo(exchange, parts)
   noteReplaced(exchange)
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)

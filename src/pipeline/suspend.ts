@@ -10,7 +10,7 @@ import { answerFields } from './answer-fields.ts'
 import { closeCircuit } from './circuit.ts'
 import type { Exchange, Outcome } from './exchange.ts'
 import { requestFields } from './forward.ts'
-import { holdBody } from './hold-body.ts'
+import { holdBody, letGo } from './hold-body.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver, isStillAdmitted } from './rights.ts'
 
@@ -42,6 +42,7 @@ export async function suspend(exchange: Exchange, parts: Parts): Promise<Outcome
 async function store(exchange: Exchange, body: Buffer, parts: Parts): Promise<Suspended | Refusal> {
   const suspended = await parts.queue.suspend(suspensionOf(exchange, body, parts))
   exchange.body = undefined
+  letGo(exchange, parts)
   exchange.bytesUp = body.length
   return suspended
 }
@@ -79,8 +80,8 @@ async function wholeBody(exchange: Exchange, parts: Parts): Promise<Buffer | Ref
   const tooLarge = refuse('body_too_large', `A request held for review may have a body of ${most} bytes at most.`)
   if (exchange.fields.contentLength > most) return tooLarge
   exchange.continue()
-  const held = await holdBody(exchange.req, most)
-  if (held === undefined) return refuse('invalid_request', 'The request ended before its body did.')
+  const held = await holdBody(exchange, most, parts)
+  if (isRefusal(held)) return held
   return held.complete ? held.bytes : tooLarge
 }
 

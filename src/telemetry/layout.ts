@@ -61,6 +61,9 @@ const boundNames = [
   'agent_requests',
   // More requests waiting for a connection to one origin than Proxy:MaxWaiting.
   'origin_waiting',
+  // Bytes of bodies that are held to decide on: a quarter of Proxy:MaxHeldBytes for one agent, and all of it.
+  'agent_held_bytes',
+  'held_bytes',
   // Names that one agent, or all together, look up at once.
   'lookups',
   // The system gave no file descriptor, no memory or no local port for a connection.

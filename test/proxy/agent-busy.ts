@@ -35,7 +35,8 @@ for (const threads of [1, 2]) {
     for (const res of waiting.splice(0)) res.destroy()
     for (const answer of held) await answer.catch(() => {})
 
-    const lines = gateway.log.filter(({ message }) => message === 'a limit was reached')
+    const told = () => gateway.log.filter(({ message }) => message === 'a limit was reached')
+    const lines = await eventually(told, ({ length }) => length > 0)
     t.match(lines[0], { level: 'warn', bound: 'agent_requests', agentId: greedy.id })
     t.ok(lines.length <= threads, 'one line a minute')
     const page = scrape((await gateway.manage('GET', '/metrics')).text)

@@ -20,6 +20,7 @@ t.test('bodies of held requests are in the store alone while their agents wait',
   const gateway = await startGateway(t, {
     config: {
       System: { Server: { Threads: 1 } },
+      Proxy: { MaxHeldBytes: 400_000_000 },
       HumanInTheLoop: { MaxPendingPercentPerAgent: 100 },
       Policies: [allowAll, { name: 'ask', default: 'Hitl' }],
     },
