@@ -2,14 +2,15 @@ import type { IncomingMessage } from 'node:http'
 import type { Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
 import type { Log } from '../log.ts'
-import type { Arrival } from '../pipeline/exchange.ts'
+import type { Arrival, Exchange } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
-import { endUnlessActive } from '../pipeline/rights.ts'
+import { end, endUnlessActive } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
@@ -54,11 +55,28 @@ export interface DataPlane {
   sweep(): void
 }
 
+/** Bodies are measured over this, milliseconds. */
+const paceWindowMs = 30_000
+
+function watchSettings({ System: { Server } }: Config) {
+  const pace = { bytesPerSecond: Server.MinBodyBytesPerSecond, windowMs: paceWindowMs }
+  return { idleMs: Server.IdleTimeoutSeconds * 1_000, pace }
+}
+
+function endSlow(exchange: Exchange, bounds: Bounds): void {
+  bounds.reached('body_pace', exchange.agent?.id, exchange.requestId)
+  end(exchange, refuse('request_timeout', 'The request body came too slowly.'))
+}
+
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { activity, shadows } = dataPlane.habits
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
-  const watch = createWatch(clock, config.System.Server.IdleTimeoutSeconds * 1_000, inFlight)
+  const bounds = createBounds({ clock, log, metrics })
+  const watch = createWatch(
+    { clock, ...watchSettings(config), onSlow: exchange => endSlow(exchange, bounds) },
+    inFlight,
+  )
   const record = createRecorder({
     log,
     clock,
@@ -77,7 +95,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     requests,
     heldBytes,
     breaker,
-    bounds: createBounds({ clock, log, metrics }),
+    bounds,
     watch,
     workTurns: createWorkTurns(),
     metrics,

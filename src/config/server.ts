@@ -38,6 +38,11 @@ export const server = {
       max: 86_400,
     },
   ),
+  MinBodyBytesPerSecond: integer(
+    100,
+    'Slowest pace of a proxied request body, measured over 30 seconds; a slower one gets 408. 0 is no limit.',
+    { max: 1_000_000 },
+  ),
   KeepAliveSeconds: integer(5, 'Idle client connections are closed after this.', { min: 1, max: 3_600 }),
   DrainSeconds: integer(30, 'On SIGTERM, time for requests in flight to finish.', { max: 3_600 }),
 }

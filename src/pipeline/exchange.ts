@@ -97,7 +97,7 @@ export class Exchange {
   /** Steady milliseconds since when the client has not taken what is there for it. */
   stalledSince: number | undefined = undefined
   /** What had come from the client and gone to it when it was last looked at, and since when none came (watch.ts). */
-  readonly progress = { bytesRead: 0, bytesSent: 0, since: 0 }
+  readonly progress = { bytesRead: 0, bytesSent: 0, since: 0, lookedAt: 0, windowBytes: 0, sendingMs: 0 }
   /** It has one of the agent's places for requests under way (limit.ts). */
   holdsPlace = false
   /** Where it stands among the exchanges in flight (watch.ts). */

@@ -2,8 +2,8 @@ import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { BoundName, FailureKind } from '../telemetry/layout.ts'
-import { UpstreamBusyError } from '../upstream/connections.ts'
 import { StaleConnectionError, UpstreamError } from '../upstream/handler.ts'
+import { UpstreamBusyError } from '../upstream/waiting-line.ts'
 
 /** Errors of the system by their code, as far as it tells more than that something failed. */
 const kinds: Readonly<Record<string, FailureKind>> = {

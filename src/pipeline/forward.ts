@@ -42,6 +42,7 @@ export function forward(exchange: Exchange, parts: Parts, again: Again): undefin
 function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): UpstreamRequest {
   const fields = requestFields(exchange, parts)
   return {
+    agentId: exchange.agent?.id ?? '',
     method: exchange.req.method as string,
     path: target.requestTarget,
     fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
@@ -209,7 +210,7 @@ class Forward implements UpstreamHandler, Sender {
     if (this.#done) return
     this.#done = true
     this.#exchange.ending = 'aborted'
-    if (this.#parts.connections.cancel(this.#target.origin, this)) return
+    if (this.#parts.connections.cancel(this.#target.origin, this, { agentId: this.#exchange.agent?.id ?? '' })) return
     this.#control?.abort(new Error('the client left'))
   }
 
@@ -217,7 +218,7 @@ class Forward implements UpstreamHandler, Sender {
     // Of an answer that came whole the client may still have to take the rest.
     if (this.#done) this.#fail(refusal)
     else {
-      this.#parts.connections.cancel(this.#target.origin, this)
+      this.#parts.connections.cancel(this.#target.origin, this, { agentId: this.#exchange.agent?.id ?? '' })
       this.#giveUp(refusal)
     }
   }

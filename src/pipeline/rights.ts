@@ -41,7 +41,7 @@ export function endUnlessActive(id: string, agent: AgentRecord | undefined, part
 }
 
 /** The refusal if the client has no answer yet, else a broken connection; the upstream request is cut off. */
-function end(exchange: Exchange, refusal: Refusal): void {
+export function end(exchange: Exchange, refusal: Refusal): void {
   if (exchange.res.writableFinished) return
   if (exchange.sender === undefined) answer(exchange, refusal)
   else exchange.sender.end(refusal)

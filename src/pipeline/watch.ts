@@ -12,11 +12,25 @@ export interface Watch {
   sweep(): void
 }
 
-/**
- * @param idleMs a client that neither sends a body that is waited for nor takes what is there is cut off after this
- * @param count its first number is how many there are
- */
-export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Watch {
+/** Slowest pace of a body that a client sends. */
+export interface Pace {
+  /** 0 is no limit. */
+  readonly bytesPerSecond: number
+  /** A body is measured over so long, not counting the time in which the gateway takes nothing, milliseconds. */
+  readonly windowMs: number
+}
+
+interface WatchParts {
+  readonly clock: Clock
+  /** A client that neither sends a body that is waited for nor takes what is there is cut off after this. */
+  readonly idleMs: number
+  readonly pace: Pace
+  /** Told of a body that comes too slowly. */
+  readonly onSlow: (exchange: Exchange) => void
+}
+
+/** @param count its first number is how many exchanges there are */
+export function createWatch({ clock, idleMs, pace, onSlow }: WatchParts, count: Int32Array): Watch {
   // An array, and the place of each exchange in it: a Map that is filled and emptied by every request leaves chains
   // of old tables behind, which keep its exchanges alive until a full collection (22 % more CPU for each request).
   const flying: Exchange[] = []
@@ -32,6 +46,20 @@ export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Wa
     return now - progress.since > idleMs
   }
 
+  const comesTooSlowly = ({ req, socket, progress }: Exchange, now: number): boolean => {
+    const elapsed = now - progress.lookedAt
+    progress.lookedAt = now
+    // What the gateway does not read yet, or any more, cannot come.
+    if (pace.bytesPerSecond === 0 || req.complete || req.readableFlowing !== true) return false
+    progress.sendingMs += elapsed
+    if (progress.sendingMs < pace.windowMs) return false
+    const bytes = socket.bytesRead - progress.windowBytes
+    const isSlow = bytes < (pace.bytesPerSecond * progress.sendingMs) / 1_000
+    progress.windowBytes = socket.bytesRead
+    progress.sendingMs = 0
+    return isSlow
+  }
+
   const takesNothing = (exchange: Exchange, now: number): boolean => {
     const { socket, progress, stalledSince } = exchange
     if (stalledSince === undefined) return false
@@ -45,6 +73,8 @@ export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Wa
   return {
     add(exchange) {
       exchange.progress.since = clock.steady()
+      exchange.progress.lookedAt = exchange.progress.since
+      exchange.progress.windowBytes = exchange.socket.bytesRead
       exchange.place = flying.push(exchange) - 1
       count[0] = flying.length
     },
@@ -60,6 +90,7 @@ export function createWatch(clock: Clock, idleMs: number, count: Int32Array): Wa
       const now = clock.steady()
       for (const exchange of [...flying]) {
         if (takesNothing(exchange, now) || sendsNothing(exchange, now)) exchange.socket.destroy()
+        else if (comesTooSlowly(exchange, now)) onSlow(exchange)
       }
     },
   }

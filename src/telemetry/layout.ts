@@ -61,6 +61,8 @@ const boundNames = [
   'agent_requests',
   // More requests waiting for a connection to one origin than Proxy:MaxWaiting.
   'origin_waiting',
+  // A body that comes more slowly than System:Server:MinBodyBytesPerSecond.
+  'body_pace',
   // Bytes of bodies that are held to decide on: a quarter of Proxy:MaxHeldBytes for one agent, and all of it.
   'agent_held_bytes',
   'held_bytes',

@@ -1,6 +1,8 @@
 import type { Origin } from '../base/origin.ts'
 import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Resolution } from './resolve.ts'
+import type { Waiter } from './waiting-line.ts'
+import { WaitingLine } from './waiting-line.ts'
 
 /** The connections to one origin. */
 export interface Pool {
@@ -9,7 +11,9 @@ export interface Pool {
   readonly http2: boolean
   /** Last in, first out: the warmest connection is used again, the others may age and close. */
   readonly free: Connection[]
-  readonly waiting: Waiter[]
+  readonly waiting: WaitingLine
+  /** All connections, free or not. */
+  readonly all: Set<Connection>
   open: number
   /** Connections that may soon have room for many requests. */
   opening: number
@@ -17,13 +21,18 @@ export interface Pool {
   multiplexes: boolean
 }
 
-/** A request that waits for a connection. */
-export interface Waiter {
-  readonly resolution: Resolution
-  readonly request: UpstreamRequest
-  readonly handler: UpstreamHandler
-  /** Steady milliseconds. */
-  readonly since: number
+export function createPool(origin: Origin, http2: boolean): Pool {
+  const waiting = new WaitingLine()
+  return { origin, http2, free: [], waiting, all: new Set(), open: 0, opening: 0, multiplexes: http2 }
+}
+
+/** The next that waits: no agent has more than its part while another wants some. */
+export function nextWaiter({ waiting, all }: Pool): Waiter | undefined {
+  return waiting.next(() => {
+    const used = new Map<string, number>()
+    for (const { idle, agentId } of all) if (!idle) used.set(agentId, (used.get(agentId) ?? 0) + 1)
+    return used
+  })
 }
 
 /** Who is told what becomes of a connection. */
@@ -72,6 +81,8 @@ export class Connection implements Lease {
   resolution: Resolution
   /** Address connected to; undefined before the first connect. */
   address: string | undefined = undefined
+  /** Agent of the last request. */
+  agentId = ''
   /** It speaks HTTP/2. Known once it is connected. */
   multiplexed = false
   /** It is one of those that its pool has as opening. */

@@ -1,30 +1,23 @@
-import type { OnReadOpts, Socket } from 'node:net'
+import type { OnReadOpts } from 'node:net'
 import { matchesAnyHost } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
-import type { Carrier, ConnectionOwner, Pool } from './connection.ts'
-import { Connection } from './connection.ts'
+import { createCarrier } from './carriers.ts'
+import type { ConnectionOwner, Pool } from './connection.ts'
+import { Connection, createPool, nextWaiter } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import type { Dial } from './dial.ts'
 import { createDial } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { Connect, Http1Settings, OnSocket } from './http1.ts'
-import { Http1Connection } from './http1.ts'
-import { authorityOf } from './http1-head.ts'
-import { isHttp2, Negotiated } from './negotiated.ts'
+import type { Http1Settings, OnSocket } from './http1.ts'
+import { isHttp2 } from './negotiated.ts'
 import type { Resolution } from './resolve.ts'
+import type { Waiter } from './waiting-line.ts'
+import { refuseAll, UpstreamBusyError } from './waiting-line.ts'
 
-/** Largest header section of an upstream response, bytes. */
-const maxHeaderSize = 65_536
-const keepAliveMs = 4_000
-/** Longest idle time that an upstream's Keep-Alive hint may ask for. */
-const maxKeepAliveMs = 60_000
-
-/** No connection became free in time. Nothing was sent. */
-export class UpstreamBusyError extends Error {
-  override readonly name = 'UpstreamBusyError'
-}
+/** Bytes and milliseconds. An upstream's Keep-Alive hint may ask for `maxKeepAliveMs` at most. */
+const http = { maxHeaderSize: 65_536, keepAliveMs: 4_000, maxKeepAliveMs: 60_000 }
 
 /** The pool of the requests that authenticate their connections, where others go over HTTP/2. */
 const ownKeyOf = ({ key }: Origin): string => `${key} HTTP/1.1`
@@ -47,6 +40,8 @@ export class Connections implements ConnectionOwner {
   readonly #pools = new Map<string, Pool>()
   readonly #dial: Dial
   readonly #sweeper: NodeJS.Timeout
+  /** Pools whose requests wait because all connections together are too many; the one served last stands at the end. */
+  readonly #starved = new Set<Pool>()
   #outbox: Posted[] = []
   #open = 0
   #closed = false
@@ -54,7 +49,7 @@ export class Connections implements ConnectionOwner {
   constructor(settings: ConnectionSettings, clock: Clock) {
     this.#settings = settings
     const { headersTimeoutMs, idleTimeoutMs } = settings
-    this.#http = { headersTimeoutMs, idleTimeoutMs, keepAliveMs, maxKeepAliveMs, maxHeaderSize }
+    this.#http = { headersTimeoutMs, idleTimeoutMs, ...http }
     this.#clock = clock
     this.#dial = createDial(settings)
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()
@@ -74,29 +69,29 @@ export class Connections implements ConnectionOwner {
     const free = this.#takeFree(pool, resolution)
     const connection = free ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
     if (connection !== undefined) this.#post(connection, resolution, request, handler)
-    else if (pool.waiting.length < this.#settings.maxWaiting) {
+    else if (this.#mayWait(pool, request)) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
     } else handler.onResponseError(new UpstreamBusyError())
   }
 
+  /** One agent has half of the line at most. */
+  #mayWait({ waiting }: Pool, request: UpstreamRequest): boolean {
+    const { maxWaiting } = this.#settings
+    return waiting.length < maxWaiting && waiting.of(request) < Math.ceil(maxWaiting / 2)
+  }
+
   /** Sends over a connection of its own that nothing else has used or will use: for replays. */
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    const pool: Pool = { origin, http2: false, free: [], waiting: [], open: 1, opening: 0, multiplexes: false }
+    const pool = createPool(origin, false)
+    pool.open = 1
     this.#open += 1
     this.#create(pool, resolution, request).dispatch(request, handler)
   }
 
   /** Takes a request that still waits out of the queue. False when it is under way or done. */
-  cancel(origin: Origin, handler: UpstreamHandler): boolean {
-    return this.#withdraw(origin.key, handler) || this.#withdraw(ownKeyOf(origin), handler)
-  }
-
-  #withdraw(key: string, handler: UpstreamHandler): boolean {
-    const waiting = this.#pools.get(key)?.waiting
-    const index = waiting?.findIndex(waiter => waiter.handler === handler) ?? -1
-    if (waiting === undefined || index < 0) return false
-    waiting.splice(index, 1)
-    return true
+  cancel(origin: Origin, handler: UpstreamHandler, request: Pick<UpstreamRequest, 'agentId'>): boolean {
+    const pools = [this.#pools.get(origin.key), this.#pools.get(ownKeyOf(origin))]
+    return pools.some(pool => pool?.waiting.remove(handler, request))
   }
 
   /** Closes what is idle now, and what is under way at its end. What waits is not sent. */
@@ -105,9 +100,7 @@ export class Connections implements ConnectionOwner {
     this.#closed = true
     const pools = [...this.#pools.values()]
     this.#pools.clear()
-    for (const { handler } of pools.flatMap(pool => pool.waiting.splice(0))) {
-      handler.onResponseError(new UpstreamBusyError())
-    }
+    for (const pool of pools) refuseAll(pool.waiting.expire(Number.POSITIVE_INFINITY))
     for (const connection of pools.flatMap(pool => pool.free.slice())) connection.retire()
   }
 
@@ -120,10 +113,11 @@ export class Connections implements ConnectionOwner {
       return
     }
     while (connection.hasRoom) {
-      const waiter = pool.waiting[0]
+      const waiter = nextWaiter(pool)
       if (waiter === undefined) {
         if (!connection.listed) pool.free.push(connection)
         connection.listed = true
+        this.#wakeStarved()
         return
       }
       if (!connection.serves(waiter.resolution)) {
@@ -131,8 +125,7 @@ export class Connections implements ConnectionOwner {
         connection.retire()
         return
       }
-      pool.waiting.shift()
-      this.#post(connection.take(), waiter.resolution, waiter.request, waiter.handler)
+      this.#serve(connection.take(), waiter)
     }
     if (pool.http2) this.#openForWaiting(pool)
   }
@@ -141,20 +134,43 @@ export class Connections implements ConnectionOwner {
   discard(connection: Connection): void {
     const { pool } = connection
     pool.open -= 1
+    pool.all.delete(connection)
     this.#open -= 1
     connection.carrier.destroy()
     this.#settle(connection, false)
-    this.#openForWaiting(pool)
+    if (this.#starved.size === 0) this.#openForWaiting(pool)
+    else {
+      this.#starved.add(pool)
+      this.#wakeStarved()
+    }
   }
 
   #openForWaiting(pool: Pool): void {
-    while (!this.#isComing(pool)) {
-      const waiter = pool.waiting[0]
-      const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
-      if (waiter === undefined || fresh === undefined) return
-      pool.waiting.shift()
-      this.#post(fresh, waiter.resolution, waiter.request, waiter.handler)
+    while (this.#openForOne(pool));
+  }
+
+  /** Opens a connection for the next that waits. False: nobody waits, or there may be no more connections. */
+  #openForOne(pool: Pool): boolean {
+    const waiter = this.#isComing(pool) ? undefined : nextWaiter(pool)
+    const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
+    if (waiter === undefined || fresh === undefined) return false
+    this.#serve(fresh, waiter)
+    return true
+  }
+
+  /** Pools take turns with the connections that all together may have. */
+  #wakeStarved(): void {
+    for (const pool of this.#starved) {
+      const isStarved = pool.waiting.length > 0 && pool.open < this.#settings.perOrigin && !this.#isComing(pool)
+      if (isStarved && !this.#openForOne(pool)) return
+      this.#starved.delete(pool)
+      if (isStarved && pool.waiting.length > 0) this.#starved.add(pool)
     }
+  }
+
+  #serve(connection: Connection, { resolution, request, handler }: Waiter): void {
+    connection.pool.waiting.remove(handler, request)
+    this.#post(connection, resolution, request, handler)
   }
 
   /** A connection is being opened that may take all that waits: a burst of requests needs no burst of connections. */
@@ -176,6 +192,7 @@ export class Connections implements ConnectionOwner {
    * of answering the next request. (One more turn would cost 6 % of a request.)
    */
   #post(connection: Connection, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
+    connection.agentId = request.agentId ?? ''
     if (this.#outbox.push({ connection, resolution, request, handler }) === 1) setImmediate(this.#flush)
   }
 
@@ -198,7 +215,7 @@ export class Connections implements ConnectionOwner {
   }
 
   #addPool(key: string, origin: Origin, http2: boolean): Pool {
-    const pool = { origin, http2, free: [], waiting: [], open: 0, opening: 0, multiplexes: http2 }
+    const pool = createPool(origin, http2)
     this.#pools.set(key, pool)
     return pool
   }
@@ -226,23 +243,28 @@ export class Connections implements ConnectionOwner {
 
   #openConnection(pool: Pool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) return undefined
-    if (this.#open >= this.#settings.total && !this.#closeOneIdle()) return undefined
+    if (this.#open >= this.#settings.total) this.#closeOneIdle()
+    // The place of the closed one may have gone to another that waits.
+    if (this.#open >= this.#settings.total) {
+      this.#starved.add(pool)
+      return undefined
+    }
     pool.open += 1
     this.#open += 1
     const connection = this.#create(pool, resolution)
+    pool.all.add(connection)
     connection.opening = pool.http2
     if (pool.http2) pool.opening += 1
     return connection
   }
 
-  #closeOneIdle(): boolean {
+  #closeOneIdle(): void {
     for (const { free } of this.#pools.values()) {
       const connection = free.find(({ idle }) => idle)
       if (connection === undefined) continue
       connection.retire()
-      return true
+      return
     }
-    return false
   }
 
   /** @param only the one request that it is for, if it is for one */
@@ -262,28 +284,16 @@ export class Connections implements ConnectionOwner {
         done(error, socket)
       })
     }
-    const carrier = http2 ? this.#negotiated(origin, connect) : this.#http1(origin, connect)
+    const { openHttp1 } = this.#settings
+    const carrier = createCarrier({ origin, http2, settings: this.#http, openHttp1 }, connect)
     const connection = new Connection({ owner: this, pool, resolution, carrier, alone: only !== undefined })
     return connection
-  }
-
-  #http1(origin: Origin, connect: Connect): Carrier {
-    const { openHttp1 } = this.#settings
-    const authority = authorityOf(origin)
-    return openHttp1?.(authority, this.#http, connect) ?? new Http1Connection(authority, this.#http, connect)
-  }
-
-  #negotiated(origin: Origin, connect: Connect): Carrier {
-    const http1 = (socket: Socket): Carrier => this.#http1(origin, (_, done) => done(null, socket))
-    return new Negotiated({ origin, settings: this.#http, connect, http1 })
   }
 
   #sweep(): void {
     const oldest = this.#clock.steady() - this.#settings.waitMs
     for (const [key, pool] of this.#pools) {
-      while ((pool.waiting[0]?.since ?? Number.POSITIVE_INFINITY) < oldest) {
-        pool.waiting.shift()?.handler.onResponseError(new UpstreamBusyError())
-      }
+      refuseAll(pool.waiting.expire(oldest))
       if (pool.open === 0 && pool.waiting.length === 0) this.#pools.delete(key)
     }
   }

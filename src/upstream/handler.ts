@@ -2,6 +2,8 @@
 import type { Readable } from 'node:stream'
 
 export interface UpstreamRequest {
+  /** Agent whose request it is; absent for the gateway's own. */
+  readonly agentId?: string
   readonly method: string
   /** Path and query as they are sent. */
   readonly path: string

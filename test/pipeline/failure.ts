@@ -1,7 +1,7 @@
 import t from 'tap'
 import { failureKind, outcomeOfError, ownLimit, refusalOf } from '../../src/pipeline/failure.ts'
-import { UpstreamBusyError } from '../../src/upstream/connections.ts'
 import { UpstreamError } from '../../src/upstream/handler.ts'
+import { UpstreamBusyError } from '../../src/upstream/waiting-line.ts'
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
 

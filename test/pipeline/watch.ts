@@ -19,17 +19,26 @@ function exchangeWith(now: number) {
       this.destroyed = true
     },
   }
-  const req = { complete: true, destroyed: false, paused: false, isPaused: () => req.paused }
+  const req: { complete: boolean; destroyed: boolean; paused: boolean; isPaused(): boolean; readableFlowing: boolean } =
+    {
+      ...{ complete: true, destroyed: false, paused: false },
+      isPaused: () => req.paused,
+      get readableFlowing(): boolean {
+        return !req.paused
+      },
+    }
   const exchange = {
     ...{ req, socket, place: -1, stalledSince: undefined as number | undefined },
-    progress: { bytesRead: 0, bytesSent: 0, since: now },
+    progress: { bytesRead: 0, bytesSent: 0, since: now, lookedAt: now, windowBytes: 0, sendingMs: 0 },
   }
   return { exchange: exchange as unknown as Exchange, fields: exchange, socket, req }
 }
 
-function start() {
+function start(bytesPerSecond = 0) {
   const clock = createClock()
-  const watch = createWatch(clock, idle, new Int32Array(1))
+  const slow: Exchange[] = []
+  const pace = { bytesPerSecond, windowMs: 30 * second }
+  const watch = createWatch({ clock, idleMs: idle, pace, onSlow: exchange => slow.push(exchange) }, new Int32Array(1))
   const made = exchangeWith(clock.steady())
   watch.add(made.exchange)
   /** Time passes, and the watch looks every second. */
@@ -40,7 +49,7 @@ function start() {
       watch.sweep()
     }
   }
-  return { ...made, pass, clock }
+  return { ...made, pass, clock, slow }
 }
 
 t.test('a client that takes nothing of what is there is cut off', async t => {
@@ -90,4 +99,30 @@ t.test('a client that waits because the upstream takes nothing is not to blame',
   req.paused = true
   pass(3_600)
   t.notOk(socket.destroyed)
+})
+
+t.test('a body that comes more slowly than the pace is ended after the window, one at the pace is not', async t => {
+  const { req, socket, pass, slow, exchange } = start(100)
+  req.complete = false
+  pass(3_000, () => {
+    socket.bytesRead += 100
+  })
+  t.strictSame(slow, [])
+  pass(31, () => {
+    socket.bytesRead += 1
+  })
+  t.strictSame(slow, [exchange])
+})
+
+t.test('bursts count over the window, and so does no time in which the gateway reads nothing', async t => {
+  const { req, socket, pass, slow } = start(100)
+  req.complete = false
+  for (let i = 0; i < 20; i++) {
+    socket.bytesRead += 3_100
+    pass(30)
+    req.paused = true
+    pass(100)
+    req.paused = false
+  }
+  t.strictSame(slow, [])
 })

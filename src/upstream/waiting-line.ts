@@ -1,0 +1,79 @@
+import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { Resolution } from './resolve.ts'
+
+/** No connection became free in time. Nothing was sent. */
+export class UpstreamBusyError extends Error {
+  override readonly name = 'UpstreamBusyError'
+}
+
+/** A request that waits for a connection. */
+export interface Waiter {
+  readonly resolution: Resolution
+  readonly request: UpstreamRequest
+  readonly handler: UpstreamHandler
+  /** Steady milliseconds. */
+  readonly since: number
+}
+
+/** Requests that wait for a connection to one origin: in order for each agent, and agents take turns. */
+export class WaitingLine {
+  /** By agent. The one that was served last stands at the end. */
+  readonly #agents = new Map<string, Waiter[]>()
+  #length = 0
+
+  get length(): number {
+    return this.#length
+  }
+
+  /** How many requests of the same agent wait. */
+  of({ agentId = '' }: UpstreamRequest): number {
+    return this.#agents.get(agentId)?.length ?? 0
+  }
+
+  push(waiter: Waiter): void {
+    const { agentId = '' } = waiter.request
+    const before = this.#agents.get(agentId)
+    if (before === undefined) this.#agents.set(agentId, [waiter])
+    else before.push(waiter)
+    this.#length += 1
+  }
+
+  /**
+   * The first request of the agent that uses the fewest connections; of several, the one that was not served for longest.
+   *
+   * @param used connections that an agent uses; only asked when several agents wait
+   */
+  next(used: () => ReadonlyMap<string, number>): Waiter | undefined {
+    const [first] = this.#agents
+    if (first === undefined || this.#agents.size === 1) return first?.[1][0]
+    const counts = used()
+    let [fewest, next] = first
+    for (const [agentId, waiters] of this.#agents) {
+      if ((counts.get(agentId) ?? 0) < (counts.get(fewest) ?? 0)) [fewest, next] = [agentId, waiters]
+    }
+    return next[0]
+  }
+
+  /** Takes a request out of the line that was served, or is not to be. False: it does not wait. */
+  remove(handler: UpstreamHandler, { agentId = '' }: Pick<UpstreamRequest, 'agentId'>): boolean {
+    const waiters = this.#agents.get(agentId)
+    const index = waiters?.findIndex(waiter => waiter.handler === handler) ?? -1
+    if (waiters === undefined || index < 0) return false
+    waiters.splice(index, 1)
+    this.#length -= 1
+    this.#agents.delete(agentId)
+    if (waiters.length > 0) this.#agents.set(agentId, waiters)
+    return true
+  }
+
+  /** Takes out all that have waited since before `oldest`. */
+  expire(oldest: number): readonly Waiter[] {
+    const expired = [...this.#agents.values()].flatMap(waiters => waiters.filter(({ since }) => since < oldest))
+    for (const { handler, request } of expired) this.remove(handler, request)
+    return expired
+  }
+}
+
+export function refuseAll(waiters: readonly Waiter[]): void {
+  for (const { handler } of waiters) handler.onResponseError(new UpstreamBusyError())
+}
