@@ -5,6 +5,7 @@ import type { Refusal, RefusalCode } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
+import { holdBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import { endRaw, refuseUnreadable } from './unreadable.ts'
@@ -62,6 +63,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
   const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
     const requestId = nextId()
     if (draining) res.shouldKeepAlive = false
+    // The answer of a pipelined request has no socket before its turn comes.
+    if (res.socket === null) holdBack(req.socket, res, options.bodyTimeoutMs)
     const fail = (error: unknown): void => {
       options.report('a request failed', error)
       sendRefusal(res, refuse('internal'), requestId)

@@ -46,20 +46,6 @@ export function createWatch({ clock, idleMs, pace, onSlow }: WatchParts, count: 
     return now - progress.since > idleMs
   }
 
-  const comesTooSlowly = ({ req, socket, progress }: Exchange, now: number): boolean => {
-    const elapsed = now - progress.lookedAt
-    progress.lookedAt = now
-    // What the gateway does not read yet, or any more, cannot come.
-    if (pace.bytesPerSecond === 0 || req.complete || req.readableFlowing !== true) return false
-    progress.sendingMs += elapsed
-    if (progress.sendingMs < pace.windowMs) return false
-    const bytes = socket.bytesRead - progress.windowBytes
-    const isSlow = bytes < (pace.bytesPerSecond * progress.sendingMs) / 1_000
-    progress.windowBytes = socket.bytesRead
-    progress.sendingMs = 0
-    return isSlow
-  }
-
   const takesNothing = (exchange: Exchange, now: number): boolean => {
     const { socket, progress, stalledSince } = exchange
     if (stalledSince === undefined) return false
@@ -90,8 +76,23 @@ export function createWatch({ clock, idleMs, pace, onSlow }: WatchParts, count: 
       const now = clock.steady()
       for (const exchange of [...flying]) {
         if (takesNothing(exchange, now) || sendsNothing(exchange, now)) exchange.socket.destroy()
-        else if (comesTooSlowly(exchange, now)) onSlow(exchange)
+        else if (comesTooSlowly(exchange, pace, now)) onSlow(exchange)
       }
     },
   }
+}
+
+/** Looks at a body that is under way; whether it came too slowly over the window that ends now. */
+function comesTooSlowly({ req, socket, progress }: Exchange, pace: Pace, now: number): boolean {
+  const elapsed = now - progress.lookedAt
+  progress.lookedAt = now
+  // What the gateway does not read yet, or any more, cannot come.
+  if (pace.bytesPerSecond === 0 || req.complete || req.readableFlowing !== true) return false
+  progress.sendingMs += elapsed
+  if (progress.sendingMs < pace.windowMs) return false
+  const bytes = socket.bytesRead - progress.windowBytes
+  const isSlow = bytes < (pace.bytesPerSecond * progress.sendingMs) / 1_000
+  progress.windowBytes = socket.bytesRead
+  progress.sendingMs = 0
+  return isSlow
 }

@@ -1,0 +1,77 @@
+/** What one hostile agent does to its neighbours, each until the signal: `node bench/neighbours.ts` runs all at once. */
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
+
+export interface Target {
+  /** The gateway. */
+  readonly url: string
+  /** Token of the hostile agent. */
+  readonly token: string
+  /** An upstream that answers `/503` with that, and `/never` not at all. */
+  readonly upstream: string
+  readonly signal: AbortSignal
+}
+
+export type NeighbourAttack = (target: Target) => Promise<void>
+
+const megabyte = 2 ** 20
+
+/** Repeats a call, so many at a time. */
+async function flood({ signal }: Target, atOnce: number, call: (turn: number) => Promise<unknown>): Promise<void> {
+  let turn = 0
+  const worker = async () => {
+    while (!signal.aborted) {
+      await call(turn++).catch(() => {})
+      await new Promise(setImmediate)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+}
+
+async function proxied({ url, token, signal }: Target, target: string, init: RequestInit = {}): Promise<void> {
+  const headers = { 'Gateway-Authorization': `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const answer = await fetch(`${url}/proxy/${target}`, { signal, headers, redirect: 'manual', ...init })
+  await answer.arrayBuffer()
+}
+
+/** Connections that stay open until the signal, with these first bytes. */
+async function hold({ url, signal }: Target, count: number, firstBytes: string): Promise<void> {
+  const { port, hostname } = new URL(url)
+  const sockets: Socket[] = []
+  for (let i = 0; i < count && !signal.aborted; i++) {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    if (firstBytes !== '') socket.write(firstBytes)
+    sockets.push(socket)
+  }
+  await new Promise<void>(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve())
+  })
+  for (const socket of sockets) socket.destroy()
+}
+
+const unfinished = ({ token, upstream }: Target, path: string): string =>
+  `POST /proxy/${upstream}${path} HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n` +
+  'Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"a":'
+
+const post = (body: string) => (target: Target) =>
+  flood(target, 4, () => proxied(target, `${target.upstream}/bytes`, { method: 'POST', body }))
+
+export const neighbourAttacks: Readonly<Record<string, NeighbourAttack>> = {
+  'dead names': target => flood(target, 32, turn => proxied(target, `http://dead-${turn}.invalid/`)),
+  'bodies that never end': target => hold(target, 256, unfinished(target, '/never')),
+  'requests never answered': target => flood(target, 128, () => proxied(target, `${target.upstream}/never`)),
+  '503 answers': target => flood(target, 4, () => proxied(target, `${target.upstream}/503`)),
+  'detector texts of 1 MB': post(JSON.stringify({ text: 'AA11 BB22 CC33 '.repeat(megabyte / 15) })),
+  'JSON of 1 MB': post(`[${'{},'.repeat(megabyte / 3 - 2)}{}]`),
+  'refused management calls': target =>
+    flood(target, 4, async () => {
+      const headers = { Authorization: `Bearer ${target.token}` }
+      const answer = await fetch(`${target.url}/agents`, { signal: target.signal, headers })
+      await answer.arrayBuffer()
+    }),
+  'connections that never send': target => hold(target, 500, ''),
+  'pipelined calls that are never read': target =>
+    hold(target, 4, 'GET /health HTTP/1.1\r\nHost: g\r\n\r\n'.repeat(50_000)),
+}
