@@ -100,6 +100,7 @@ const queue = createQueue({
     return { kind: 'answered', status: 200, rawHeaders: [], body: answer() }
   },
   agentProblem: () => undefined,
+  reviewerOf: id => ({ id, ownerId: 'people', roles: ['reviewer'] }),
   agentName: () => undefined,
   stopping: new AbortController().signal,
   report,

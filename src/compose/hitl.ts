@@ -11,6 +11,7 @@ import type { HitlOptions } from '../hitl/model.ts'
 import { createNotifier } from '../hitl/notify.ts'
 import type { Queue } from '../hitl/queue.ts'
 import { createQueue } from '../hitl/queue.ts'
+import { mayDecide } from '../hitl/view.ts'
 import type { Store } from '../storage/store.ts'
 import { deriveKey } from '../tokens/key.ts'
 import type { Poster } from '../upstream/post.ts'
@@ -77,6 +78,10 @@ export function createHitl(parts: HitlParts): Hitl {
     send: dataPlane.send,
     noteRefusal: parts.refusals.note,
     agentProblem: identity.problemOf,
+    reviewerOf: id => {
+      const agent = identity.problemOf(id) === undefined ? identity.registry.get(id) : undefined
+      return agent !== undefined && mayDecide(agent) ? agent : undefined
+    },
     agentName: id => identity.registry.get(id)?.name,
     stopping: stopping.signal,
     report,

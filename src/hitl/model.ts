@@ -138,6 +138,8 @@ export interface HitlOptions {
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Why the agent may not call now; undefined when it is active. */
   readonly agentProblem: (agentId: string) => Refusal | undefined
+  /** Who may decide requests now; undefined for anyone else. */
+  readonly reviewerOf: (id: string) => Person | undefined
   /** Name of an agent of the registry, for reviewers. */
   readonly agentName: (agentId: string) => string | undefined
   /** Aborts when the gateway stops: whoever waits for a verdict is answered then. */

@@ -13,7 +13,7 @@ import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from 
 import { auditEntry } from './model.ts'
 import { relay } from './relay.ts'
 import { digestOf, frameAnswer, parseRequest, seal, unseal } from './seal.ts'
-import { decided, verdictEntry, verdictOn } from './verdict.ts'
+import { decided, verdictEntry, verdictOn, voterProblem } from './verdict.ts'
 
 /** One claimed attempt. */
 interface Attempt {
@@ -56,6 +56,10 @@ export async function approve(
 /** @param wanted the item as it was read */
 async function claimAndSend(options: HitlOptions, wanted: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
   const { item, approval, lease } = wanted
+  const problem = voterProblem(options, item, approval.reviewer.id)
+  if (problem !== undefined) return problem
+  // A vote counts if whoever gave it may still vote when the last one is given.
+  const withdrawn = item.approvedBy.filter(id => voterProblem(options, item, id) !== undefined)
   const now = options.clock.now()
   const resend = approval.resend === true
   const outcome = await options.store.hitl.claim(
@@ -66,8 +70,9 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, request: Held
       now,
       leaseUntil: now + options.settings.LeaseSeconds * 1_000,
       resend,
+      withdrawn,
     },
-    verdictEntry(now, approval, { action: 'hitl.approve', item, resend }),
+    verdictEntry(now, approval, { action: 'hitl.approve', item, resend, ...(withdrawn.length > 0 && { withdrawn }) }),
   )
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)

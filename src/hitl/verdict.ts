@@ -7,7 +7,7 @@ import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
 import { refuseStore, StoreError } from '../storage/store.ts'
-import type { HitlOptions, Verdict } from './model.ts'
+import type { HitlOptions, Person, Verdict } from './model.ts'
 import { auditEntry } from './model.ts'
 
 /** Longest comment, in characters (code points). */
@@ -19,6 +19,8 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   if ('refusal' in item) return item
   // Who comes too late writes nothing; who comes at the same moment is told by the store.
   if (item.status !== 'Pending') return decided(item)
+  const problem = voterProblem(options, item, verdict.reviewer.id)
+  if (problem !== undefined) return problem
   const now = options.clock.now()
   const entry = verdictEntry(now, verdict, { action: 'hitl.deny', item })
   const outcome = await options.store.hitl.deny(
@@ -38,16 +40,22 @@ export async function verdictOn(options: HitlOptions, id: string, verdict: Verdi
   const now = options.clock.now()
   const item = await options.store.hitl.brief(id, now)
   if (item === undefined) return refuse('not_found')
-  const barred = fourEyes(options, item, verdict)
+  const barred = fourEyes(options, item, verdict.reviewer)
   if (barred === undefined) return item
   await options.noteRefusal(verdictEntry(now, verdict, { action: 'hitl.refused', item, why: barred.refusal }))
   return barred
 }
 
+/** Why this reviewer may not decide the item now: it may have waited since it was let in. */
+export function voterProblem(options: HitlOptions, item: HitlBrief, reviewerId: string): Refusal | undefined {
+  const reviewer = options.reviewerOf(reviewerId)
+  return reviewer === undefined ? refuse('forbidden') : fourEyes(options, item, reviewer)
+}
+
 /** Nobody decides a request of their own; with `owner`, of their own owner either. */
-function fourEyes(options: HitlOptions, item: HitlBrief, verdict: Verdict): Refusal | undefined {
-  if (item.agentId === verdict.reviewer.id) return refuse('own_request')
-  if (options.settings.FourEyes === 'owner' && item.ownerId === verdict.reviewer.ownerId) {
+function fourEyes(options: HitlOptions, item: HitlBrief, reviewer: Person): Refusal | undefined {
+  if (item.agentId === reviewer.id) return refuse('own_request')
+  if (options.settings.FourEyes === 'owner' && item.ownerId === reviewer.ownerId) {
     return refuse('own_request', 'Nobody decides a request of the same owner. Ask another reviewer.')
   }
   return undefined

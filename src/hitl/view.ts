@@ -7,6 +7,7 @@ import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/decepti
 import type { HitlItem, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, Person } from './model.ts'
 
+const deciders = new Set(['reviewer', 'admin'])
 const readers = new Set(['reviewer', 'auditor', 'admin'])
 
 /** Who looks, when, and what an agent is called. */
@@ -66,6 +67,11 @@ export interface DetailView extends RequestView {
   readonly responseStatus: number | null
   /** Whether `GET /hitl/{id}/response` has the upstream's answer. */
   readonly responseStored: boolean
+}
+
+/** Whether a role lets this person decide requests. */
+export function mayDecide({ roles }: Person): boolean {
+  return roles.some(role => deciders.has(role))
 }
 
 /** Whether this person reads the requests of every agent. */

@@ -17,7 +17,7 @@ export interface Caller {
 export interface OpenCall {
   readonly req: IncomingMessage
   readonly requestId: string
-  /** Aborts when the connection closes: nobody waits for the answer any more. */
+  /** Aborts when the connection closes, or the caller loses what let it in: nothing more may be told. */
   readonly left: AbortSignal
   /** Path parameters, percent-decoded. */
   readonly params: Readonly<Record<string, string>>
@@ -30,6 +30,8 @@ export interface OpenCall {
 /** One call of an operation that needs a role. */
 export interface Call extends OpenCall {
   readonly caller: Caller
+  /** Why the caller may not go on, after a wait; undefined while what let it in holds. */
+  readonly problemNow: () => Refusal | undefined
 }
 
 type Answer = Reply | Refusal

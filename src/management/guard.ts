@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { refuseStatus } from '../agents/agent.ts'
+import { agentProblem } from '../agents/agent.ts'
+import type { AgentListener } from '../agents/snapshot.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
@@ -21,6 +22,8 @@ export interface GuardParts {
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Takes one call of a caller: 0, or the milliseconds until it may call. */
   readonly takeCall: (callerId: string, requestId: string) => number
+  /** Tells of each change of an agent before it is answered. Returns what ends that. */
+  readonly subscribe: (listener: AgentListener) => () => void
   readonly clock: Clock
   /** Host names that calls may be addressed to; empty allows any. */
   readonly allowedHosts: readonly string[]
@@ -31,6 +34,10 @@ export interface Guard {
   checkOrigin(req: IncomingMessage): Refusal | undefined
   /** Who calls, if one of the operation's roles lets the caller in. A missing role is put on record. */
   admit(req: IncomingMessage, operation: Operation, requestId: string): Promise<Caller | Refusal>
+  /** Why a caller that was let in may not go on, after a wait: status, roles and token must hold still. */
+  problemNow(caller: Caller, operation: Operation): Refusal | undefined
+  /** Calls `onLost` when an agent is changed so that the caller may not go on. Returns what ends that. */
+  watch(caller: Caller, operation: Operation, onLost: () => void): () => void
 }
 
 /** A request in HTTP/1.0 may leave `Host` out (RFC 9112 section 3.2), as health checks do. No browser does. */
@@ -46,10 +53,22 @@ export function createGuard(parts: GuardParts): Guard {
     const claims = token === undefined ? undefined : await parts.verify(token)
     const agent = claims === undefined ? undefined : parts.agent(claims.sub)
     if (claims === undefined || agent === undefined) return refuse('unauthenticated')
-    return refuseStatus(agent.status) ?? { agent, until: claims.exp * 1_000 }
+    return agentProblem(agent) ?? { agent, until: claims.exp * 1_000 }
+  }
+
+  const problemNow: Guard['problemNow'] = ({ agent, ownOnly, until }, { access }) => {
+    const now = parts.agent(agent.id)
+    if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
+    const granted = ownOnly || now.roles.some(role => access.includes(role))
+    return agentProblem(now) ?? (granted ? undefined : refuse('forbidden'))
   }
 
   return {
+    problemNow,
+    watch: (caller, operation, onLost) =>
+      parts.subscribe(id => {
+        if (id === caller.agent.id && problemNow(caller, operation) !== undefined) onLost()
+      }),
     checkOrigin(req) {
       const { host: named = '' } = req.headers
       const host = named === '' ? nameless : parseHost(`http://${named}`)

@@ -1,18 +1,12 @@
 import { Readable } from 'node:stream'
 import { printableJson } from '../base/deceptive.ts'
-import type { Clock } from '../clock.ts'
 import type { EventLog, HitlEvent } from '../hitl/events.ts'
-import { readsAll } from '../hitl/view.ts'
-import type { AgentRecord } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 
 export interface EventParts {
   readonly events: EventLog
   /** Aborts when the gateway stops: streams end, so that nothing waits for them. */
   readonly stopping: AbortSignal
-  readonly clock: Clock
-  /** The registry as it is now. */
-  readonly agent: (id: string) => AgentRecord | undefined
 }
 
 /** A comment this often keeps what lies between from closing a stream on which nothing happens, milliseconds. */
@@ -46,7 +40,7 @@ function openStream(parts: EventParts, call: Call): Readable {
   }
   const say = (block: string) => {
     if (over) return
-    if (!mayListen(parts, call)) return end()
+    if (call.problemNow() !== undefined) return end()
     stream.push(`${block}\n\n`)
     if (stream.readableLength > most) stream.destroy()
   }
@@ -63,6 +57,7 @@ function openStream(parts: EventParts, call: Call): Readable {
   most = stream.readableLength + maxBuffered
   const heart = setInterval(say, heartbeatMs, ': still here')
   stopping.addEventListener('abort', end)
+  call.left.addEventListener('abort', end)
   if (stopping.aborted) end()
   return stream.once('close', () => {
     over = true
@@ -70,12 +65,6 @@ function openStream(parts: EventParts, call: Call): Readable {
     stopping.removeEventListener('abort', end)
     close()
   })
-}
-
-/** Whether the caller still has what let it in: a stream lives longer than a call. */
-function mayListen({ agent, clock }: EventParts, { caller }: Call): boolean {
-  const now = agent(caller.agent.id)
-  return now?.status === 'Active' && readsAll(now) && clock.now() < caller.until
 }
 
 function blockOf({ id, type, at, hitlId, data }: HitlEvent): string {

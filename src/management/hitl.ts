@@ -26,6 +26,8 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
       seconds === 0
         ? await queue.get(id, agent)
         : await queue.waitForVerdict(id, agent, { ms: seconds * 1_000, signal: call.left })
+    const problem = call.problemNow()
+    if (problem !== undefined) return problem
     if (read === undefined) return refuse('not_found')
     return jsonReply(200, { id: read.id, status: read.status, [member]: read }, preferenceApplied(seconds))
   }

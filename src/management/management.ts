@@ -66,6 +66,7 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
     agent: id => registry.get(id),
     noteRefusal: parts.noteRefusal,
     takeCall: parts.takeCall,
+    subscribe: listener => registry.subscribe(listener),
     clock,
     allowedHosts: parts.allowedHosts,
   })
@@ -87,7 +88,7 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
     ...policyHandlers(parts),
     ...hitlHandlers(hitl.queue),
     ...grantHandlers(hitl.grants, id => registry.get(id)?.name),
-    ...eventHandlers({ ...hitl, clock, agent: id => registry.get(id) }),
+    ...eventHandlers(hitl),
     ...auditHandlers(store.audit),
   }
   return createRouter(parts.metrics.isPublic ? withPublicMetrics(openApi) : openApi, { open, guarded }, guard)

@@ -70,10 +70,17 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
     if (isRefusal(query)) return query
     const body = await inputs.readBody(req, res)
     if (isRefusal(body)) return body
-    const call = { req, requestId, left: leaving(res), params: match.params, query, body: body.value }
-    return caller === undefined
-      ? handlers.open[operation.id]!(call)
-      : handlers.guarded[operation.id]!({ ...call, caller })
+    // The body may have taken long.
+    const problem = caller && guard.problemNow(caller, operation)
+    if (problem !== undefined) return problem
+    const left = leaving(res)
+    const call = { req, requestId, left: left.signal, params: match.params, query, body: body.value }
+    if (caller === undefined) return handlers.open[operation.id]!(call)
+    res.once(
+      'close',
+      guard.watch(caller, operation, () => left.abort()),
+    )
+    return handlers.guarded[operation.id]!({ ...call, caller, problemNow: () => guard.problemNow(caller, operation) })
   }
 
   return async (req, res, requestId) => {
@@ -83,12 +90,12 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   }
 }
 
-function leaving(res: ServerResponse): AbortSignal {
+function leaving(res: ServerResponse): AbortController {
   const left = new AbortController()
   res.once('close', () => {
     if (!res.writableFinished) left.abort()
   })
-  return left.signal
+  return left
 }
 
 /** A store that fails has changed nothing, and the caller is told so (design: fail closed, say why). */

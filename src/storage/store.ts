@@ -210,6 +210,8 @@ export interface HitlTable {
       readonly now: number
       readonly leaseUntil: number
       readonly resend: boolean
+      /** Earlier approvers whose vote does not count any more. */
+      readonly withdrawn: readonly string[]
     },
     entry: AuditEntry,
   ): Promise<

@@ -118,21 +118,31 @@ function warningsOf(authority: URL, jwt: ExternalSettings['Jwt']): readonly stri
   return warnings
 }
 
+/** A token that was verified, and with which keys. */
+interface Verified {
+  readonly claims: Claims
+  readonly keys: ProviderKeys
+}
+
 /** Verifies signature and claims, not yet whose token it is. */
 function createTokenCheck(keySet: KeySet, { settings, clock }: ExternalParts) {
-  const known = new LRUCache<string, Claims>({ max: maxKnown })
+  const known = new LRUCache<string, Verified>({ max: maxKnown })
 
   async function check(token: string): Promise<Claims | undefined> {
-    const payload = await verifyWith(keySet, token, settings, clock)
-    if (payload === undefined || !areClaims(payload, clock.now())) return undefined
+    const verified = await verifyWith(keySet, token, settings, clock)
+    if (verified === undefined) return undefined
+    const { payload, keys } = verified
+    if (!areClaims(payload, clock.now())) return undefined
     if (!isAlive(payload, clock.now()) || !isAccessToken(payload)) return undefined
-    known.set(token, payload)
+    known.set(token, { claims: payload, keys })
     return payload
   }
 
   return (token: string): Claims | undefined | Promise<Claims | undefined> => {
-    const claims = known.get(token)
-    if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : undefined
+    const before = known.get(token)
+    // A token is as good as the keys that it was verified with: the provider may have withdrawn its key.
+    if (before !== undefined && !isAlive(before.claims, clock.now())) return undefined
+    if (before !== undefined && before.keys === keySet.known()) return before.claims
     const parsed = parseCompact(token)
     return parsed !== undefined && isAccepted(parsed.header) ? check(token) : undefined
   }
@@ -157,12 +167,13 @@ function isAccessToken(payload: Claims): boolean {
 
 async function verifyWith(keySet: KeySet, token: string, settings: ExternalSettings, clock: Clock) {
   const keys = await keySet.current()
-  const first = keys && (await verifyOnce(keys, token, settings, clock))
-  if (first !== 'noKey') return first
+  if (keys === undefined) return undefined
+  const payload = await verifyOnce(keys, token, settings, clock)
+  if (payload !== 'noKey') return payload && { payload, keys }
   // The provider may have new keys.
   const newer = await keySet.newer()
-  const second = newer && (await verifyOnce(newer, token, settings, clock))
-  return second === 'noKey' ? undefined : second
+  const again = newer && (await verifyOnce(newer, token, settings, clock))
+  return newer === undefined || again === undefined || again === 'noKey' ? undefined : { payload: again, keys: newer }
 }
 
 async function verifyOnce(

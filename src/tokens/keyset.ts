@@ -3,8 +3,8 @@ import { createLocalJWKSet } from 'jose'
 import type { Clock } from '../clock.ts'
 import type { FetchDocument } from './fetch.ts'
 
-/** Keys are fetched again when they are this old, */
-const freshMs = 600_000
+/** Keys are fetched again when they are this old: a token ends this long after its key was withdrawn, */
+const freshMs = 300_000
 /** no more often than this, whatever tokens ask for, */
 const cooldownMs = 30_000
 /** and used for this long when the provider cannot be reached. */
@@ -30,6 +30,11 @@ export interface KeySetOptions {
 
 /** The public keys of the identity provider. */
 export interface KeySet {
+  /**
+   * What `current` would give at once; undefined when it would wait. The same object as long as the provider has the same
+   * keys: what was verified with another one must be verified again.
+   */
+  known(): ProviderKeys | undefined
   /** Undefined when there are none to be had. */
   current(): Promise<ProviderKeys | undefined>
   /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
@@ -43,20 +48,26 @@ interface Discovery {
 
 export function createKeySet(options: KeySetOptions): KeySet {
   const { clock } = options
-  let keys: { readonly value: ProviderKeys; readonly at: number } | undefined
+  let keys: { readonly value: ProviderKeys; readonly document: Uint8Array; readonly at: number } | undefined
   let discovery: Discovery | undefined
   let triedAt = Number.NEGATIVE_INFINITY
   let underway: Promise<ProviderKeys | undefined> | undefined
+  let hasFailed = false
 
   async function load(): Promise<ProviderKeys | undefined> {
     try {
       discovery ??= await discover(options)
-      const value = { issuer: discovery.issuer, find: await fetchKeys(discovery.keysUrl, options) }
-      keys = { value, at: clock.steady() }
+      const { issuer, keysUrl } = discovery
+      const document = await options.fetchDocument(keysUrl)
+      const isSame = keys?.value.issuer === issuer && Buffer.compare(keys.document, document) === 0
+      const value = isSame && keys !== undefined ? keys.value : { issuer, find: readKeys(document) }
+      keys = { value, document, at: clock.steady() }
+      hasFailed = false
       return value
     } catch (error) {
       // It may have moved.
       discovery = undefined
+      hasFailed = true
       options.onError?.(error)
       return undefined
     } finally {
@@ -75,10 +86,18 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   const ageOfKeys = () => clock.steady() - (keys?.at ?? Number.NEGATIVE_INFINITY)
 
+  const known = (): ProviderKeys | undefined => {
+    if (ageOfKeys() < freshMs) return keys?.value
+    if (!hasFailed || ageOfKeys() >= lastGoodMs) return undefined
+    // Nobody waits each time for a provider that cannot be reached.
+    void fetchNow()
+    return keys?.value
+  }
+
   return {
+    known,
     async current() {
-      if (ageOfKeys() < freshMs) return keys?.value
-      const fetched = await fetchNow()
+      const fetched = known() ?? (await fetchNow())
       return fetched ?? (ageOfKeys() < lastGoodMs ? keys?.value : undefined)
     },
     newer: fetchNow,
@@ -99,9 +118,9 @@ async function discover(options: KeySetOptions): Promise<Discovery> {
   return { issuer, keysUrl: url }
 }
 
-async function fetchKeys(url: URL, { fetchDocument }: KeySetOptions): Promise<LocalJWKSet> {
+function readKeys(document: Uint8Array): LocalJWKSet {
   // jose checks the shape, and takes public keys only.
-  return createLocalJWKSet(parseObject(await fetchDocument(url)) as unknown as Parameters<typeof createLocalJWKSet>[0])
+  return createLocalJWKSet(parseObject(document) as unknown as Parameters<typeof createLocalJWKSet>[0])
 }
 
 function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> {

@@ -65,7 +65,7 @@ async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry)
   // What came back from a backup may have been sent since: only who knows that approves it.
   if (item.status !== 'Pending' || claim.resend !== (item.replay === 'unknown')) return { lost: item }
   if (item.approvedBy.includes(claim.reviewer)) return { waiting: item }
-  const approvedBy = [...item.approvedBy, claim.reviewer]
+  const approvedBy = [...item.approvedBy.filter(id => !claim.withdrawn.includes(id)), claim.reviewer]
   const approval = {
     id,
     now: claim.now,

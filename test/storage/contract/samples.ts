@@ -62,7 +62,7 @@ export function suspend(store: Store, id: string, over: Partial<HitlRecord> = {}
 }
 
 export function approve(store: Store, id: string, over: Partial<Parameters<Store['hitl']['claim']>[1]> = {}) {
-  const claim = { reviewer: 'r1', comment: null, now: 1_500, leaseUntil: 1_600, resend: false, ...over }
+  const claim = { reviewer: 'r1', comment: null, now: 1_500, leaseUntil: 1_600, resend: false, withdrawn: [], ...over }
   return store.hitl.claim(id, claim, entry('hitl.approve', { actor: claim.reviewer, subject: id }))
 }
 

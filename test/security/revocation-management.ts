@@ -1,0 +1,111 @@
+/**
+ * Threat T15 of SECURITY.md: every place where a call of the management API waits, times every way to lose the right to
+ * go on. After the change was answered nothing counts, nothing is told and nothing leaves.
+ */
+import type { Test } from 'tap'
+import t from 'tap'
+import type { TestAgent } from '../fixtures/gateway.ts'
+import { openRaw } from '../fixtures/raw.ts'
+import type { Review } from '../fixtures/review.ts'
+import { startReview } from '../fixtures/review.ts'
+import { readEvents } from '../fixtures/sse.ts'
+
+interface Way {
+  readonly take: (review: Review, who: TestAgent) => Promise<{ readonly status: number }>
+  readonly outcome: string
+}
+
+const action = (name: string, code: string): Way => ({
+  take: ({ manage }, { id }) => manage('POST', `/agents/${id}/${name}`),
+  outcome: `403 ${code}`,
+})
+
+const ways: Readonly<Record<string, Way>> = {
+  revoked: action('revoke', 'agent_revoked'),
+  quarantined: action('quarantine', 'agent_quarantined'),
+  deactivated: action('deactivate', 'agent_inactive'),
+  deleted: { take: ({ manage }, { id }) => manage('DELETE', `/agents/${id}`), outcome: '401 unauthenticated' },
+  'without the role': {
+    take: ({ manage }, { id }) => manage('PUT', `/agents/${id}/roles`, { roles: ['agent'] }),
+    outcome: '403 forbidden',
+  },
+}
+
+/** Cells that do not apply, with the reason. */
+const none: Readonly<Record<string, string>> = {
+  'without the role, verdict': 'the agent whose request is held needs no role for it',
+}
+
+const outcomeOf = ({ status, headers }: Response) => `${status} ${headers.get('gateway-error')}`
+
+type Cell = (t: Test, review: Review, way: Way) => Promise<unknown>
+
+const places: Readonly<Record<string, Cell>> = {
+  /** The agent loses its right while its request waits for the verdict. */
+  async verdict(t, review, { take, outcome }) {
+    const bot = await review.newBot()
+    const id = await review.hold('/held', { bot })
+    t.equal((await take(review, bot)).status, 200)
+    t.equal(outcomeOf(await review.approve(id)), outcome)
+  },
+  /** A reviewer loses the right after the first of two votes. */
+  async 'second vote'(t, review, { take }) {
+    const [first, second, third] = await Promise.all([review.newReviewer(), review.newReviewer(), review.newReviewer()])
+    const id = await review.hold('/held', { method: 'PUT' })
+    t.equal((await review.approve(id, {}, first.token)).status, 202)
+    t.equal((await take(review, first)).status, 200)
+    const counted = await review.approve(id, {}, second.token)
+    t.match(await counted.json(), { approvals: 1, approvalsNeeded: 2 }, 'the first vote counts no more')
+    t.equal(review.origin.seen.length, 0)
+    t.equal((await review.approve(id, {}, third.token)).status, 200)
+    review.origin.seen.length = 0
+  },
+  /** The body of an approval comes slowly. */
+  async 'body of the call'(t, review, { take, outcome }) {
+    const reviewer = await review.newReviewer()
+    const id = await review.hold('/held')
+    const raw = await openRaw(t, review.port)
+    raw.write(`POST /hitl/${id}/approve HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reviewer.token}\r\n`)
+    raw.write('Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{')
+    // A whole call later the head of the first was read.
+    await review.call('GET', `/hitl/status/${id}`)
+    t.equal((await take(review, reviewer)).status, 200)
+    raw.write('}')
+    const text = await raw.until(/\r\n\r\n/)
+    t.equal(`${text.slice(9, 12)} ${/^gateway-error: (.*)$/im.exec(text)?.[1]?.trim()}`, outcome)
+  },
+  async 'stream of events'(t, review, { take }) {
+    const reviewer = await review.newReviewer()
+    const events = await readEvents(t, `${review.url}/hitl/events`, { Authorization: `Bearer ${reviewer.token}` })
+    await events.block()
+    t.equal((await take(review, reviewer)).status, 200)
+    await review.hold('/held')
+    t.equal(await events.next(), undefined, 'it has ended, and told nothing')
+  },
+  async 'long status wait'(t, review, { take, outcome }) {
+    const reviewer = await review.newReviewer()
+    const id = await review.hold('/held')
+    const answer = review.call('GET', `/hitl/status/${id}`, { token: reviewer.token, headers: { Prefer: 'wait=50' } })
+    await review.call('GET', `/hitl/status/${id}`)
+    t.equal((await take(review, reviewer)).status, 200)
+    t.equal(outcomeOf(await answer), outcome)
+  },
+}
+
+for (const threads of [1, 2]) {
+  t.test(`${threads} of threads`, async t => {
+    const review = await startReview(t, { config: { System: { Server: { Threads: threads } } } })
+    for (const [where, cell] of Object.entries(places)) {
+      for (const [how, way] of Object.entries(ways)) {
+        const reason = none[`${how}, ${where}`]
+        if (reason !== undefined) t.comment(`${how} while it waits for: ${where}: does not apply: ${reason}`)
+        else {
+          t.test(`${how} while it waits for: ${where}`, async t => {
+            await cell(t, review, way)
+            t.equal(review.origin.seen.length, 0, 'nothing left')
+          })
+        }
+      }
+    }
+  })
+}
