@@ -91,6 +91,7 @@ interface Foundation {
   readonly identity: Identity
   readonly rules: Rules
   readonly followers: Followers
+  readonly onGrant: Pool['forgetGrant']
   /** What start-up warns of, beside what the parts do. */
   readonly warnings: readonly string[]
 }
@@ -148,7 +149,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
-  const opened = { store, refusals, upstreams, identity, rules, followers }
+  const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
+  const opened = { store, refusals, upstreams, identity, rules, followers, onGrant }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 

@@ -10,7 +10,7 @@ import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
-import { end, endUnlessActive } from '../pipeline/rights.ts'
+import { end, endUnlessActive, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
@@ -51,6 +51,8 @@ export interface DataPlane {
   /** Sends what a person approved. */
   readonly send: Send
   readonly bounds: Bounds
+  /** What has passed by this grant and has not left yet is decided again. */
+  forgetGrant(id: string): void
   /** Forgets what is idle and cuts off who stands still. Call every second or so. */
   sweep(): void
 }
@@ -117,6 +119,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     },
     send: createSender(parts),
     bounds: parts.bounds,
+    forgetGrant: id => forgetGrant(id, parts),
     sweep() {
       watch.sweep()
       activity.sweep(clock.now())

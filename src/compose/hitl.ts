@@ -30,6 +30,8 @@ export interface HitlParts {
   readonly dataPlane: DataPlane
   readonly habits: Habits
   readonly refusals: Pick<Refusals, 'note' | 'sweep'>
+  /** Tells the other threads of a grant that was withdrawn. */
+  readonly onGrant: (id: string) => Promise<void>
   readonly report: (what: string, error: unknown) => void
 }
 
@@ -88,7 +90,15 @@ export function createHitl(parts: HitlParts): Hitl {
   })
   return {
     queue,
-    grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
+    grants: createGrants({
+      store,
+      clock,
+      settings: config.HumanInTheLoop,
+      async onRevoked(id) {
+        dataPlane.forgetGrant(id)
+        await parts.onGrant(id)
+      },
+    }),
     events,
     stopping: stopping.signal,
     async sweep() {

@@ -29,7 +29,11 @@ export interface Grants {
   revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
 }
 
-type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & { readonly store: Pick<HitlOptions['store'], 'grants'> }
+type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
+  readonly store: Pick<HitlOptions['store'], 'grants'>
+  /** Told of a grant that was withdrawn. That is answered when this is done: what it let pass and still waits does not leave. */
+  readonly onRevoked?: (id: string) => Promise<void>
+}
 
 export function createGrants(options: GrantOptions): Grants {
   const { store, clock } = options
@@ -41,7 +45,13 @@ export function createGrants(options: GrantOptions): Grants {
       const who = { actor: reviewer.id, requestId }
       const entry = auditEntry(clock.now(), who, { action: 'hitl.grant.revoke', subject: id, details: {} })
       const removed = store.grants.remove(id, entry)
-      return orUnavailable(removed.then(done => (done ? undefined : refuse('not_found'))))
+      return orUnavailable(
+        removed.then(async done => {
+          if (!done) return refuse('not_found')
+          await options.onRevoked?.(id)
+          return undefined
+        }),
+      )
     },
   }
 }

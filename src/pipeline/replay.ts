@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { agentProblem } from '../agents/agent.ts'
 import type { Target } from '../base/target.ts'
 import { parseTarget } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
@@ -35,6 +36,7 @@ export function createSender(parts: SenderParts): Send {
       const handler = new Replay({
         resolve,
         learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
+        problem: () => agentProblem(parts.agentOf(agentId)),
         isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
       })
       abandoned.addEventListener('abort', () => handler.abandon())
@@ -80,6 +82,8 @@ function upstreamRequest(request: HeldRequest, target: Target, credentials: read
 interface ReplayParts {
   readonly resolve: (result: ReplayResult) => void
   readonly learnt: (outcome: Outcome) => void
+  /** Why the agent may not act now. */
+  readonly problem: () => Refusal | undefined
   /** Another attempt may have begun. */
   readonly isLate: () => boolean
 }
@@ -91,6 +95,8 @@ class Replay implements UpstreamHandler {
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
   #interim = 0
+  /** Why it was not sent, though there was a connection. */
+  #refused: Refusal | undefined = undefined
 
   constructor(parts: ReplayParts) {
     this.#parts = parts
@@ -104,7 +110,12 @@ class Replay implements UpstreamHandler {
   onRequestStart(control: Control): void {
     if (this.#parts.isLate())
       control.abort(new UpstreamError('connect_timeout', 'the right to send ended before the sending'))
-    else this.#control = control
+    else {
+      this.#refused = this.#parts.problem()
+      // The last moment before its bytes are written: the look-up and the dial may have taken long.
+      if (this.#refused !== undefined) control.abort(new Error(this.#refused.refusal))
+      else this.#control = control
+    }
   }
 
   onInterim(): void {
@@ -141,8 +152,11 @@ class Replay implements UpstreamHandler {
       this.#body.destroy(error)
       return
     }
-    this.#parts.learnt(outcomeOfError(error, this.#control !== undefined))
+    this.#parts.learnt(this.#refused === undefined ? outcomeOfError(error, this.#control !== undefined) : 'neutral')
     // Not a byte was sent: nothing has happened, and the request can be decided again.
-    this.#parts.resolve({ kind: this.#control === undefined ? 'notSent' : 'failed', refusal: refusalOf(error) })
+    this.#parts.resolve({
+      kind: this.#control === undefined ? 'notSent' : 'failed',
+      refusal: this.#refused ?? refusalOf(error),
+    })
   }
 }

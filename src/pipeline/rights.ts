@@ -40,6 +40,11 @@ export function endUnlessActive(id: string, agent: AgentRecord | undefined, part
   for (const exchange of parts.watch.underway(other => other.agent?.id === id)) end(exchange, problem)
 }
 
+/** What has passed by a grant that was withdrawn, and has not left yet, is decided again when it would leave. */
+export function forgetGrant(grantId: string, parts: Pick<Parts, 'watch'>): void {
+  for (const exchange of parts.watch.underway(other => other.grantId === grantId)) exchange.rulebook = undefined
+}
+
 /** The refusal if the client has no answer yet, else a broken connection; the upstream request is cut off. */
 export function end(exchange: Exchange, refusal: Refusal): void {
   if (exchange.res.writableFinished) return

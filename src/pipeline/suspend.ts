@@ -55,6 +55,7 @@ export function coversGrant(exchange: Exchange, parts: Parts): Promise<boolean |
 /** True when a grant lets this request pass; its use is on record then. */
 export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolean | Refusal> {
   const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
+  exchange.grantId = undefined
   if (used === undefined || isRefusal(used)) return used ?? false
   exchange.grantId = used.id
   return true

@@ -32,6 +32,8 @@ export interface PoolOptions {
 export interface Pool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(list: PolicyList): Promise<void>
+  /** A grant was withdrawn. */
+  forgetGrant(id: string): Promise<void>
   /**
    * Starts the threads; resolves when all of them listen. Rejects when one cannot.
    *
@@ -85,6 +87,10 @@ class ThreadPool implements Pool {
 
   async changeAgent(id: string, agent: AgentRecord | undefined): Promise<void> {
     await this.#tell(({ link }) => link.call('changeAgent', [id, agent]))
+  }
+
+  async forgetGrant(id: string): Promise<void> {
+    await this.#tell(({ link }) => link.call('forgetGrant', [id]))
   }
 
   async changePolicies(list: PolicyList): Promise<void> {

@@ -38,6 +38,8 @@ export interface ThreadCalls {
   ping(): Promise<void>
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(change: PolicyChange): Promise<void>
+  /** A grant was withdrawn. */
+  forgetGrant(id: string): Promise<void>
   listen(port: number): Promise<void>
   /** Ports of the gateway, which nobody may be forwarded to. */
   setListeners(ports: readonly number[]): Promise<void>

@@ -37,6 +37,7 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(port, {
   ping: () => undefined,
   changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
   changePolicies: async (_, change) => (await served).policies.apply(change),
+  forgetGrant: async (_, id) => (await served).forgetGrant(id),
   listen: async (_, port) => (await served).listening.join(port),
   setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
   reload: async () => (await served).reload(),
@@ -99,6 +100,7 @@ async function serve() {
   }, sweepMs)
   return {
     ...{ upstreams, agents, policies, listening },
+    forgetGrant: dataPlane.forgetGrant,
     async reload() {
       // Why it failed the main thread says: it has read the same files.
       const [, certificateRead] = await Promise.all([upstreams.credentials?.reload(), listening.reload()])
