@@ -198,9 +198,9 @@ export interface HitlTable {
   sealed(id: string): Promise<Uint8Array | undefined>
   sealedResponse(id: string): Promise<Uint8Array | undefined>
   /**
-   * Adds the approval of `reviewer`, who counts once; the one that makes it enough claims the item for replay, in
-   * one conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose replay is
-   * failed or unknown instead. The entry gets digest and attempt; a reviewer who approves again leaves none.
+   * Adds the approval of `reviewer`, who counts once, and drops those `withdrawn`; the one that makes it enough claims
+   * the item, in one conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose
+   * replay is failed or unknown. The entry gets digest and attempt; a reviewer who approves again leaves none.
    */
   claim(
     id: string,
@@ -210,13 +210,10 @@ export interface HitlTable {
       readonly now: number
       readonly leaseUntil: number
       readonly resend: boolean
-      /** Earlier approvers whose vote does not count any more. */
       readonly withdrawn: readonly string[]
     },
     entry: AuditEntry,
-  ): Promise<
-    'notFound' | { readonly lost: HitlBrief } | { readonly claimed: HitlBrief } | { readonly waiting: HitlBrief }
-  >
+  ): Promise<'notFound' | { lost: HitlBrief } | { claimed: HitlBrief } | { waiting: HitlBrief }>
   /**
    * The connection was never made: back to Pending, with no approval counted, if `attempt` still holds the claim.
    * After a resend back to Approved with the outcome of before, which may be one that reached the upstream.

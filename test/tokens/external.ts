@@ -1,4 +1,4 @@
-/** Threats T14, T37 of SECURITY.md. */
+/** Threats T14, T15, T37 of SECURITY.md. */
 import t from 'tap'
 import { StartupError } from '../../src/errors.ts'
 import { createExternal } from '../../src/tokens/external.ts'
