@@ -60,11 +60,19 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
   const nextId = createRequestIds()
   let draining = false
 
+  const receive = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
+    // The answer of a pipelined request has no socket before its turn comes. Nothing is done for it until then: a
+    // thousand of them at once are as many calls of the store.
+    if (res.socket !== null) take(req, res, expectsContinue)
+    else {
+      holdBack(req.socket, res, options.bodyTimeoutMs)
+      res.once('socket', () => take(req, res, expectsContinue))
+    }
+  }
+
   const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
     const requestId = nextId()
     if (draining) res.shouldKeepAlive = false
-    // The answer of a pipelined request has no socket before its turn comes.
-    if (res.socket === null) holdBack(req.socket, res, options.bodyTimeoutMs)
     const fail = (error: unknown): void => {
       options.report('a request failed', error)
       sendRefusal(res, refuse('internal'), requestId)
@@ -80,8 +88,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
 
   return {
     serve(server) {
-      server.on('request', (req, res) => take(req, res, false))
-      server.on('checkContinue', (req, res) => take(req, res, true))
+      server.on('request', (req, res) => receive(req, res, false))
+      server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
       server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
       server.on('clientError', (error, socket) => {
