@@ -21,13 +21,8 @@ const pollSeconds = '5'
 export async function suspend(exchange: Exchange, parts: Parts): Promise<Outcome> {
   // A held request tells nothing of its upstream, and must not keep a probe of the circuit from the request's replay.
   closeCircuit(exchange, 'neutral', parts)
-  const body = await wholeBody(exchange, parts)
-  if (isRefusal(body)) return body
-  if (isOver(exchange)) return undefined
-  exchange.body = body
-  if (!holds(exchange, parts)) return 'again'
-  const suspended = await store(exchange, body, parts)
-  if (isRefusal(suspended)) return suspended
+  const suspended = await putAway(exchange, parts)
+  if (suspended === undefined || suspended === 'again' || isRefusal(suspended)) return suspended
   exchange.hitlId = suspended.id
   if (isOver(exchange)) return undefined
   exchange.ending = 'suspended'
@@ -38,8 +33,16 @@ export async function suspend(exchange: Exchange, parts: Parts): Promise<Outcome
   return verdict === 'answered' ? undefined : verdict
 }
 
-/** Puts the request away. From then on its body is in the store alone: an agent may wait for its verdict for long. */
-async function store(exchange: Exchange, body: Buffer, parts: Parts): Promise<Suspended | Refusal> {
+/**
+ * Puts the request into the store. A function of its own, since an async function keeps its variables alive while it
+ * waits: an agent may wait long for its verdict, and the body must be in the store alone by then.
+ */
+async function putAway(exchange: Exchange, parts: Parts): Promise<Suspended | Outcome> {
+  const body = await wholeBody(exchange, parts)
+  if (isRefusal(body)) return body
+  if (isOver(exchange)) return undefined
+  exchange.body = body
+  if (!holds(exchange, parts)) return 'again'
   const suspended = await parts.queue.suspend(suspensionOf(exchange, body, parts))
   exchange.body = undefined
   letGo(exchange, parts)
