@@ -97,7 +97,7 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
   },
   async A078(t) {
     const own = await startGateway(t, {
-      config: { System: { RateLimit: { RequestsPerMinute: 1_000_000, Burst: 10_000 } } },
+      config: { System: { RateLimit: { RequestsPerMinute: 1_000_000, Burst: 10_000, MaxInFlight: 100 } } },
       lookup: async () => ['127.0.0.1'],
     })
     const origin = await startOrigin(t)

@@ -31,7 +31,6 @@ const answers: Readonly<Record<string, readonly number[]>> = {
   R054: [200],
   R056: [405],
   R063: [200],
-  R066: [200],
   R070: [200],
   R077: [404],
   R079: [200],
@@ -72,7 +71,6 @@ const staysOpen = /^(?:R04[4-6]|R05[45789]|R063|R06[4-9]|R07\d|R080|H00[2569]|H0
 /** The request target that the upstream must see: byte for byte what was sent. */
 const targets: Readonly<Record<string, string>> = {
   R063: '/a%0d%0aX-Inj:%201',
-  R066: '/public/..%2fadmin',
   R079: '/a?x=1&x=2&x=%26&y=+%20',
   R080: '/a?',
 }
