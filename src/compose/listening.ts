@@ -13,6 +13,7 @@ import { viaName } from '../pipeline/forward.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { describeCertificate, readCertificate } from './certificate.ts'
 import type { SharedLimits } from './shared.ts'
+import { longestWaitSeconds } from './upstreams.ts'
 
 export interface ListeningParts {
   readonly config: Config
@@ -123,7 +124,9 @@ function placesOf({ config, baseDirectory, passedSockets }: ListeningParts): rea
 const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true
 
 /** Seconds that a sound exchange may take without a byte on the client's connection, and some more. */
-function longestQuiet({ System, Proxy: { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds } }: Config) {
-  const beforeAnswer = HeadersTimeoutSeconds + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
-  return 10 + Math.max(longestWait, beforeAnswer, IdleTimeoutSeconds, System.Server.IdleTimeoutSeconds)
+function longestQuiet(config: Config) {
+  const { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds, EventStreamIdleSeconds } = config.Proxy
+  const beforeAnswer = longestWaitSeconds(config) + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
+  const silentAnswer = Math.max(IdleTimeoutSeconds, EventStreamIdleSeconds)
+  return 10 + Math.max(longestWait, beforeAnswer, silentAnswer, config.System.Server.IdleTimeoutSeconds)
 }

@@ -51,10 +51,11 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       perOrigin: proxy.MaxConnectionsPerOrigin,
       total: proxy.MaxConnections,
       maxWaiting: proxy.MaxWaiting,
-      waitMs: proxy.HeadersTimeoutSeconds * 1_000,
+      waitMs: longestWaitSeconds(config) * 1_000,
       connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
       headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
       idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
+      eventStreamIdleMs: proxy.EventStreamIdleSeconds * 1_000,
       http2Hosts: parseHostPatterns(proxy.Http2Hosts),
       openHttp1: proxy.Client === 'Undici' ? await openUndici() : undefined,
       ca,
@@ -65,6 +66,11 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const addressOf = guardedAddress({ egress, resolver, trusted: URL.parse(authority ?? '')?.origin })
   const fetchDocument = createFetch({ addressOf, ...(ca === undefined ? {} : { ca: [ca] }) })
   return { egress, resolver, connections, credentials, fetchDocument }
+}
+
+/** Longest wait of a request for a connection, seconds: an answer may take longer. */
+export function longestWaitSeconds({ Proxy: { HeadersTimeoutSeconds } }: Config): number {
+  return Math.min(HeadersTimeoutSeconds, 120)
 }
 
 /** Loaded only where it is wanted: it takes memory and time at the start. */

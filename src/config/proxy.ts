@@ -15,7 +15,7 @@ export const proxy = {
     'Scope takes Domain from the cookies of an upstream and puts their Path below /proxy/<origin>; Pass leaves them.',
   ),
   MaxRequestBytes: integer(0, 'Largest request body forwarded, bytes; 0 is no limit.'),
-  MaxEvaluatedBodyBytes: integer(1_048_576, 'Most of a body that is held to decide on, bytes.', { min: 1_024 }),
+  MaxEvaluatedBodyBytes: integer(8_388_608, 'Most of a body that is held to decide on, bytes.', { min: 1_024 }),
   MaxHeldBytes: integer(
     67_108_864,
     'Bytes of all bodies that are held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of node.',
@@ -27,8 +27,12 @@ export const proxy = {
     'A body over MaxEvaluatedBodyBytes that a rule must read: decide as unreadable, or answer 413.',
   ),
   ConnectTimeoutSeconds: integer(5, 'Time to connect to an upstream, TLS included.', { min: 1, max: 300 }),
-  HeadersTimeoutSeconds: integer(120, 'Time until an upstream starts to answer.', { min: 1, max: 86_400 }),
+  HeadersTimeoutSeconds: integer(600, 'Time until an upstream starts to answer.', { min: 1, max: 86_400 }),
   IdleTimeoutSeconds: integer(120, 'An upstream whose body stands still this long is cut off.', {
+    min: 1,
+    max: 86_400,
+  }),
+  EventStreamIdleSeconds: integer(900, 'The same for event streams (text/event-stream), which may be silent longer.', {
     min: 1,
     max: 86_400,
   }),

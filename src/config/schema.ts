@@ -218,10 +218,10 @@ export const schema = {
       max: 100,
     }),
     FourEyes: choice(['self', 'owner'], 'self', 'Whose requests a reviewer may not decide: own, or of the same owner.'),
-    MaxStoredBodyBytes: integer(1_048_576, 'Largest body held for review, bytes; more get 413.', { min: 0 }),
+    MaxStoredBodyBytes: integer(8_388_608, 'Largest body held for review, bytes; more get 413.', { min: 0 }),
     MaxStoredResponseBytes: integer(1_048_576, 'Largest upstream answer kept for the agent, bytes.', { min: 0 }),
     RetentionSeconds: integer(86_400, 'Time decided requests stay readable.', { min: 60, max: 31_536_000 }),
-    LeaseSeconds: integer(150, 'Time after which a replay that was never reported counts as unknown.', { min: 5 }),
+    LeaseSeconds: integer(660, 'Time after which a replay that was never reported counts as unknown.', { min: 5 }),
     Webhooks: objects(
       {
         Url: secret('Address that is told what happens to requests held for review. It often holds a key.', httpUrl),

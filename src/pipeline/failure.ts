@@ -48,6 +48,9 @@ export function ownLimit(error: Error): BoundName | undefined {
   return ownLimits[failureKind(error)]
 }
 
+/** The upstream is there, and slow: a model may think for longer than one agent waits. */
+const slowAnswers: ReadonlySet<FailureKind> = new Set(['headers_timeout', 'body_timeout'])
+
 /** Failures to connect: the same for every agent. */
 const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachable', 'tls', 'connect_timeout', 'reset'])
 
@@ -58,6 +61,7 @@ const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachab
  */
 export function outcomeOfError(error: Error, started: boolean): Outcome {
   if (ownLimit(error) !== undefined || error instanceof StaleConnectionError) return 'neutral'
+  if (slowAnswers.has(failureKind(error))) return 'neutral'
   return !started && connectFailures.has(failureKind(error)) ? 'unreachable' : 'failure'
 }
 

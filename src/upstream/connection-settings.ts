@@ -2,8 +2,9 @@ import type { HostPattern } from '../base/host.ts'
 import type { Carrier } from './connection.ts'
 import type { DialSettings } from './dial.ts'
 import type { Connect, Http1Settings } from './http1.ts'
+import type { IdleLimits } from './idle-limit.ts'
 
-export interface ConnectionSettings extends DialSettings {
+export interface ConnectionSettings extends DialSettings, IdleLimits {
   /** Connections to one origin, and to all together. */
   readonly perOrigin: number
   readonly total: number
@@ -11,7 +12,6 @@ export interface ConnectionSettings extends DialSettings {
   readonly maxWaiting: number
   readonly waitMs: number
   readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
   /** Patterns of the hosts that may be spoken to in HTTP/2. */
   readonly http2Hosts: readonly HostPattern[]
   /** What speaks HTTP/1.1 instead of the built-in client. */

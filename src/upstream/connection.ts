@@ -1,5 +1,6 @@
 import type { Origin } from '../base/origin.ts'
 import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { IdleLimits } from './idle-limit.ts'
 import type { Resolution } from './resolve.ts'
 import type { Waiter } from './waiting-line.ts'
 import { WaitingLine } from './waiting-line.ts'
@@ -53,9 +54,8 @@ export interface Carrier {
   on(event: 'disconnect' | 'drain', listener: () => void): unknown
 }
 
-export interface CarrierSettings {
+export interface CarrierSettings extends IdleLimits {
   readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
   /** A connection that carries nothing is closed after this. */
   readonly keepAliveMs: number
   /** Largest header section of an answer, and of its trailers, bytes. */

@@ -48,8 +48,8 @@ export class Connections implements ConnectionOwner {
 
   constructor(settings: ConnectionSettings, clock: Clock) {
     this.#settings = settings
-    const { headersTimeoutMs, idleTimeoutMs } = settings
-    this.#http = { headersTimeoutMs, idleTimeoutMs, ...http }
+    const { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs } = settings
+    this.#http = { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs, ...http }
     this.#clock = clock
     this.#dial = createDial(settings)
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()

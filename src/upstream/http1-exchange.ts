@@ -6,6 +6,8 @@ import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { bodyTimeout, headersTimeout, UpstreamError } from './handler.ts'
 import type { Http1Head } from './http1-head.ts'
 import { readHead, writeHead } from './http1-head.ts'
+import type { IdleLimits } from './idle-limit.ts'
+import { idleLimitOf } from './idle-limit.ts'
 import { PartialHead } from './partial-head.ts'
 import { Upload } from './upload.ts'
 
@@ -16,9 +18,8 @@ export interface ExchangeEnd {
   readonly keepAlive: number | undefined
 }
 
-export interface ExchangeSettings {
+export interface ExchangeSettings extends IdleLimits {
   readonly socket: Socket
-  readonly idleTimeoutMs: number
   readonly maxHeaderSize: number
   /** Told of every piece of the request that was written. */
   readonly onSent: () => void
@@ -221,7 +222,7 @@ export class Http1Exchange implements Control {
     if (this.#idleTimer !== undefined) this.#idleTimer.refresh()
     else {
       const late = () => this.fail(bodyTimeout())
-      this.#idleTimer = setTimeout(late, this.#settings.idleTimeoutMs).unref()
+      this.#idleTimer = setTimeout(late, idleLimitOf(this.#head?.fields ?? [], this.#settings)).unref()
     }
   }
 

@@ -107,10 +107,11 @@ export class Http1Connection extends EventEmitter implements Carrier {
       return
     }
     this.#watchHead()
-    const { idleTimeoutMs, maxHeaderSize } = this.#settings
+    const { idleTimeoutMs, eventStreamIdleMs, maxHeaderSize } = this.#settings
     this.#exchange = new Http1Exchange(request, handler, {
       socket,
       idleTimeoutMs,
+      eventStreamIdleMs,
       maxHeaderSize,
       onSent: () => this.#watchHead(),
       onEnd: how => this.#over(how),

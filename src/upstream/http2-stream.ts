@@ -5,11 +5,12 @@ import type { Readable } from 'node:stream'
 import { offersConnectionAuth } from './connection-auth.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { bodyTimeout, headersTimeout, isStatus, UpstreamError } from './handler.ts'
+import type { IdleLimits } from './idle-limit.ts'
+import { idleLimitOf } from './idle-limit.ts'
 import { Upload } from './upload.ts'
 
-export interface StreamSettings {
+export interface StreamSettings extends IdleLimits {
   readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
   /** The connection takes no more requests: it may be dead, or authenticated for one agent. */
   readonly retire: () => void
   /** Told once, when the stream is of no more use. */
@@ -34,6 +35,8 @@ export class Http2Exchange implements Control {
   #ended = false
   #paused = false
   #over = false
+  /** How long it may be silent once its answer has begun. */
+  #idleMs: number
   #trailers: readonly string[] = []
   #upload: Upload | undefined
 
@@ -41,6 +44,7 @@ export class Http2Exchange implements Control {
     this.#stream = stream
     this.#handler = handler
     this.#settings = settings
+    this.#idleMs = settings.idleTimeoutMs
     this.#noteEnd()
     stream.setTimeout(settings.headersTimeoutMs)
     stream.on('headers', (fields, _flags, raw) => this.#guarded(() => handler.onInterim?.(headOf(fields, raw))))
@@ -80,7 +84,7 @@ export class Http2Exchange implements Control {
   resume(): void {
     if (!this.#paused) return
     this.#paused = false
-    this.#stream.setTimeout(this.#settings.idleTimeoutMs)
+    this.#stream.setTimeout(this.#idleMs)
     this.#stream.resume()
   }
 
@@ -115,8 +119,9 @@ export class Http2Exchange implements Control {
 
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
     this.#responded = true
-    this.#stream.setTimeout(this.#settings.idleTimeoutMs)
     const head = headOf(fields, raw)
+    this.#idleMs = idleLimitOf(head.fields, this.#settings)
+    this.#stream.setTimeout(this.#idleMs)
     if (!isStatus(head.status)) {
       this.#fail(new UpstreamError('malformed', 'the status'))
       return

@@ -58,10 +58,11 @@ export class Http2Session extends EventEmitter implements Carrier {
     }
     clearTimeout(this.#idle)
     this.#streams += 1
-    const { headersTimeoutMs, idleTimeoutMs } = this.#settings
+    const { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs } = this.#settings
     const exchange = new Http2Exchange(stream, handler, {
       headersTimeoutMs,
       idleTimeoutMs,
+      eventStreamIdleMs,
       retire: () => this.#retire(),
       onEnd: () => this.#closed(),
     })

@@ -3,11 +3,12 @@ import type { Dispatcher } from 'undici'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { bodyTimeout, headersTimeout, isStatus, StaleConnectionError, UpstreamError } from './handler.ts'
 import { headOf } from './http1-head.ts'
+import type { IdleLimits } from './idle-limit.ts'
+import { idleLimitOf } from './idle-limit.ts'
 import { Upload } from './upload.ts'
 
-export interface UndiciExchangeParts {
+export interface UndiciExchangeParts extends IdleLimits {
   readonly headersTimeoutMs: number
-  readonly idleTimeoutMs: number
   /** The connection takes no more of the request for the moment. */
   readonly isFull: () => boolean
   /** The connection has carried another exchange before. */
@@ -27,6 +28,8 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   #controller: Controller | undefined
   #upload: Upload | undefined
   #timer: NodeJS.Timeout | undefined
+  /** How long it may be silent now: before the head as long as the body may be. */
+  #idleMs: number
   #heard = false
   #responded = false
   #reusable = true
@@ -37,6 +40,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
     this.#request = request
     this.#handler = handler
     this.#parts = parts
+    this.#idleMs = parts.idleTimeoutMs
     // Undici destroys the stream that it sends: the source has an answer to come, and is read through another.
     this.body = request.body instanceof Readable ? this.#passing() : request.body
   }
@@ -60,7 +64,8 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
       return
     }
     this.#responded = true
-    this.#watch(this.#parts.idleTimeoutMs)
+    this.#idleMs = idleLimitOf(head.fields, this.#parts)
+    this.#watch(this.#idleMs)
     this.#handler.onResponseStart(head)
   }
 
@@ -120,7 +125,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   resume(): void {
     if (this.#over || !this.#paused) return
     this.#paused = false
-    this.#watch(this.#parts.idleTimeoutMs)
+    this.#watch(this.#idleMs)
     this.#controller?.resume()
   }
 

@@ -56,6 +56,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
     const { method, path, fields, body, bodyLength } = request
     const exchange = new UndiciExchange(request, handler, {
       idleTimeoutMs: this.#settings.idleTimeoutMs,
+      eventStreamIdleMs: this.#settings.eventStreamIdleMs,
       headersTimeoutMs: this.#settings.headersTimeoutMs,
       isFull: () => this.#socket?.writableNeedDrain === true,
       isReused: this.#served,

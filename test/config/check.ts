@@ -38,13 +38,13 @@ t.test('a mistake made by a variable names the variable', async t => {
 })
 
 t.test('the lease of a replay is longer than a replay may take to be answered', async t => {
-  t.match(problems('HumanInTheLoop: { LeaseSeconds: 125 }'), [
+  t.match(problems('HumanInTheLoop: { LeaseSeconds: 605 }'), [
     /^gateway.yaml:1:19: .*LeaseSeconds: must be longer than/,
   ])
-  t.match(problems('Proxy: { HeadersTimeoutSeconds: 150 }'), [
+  t.match(problems('Proxy: { HeadersTimeoutSeconds: 655 }'), [
     /^gateway.yaml:1:10: .*LeaseSeconds: must be longer than/,
   ])
-  t.strictSame(problems('HumanInTheLoop: { LeaseSeconds: 126 }'), [])
+  t.strictSame(problems('HumanInTheLoop: { LeaseSeconds: 606 }'), [])
 })
 
 t.test('a webhook needs an address', async t => {

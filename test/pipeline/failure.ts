@@ -24,8 +24,16 @@ t.test('a shortage of the gateway itself is 503, has a kind and a limit, and cou
   t.match(refusalOf(waited), { refusal: 'upstream_busy', headers: ['Retry-After', '1'] })
 })
 
+t.test('an answer that is slow counts for no circuit', async t => {
+  for (const kind of ['headers_timeout', 'body_timeout'] as const) {
+    const error = new UpstreamError(kind, '')
+    t.equal(outcomeOfError(error, true), 'neutral', kind)
+    t.equal(refusalOf(error).refusal, 'upstream_timeout', kind)
+  }
+})
+
 t.test('a failure of the upstream counts', async t => {
-  for (const error of [systemError('ECONNREFUSED'), new UpstreamError('headers_timeout', ''), new Error('odd')]) {
+  for (const error of [systemError('ECONNREFUSED'), new UpstreamError('malformed', ''), new Error('odd')]) {
     t.equal(ownLimit(error), undefined)
     t.equal(outcomeOfError(error, true), 'failure')
   }

@@ -200,6 +200,16 @@ t.test('an upstream that does not answer, or stops midway, is cut off in time', 
   await until(() => origin.seen.every(({ closed }) => closed !== undefined))
 })
 
+t.test('an event stream may be silent for longer than another answer', async t => {
+  const origin = await startHttp2(t, stream => {
+    stream.respond({ ':status': 200, 'content-type': 'text/event-stream' })
+    stream.write('data: one\n\n')
+    setTimeout(() => stream.end('data: two\n\n'), 1_400)
+  })
+  const { send } = await startHttp2Gateway(t, { IdleTimeoutSeconds: 1 })
+  t.equal(await (await send(`${origin.url}/`)).text(), 'data: one\n\ndata: two\n\n')
+})
+
 t.test('a status that HTTP does not have is 502', async t => {
   for (const status of ['999', '600', '099']) {
     const { url } = await startFrames(t, (send, id) => sendStatus(send, id, status))

@@ -96,6 +96,16 @@ t.test('an answer that stands still midway is cut off', async t => {
   t.match(await raw.closed(), /only this$/)
 })
 
+t.test('an event stream may be silent for longer than another answer', async t => {
+  const origin = await startOrigin(t, (_req, res) => {
+    res.writeHead(200, { 'Content-Type': 'Text/Event-Stream; charset=utf-8' })
+    res.write('data: one\n\n')
+    setTimeout(() => res.end('data: two\n\n'), 1_400)
+  })
+  const answer = await gateway.proxy(token, `${origin.url}/`)
+  t.equal(await answer.text(), 'data: one\n\ndata: two\n\n')
+})
+
 t.test('odd statuses and reason phrases are passed on', async t => {
   const server = await startRawServer(t, socket => {
     socket.once('data', () => socket.end('HTTP/1.1 599 Very odd\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok'))

@@ -20,7 +20,7 @@ const egressSettings = {
 
 function poster(t: Test, more: Partial<PosterParts> & { readonly addresses?: readonly string[] } = {}) {
   const clock = createClock()
-  const limits = { perOrigin: 1, total: 1, maxWaiting: 0, waitMs: 1, idleTimeoutMs: 1_000 }
+  const limits = { perOrigin: 1, total: 1, maxWaiting: 0, waitMs: 1, idleTimeoutMs: 1_000, eventStreamIdleMs: 1_000 }
   const connections = new Connections(
     { ...limits, http2Hosts: [], connectTimeoutMs: 1_000, headersTimeoutMs: 60_000 },
     clock,

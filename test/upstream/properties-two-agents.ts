@@ -204,7 +204,12 @@ function problemOf(told: Told, { agent }: Asked): string | undefined {
 
 async function play(asked: readonly Asked[], script: readonly Script[]): Promise<void> {
   const world = new World(script)
-  const timeouts = { headersTimeoutMs: 60_000, idleTimeoutMs: 60_000, connectTimeoutMs: 1_000 }
+  const timeouts = {
+    headersTimeoutMs: 60_000,
+    idleTimeoutMs: 60_000,
+    eventStreamIdleMs: 60_000,
+    connectTimeoutMs: 1_000,
+  }
   const limits = { perOrigin: 2, total: 2, maxWaiting: 100, waitMs: 60_000, http2Hosts: [] }
   const openHttp1 = (authority: string, settings: ConstructorParameters<typeof Http1Connection>[1]) =>
     new Http1Connection(authority, settings, (onread, done) => {
