@@ -2,6 +2,7 @@
  * What deciding on a body costs, by what the body is: the processor's milliseconds for all of it, and for the longest
  * turn of the event loop. Medians; no gate, since a busy machine doubles them.
  */
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BodyDecision, decideHead } from '../src/policy/decide.ts'
 import { defaultRiskSettings } from '../src/policy/risk-signals.ts'
@@ -12,12 +13,17 @@ const megabyte = 1_048_576
 const fill = (piece: string, size = megabyte) => piece.repeat(Math.ceil(size / piece.length)).slice(0, size)
 const source = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8').replaceAll('@', ' ')
 const chat = (text: string, size: number) => JSON.stringify({ messages: [{ role: 'user', content: fill(text, size) }] })
+function chatWithImage(size: number): string {
+  const url = `data:image/png;base64,${randomBytes(size).toString('base64')}`
+  return JSON.stringify({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] })
+}
 
 const json = 'application/json'
 const bodies: readonly (readonly [name: string, type: string, body: string])[] = [
   ['chat, prose, 16 KiB', json, chat(source('SECURITY.md'), 16_000)],
   ['chat, prose, 1 MiB', json, chat(source('SECURITY.md'), megabyte - 60_000)],
   ['chat, code, 1 MiB', json, chat(source('src/policy/decide.ts'), megabyte - 60_000)],
+  ['chat, image of 5 MiB in base64', json, chatWithImage(5 * megabyte)],
   ['JSON, objects', json, `[${'{},'.repeat(99_900)}{}]`],
   ['JSON, objects, too many', json, `[${'{},'.repeat(349_000)}{}]`],
   ['JSON, exponents', json, `[${'1e1,'.repeat(99_900)}1]`],
