@@ -4,13 +4,13 @@ import { createClock } from '../fixtures/clock.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
 
-const config = { HumanInTheLoop: { LeaseSeconds: 150 } }
+const config = { HumanInTheLoop: { LeaseSeconds: 660 } }
 
 t.test('an approved request whose name is found after the lease is not sent', async t => {
   const clock = createClock(Date.now())
   let late = false
   const lookup = async () => {
-    if (late) clock.advance(150_000)
+    if (late) clock.advance(660_000)
     return ['127.0.0.1']
   }
   const review = await startReview(t, { clock, config, lookup })
