@@ -2,8 +2,7 @@ import type { Origin } from '../base/origin.ts'
 import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { IdleLimits } from './idle-limit.ts'
 import type { Resolution } from './resolve.ts'
-import type { Waiter } from './waiting-line.ts'
-import { WaitingLine } from './waiting-line.ts'
+import type { WaitingLine } from './waiting-line.ts'
 
 /** The connections to one origin. */
 export interface Pool {
@@ -18,22 +17,8 @@ export interface Pool {
   open: number
   /** Connections that may soon have room for many requests. */
   opening: number
-  /** The last connection that was tried has turned out to be HTTP/2, or none was tried yet. */
+  /** The last connection that was tried speaks HTTP/2, or none was tried yet. */
   multiplexes: boolean
-}
-
-export function createPool(origin: Origin, http2: boolean): Pool {
-  const waiting = new WaitingLine()
-  return { origin, http2, free: [], waiting, all: new Set(), open: 0, opening: 0, multiplexes: http2 }
-}
-
-/** The next that waits: no agent has more than its part while another wants some. */
-export function nextWaiter({ waiting, all }: Pool): Waiter | undefined {
-  return waiting.next(() => {
-    const used = new Map<string, number>()
-    for (const { idle, agentId } of all) if (!idle) used.set(agentId, (used.get(agentId) ?? 0) + 1)
-    return used
-  })
 }
 
 /** Who is told what becomes of a connection. */

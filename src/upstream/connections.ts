@@ -4,7 +4,7 @@ import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
 import { createCarrier } from './carriers.ts'
 import type { ConnectionOwner, Pool } from './connection.ts'
-import { Connection, createPool, nextWaiter } from './connection.ts'
+import { Connection } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import type { Dial } from './dial.ts'
@@ -12,6 +12,8 @@ import { createDial } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Http1Settings, OnSocket } from './http1.ts'
 import { isHttp2 } from './negotiated.ts'
+import { Outbox } from './outbox.ts'
+import { createPool, nextWaiter, retireIdle, takeFree } from './pool.ts'
 import type { Resolution } from './resolve.ts'
 import type { Waiter } from './waiting-line.ts'
 import { refuseAll, UpstreamBusyError } from './waiting-line.ts'
@@ -21,13 +23,6 @@ const http = { maxHeaderSize: 65_536, keepAliveMs: 4_000, maxKeepAliveMs: 60_000
 
 /** The pool of the requests that authenticate their connections, where others go over HTTP/2. */
 const ownKeyOf = ({ key }: Origin): string => `${key} HTTP/1.1`
-
-interface Posted {
-  readonly connection: Connection
-  readonly resolution: Resolution
-  readonly request: UpstreamRequest
-  readonly handler: UpstreamHandler
-}
 
 /**
  * Connections to upstreams: for each origin a stack of single ones, each pinned to the addresses that egress has
@@ -42,7 +37,9 @@ export class Connections implements ConnectionOwner {
   readonly #sweeper: NodeJS.Timeout
   /** Pools whose requests wait because all connections together are too many; the one served last stands at the end. */
   readonly #starved = new Set<Pool>()
-  #outbox: Posted[] = []
+  readonly #outbox = new Outbox(({ connection, resolution, request, handler }) =>
+    this.send(connection.pool.origin, resolution, request, handler),
+  )
   #open = 0
   #closed = false
 
@@ -66,9 +63,9 @@ export class Connections implements ConnectionOwner {
    */
   send(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     const pool = this.#poolFor(origin, request)
-    const free = this.#takeFree(pool, resolution)
+    const free = takeFree(pool, resolution)
     const connection = free ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
-    if (connection !== undefined) this.#post(connection, resolution, request, handler)
+    if (connection !== undefined) this.#outbox.post({ connection, resolution, request, handler })
     else if (this.#mayWait(pool, request)) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
     } else handler.onResponseError(new UpstreamBusyError())
@@ -170,7 +167,7 @@ export class Connections implements ConnectionOwner {
 
   #serve(connection: Connection, { resolution, request, handler }: Waiter): void {
     connection.pool.waiting.remove(handler, request)
-    this.#post(connection, resolution, request, handler)
+    this.#outbox.post({ connection, resolution, request, handler })
   }
 
   /** A connection is being opened that may take all that waits: a burst of requests needs no burst of connections. */
@@ -178,32 +175,12 @@ export class Connections implements ConnectionOwner {
     return opening > 0 && multiplexes && waiting.length < this.#settings.maxWaiting
   }
 
-  /** What a connection is has turned out. */
+  /** The protocol of a connection is now known. */
   #settle(connection: Connection, multiplexes: boolean): void {
     if (!connection.opening) return
     connection.opening = false
     connection.pool.opening -= 1
     connection.pool.multiplexes = multiplexes
-  }
-
-  /**
-   * Hands requests to their connections together, in the check phase. What had come in when this turn of the event loop
-   * began has been read by then: an answer that nobody asked for, while the loop was busy, closes its connection instead
-   * of answering the next request. (One more turn would cost 6 % of a request.)
-   */
-  #post(connection: Connection, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    connection.agentId = request.agentId ?? ''
-    if (this.#outbox.push({ connection, resolution, request, handler }) === 1) setImmediate(this.#flush)
-  }
-
-  readonly #flush = (): void => {
-    const posted = this.#outbox
-    this.#outbox = []
-    for (const { connection, resolution, request, handler } of posted) {
-      if (connection.dispatch(request, handler)) continue
-      // To the addresses that were checked for this request: those of the connection may be a later request's.
-      this.send(connection.pool.origin, resolution, request, handler)
-    }
   }
 
   /** What authenticates its connection must not share it: that goes over HTTP/1.1. */
@@ -224,23 +201,6 @@ export class Connections implements ConnectionOwner {
     return scheme === 'https' && matchesAnyHost(this.#settings.http2Hosts, host)
   }
 
-  #takeFree({ free }: Pool, resolution: Resolution): Connection | undefined {
-    for (;;) {
-      const connection = free.at(-1)
-      if (connection === undefined) return undefined
-      if (!connection.serves(resolution)) {
-        connection.retire()
-        continue
-      }
-      connection.take()
-      if (!connection.hasRoom) {
-        free.pop()
-        connection.listed = false
-      }
-      return connection
-    }
-  }
-
   #openConnection(pool: Pool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) return undefined
     if (this.#open >= this.#settings.total) this.#closeOneIdle()
@@ -259,12 +219,7 @@ export class Connections implements ConnectionOwner {
   }
 
   #closeOneIdle(): void {
-    for (const { free } of this.#pools.values()) {
-      const connection = free.find(({ idle }) => idle)
-      if (connection === undefined) continue
-      connection.retire()
-      return
-    }
+    for (const pool of this.#pools.values()) if (retireIdle(pool)) return
   }
 
   /** @param only the one request that it is for, if it is for one */

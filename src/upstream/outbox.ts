@@ -1,0 +1,38 @@
+import type { Connection } from './connection.ts'
+import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { Resolution } from './resolve.ts'
+
+/** A request that has got its connection. */
+export interface Posted {
+  readonly connection: Connection
+  /** The addresses that were checked for this request; those of the connection may be a later request's. */
+  readonly resolution: Resolution
+  readonly request: UpstreamRequest
+  readonly handler: UpstreamHandler
+}
+
+/**
+ * Hands requests to their connections together, in the check phase. What had come in when this turn of the event loop
+ * began has been read by then: an answer that nobody asked for, while the loop was busy, closes its connection instead
+ * of answering the next request. (One more turn would cost 6 % of a request.)
+ */
+export class Outbox {
+  readonly #refused: (posted: Posted) => void
+  #posted: Posted[] = []
+
+  /** @param refused told of a request whose connection has no room for it any more */
+  constructor(refused: (posted: Posted) => void) {
+    this.#refused = refused
+  }
+
+  post(posted: Posted): void {
+    posted.connection.agentId = posted.request.agentId ?? ''
+    if (this.#posted.push(posted) === 1) setImmediate(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    const all = this.#posted
+    this.#posted = []
+    for (const posted of all) if (!posted.connection.dispatch(posted.request, posted.handler)) this.#refused(posted)
+  }
+}
