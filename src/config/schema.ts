@@ -143,7 +143,7 @@ export const schema = {
       ),
       AllowHttp: boolean(false, 'Also send it without TLS.'),
     },
-    'Credentials that the gateway adds to requests, so that agents hold none: see README, Credentials of upstreams.',
+    'Credentials that the gateway adds to requests, so that agents hold none: see docs/egress.md.',
   ),
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),

@@ -1,11 +1,11 @@
 /**
  * The kinds of settings. A setting is declared once, in schema.ts, with its type, unit, default and meaning;
- * the loader, `agent-gateway check`, gateway.yaml and the README table are all held against that one place.
+ * the loader, `agent-gateway check`, gateway.yaml and docs/settings.md are all held against that one place.
  */
 export interface Setting<T> {
   readonly kind: 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list' | 'timespan' | 'objects'
   readonly default: T
-  /** One sentence for gateway.yaml and the README. Says the unit when the key does not. */
+  /** One sentence for gateway.yaml and docs/settings.md. Says the unit when the key does not. */
   readonly meaning: string
   readonly min?: number
   readonly max?: number

@@ -4,7 +4,7 @@ import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
-import { readmeFile, settingsYaml, withTable, yamlFile } from '../fixtures/settings.ts'
+import { settingsYaml, tableFile, withTable, yamlFile } from '../fixtures/settings.ts'
 
 const rewrite = 'Rewrite it with: node test/fixtures/settings.ts'
 
@@ -12,9 +12,9 @@ t.test('gateway.yaml lists every setting of the schema with its default', async 
   t.equal(readFileSync(yamlFile, 'utf8'), settingsYaml(), rewrite)
 })
 
-t.test('the table of settings in the README is that of the schema', async t => {
-  const readme = readFileSync(readmeFile, 'utf8')
-  t.equal(readme, withTable(readme), rewrite)
+t.test('the table of docs/settings.md is that of the schema', async t => {
+  const page = readFileSync(tableFile, 'utf8')
+  t.equal(page, withTable(page), rewrite)
 })
 
 t.test('gateway.yaml is valid as shipped, and with every default uncommented', async t => {

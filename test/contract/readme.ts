@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, symlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -11,16 +11,21 @@ import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const read = (name: string) => readFileSync(join(root, name), 'utf8')
+const readme = read('README.md')
+const pages = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))
 
-/** A command block of the tour, and what the README says that it prints. */
+/** The pages whose commands belong to the tour: they run in this order, in one shell. */
+const toured = [readme, read('docs/running.md'), read('docs/metrics.md')].join('\n')
+
+/** A command block of the tour, and what the page says that it prints. */
 interface Step {
   readonly script: string
   readonly printed: string | undefined
 }
 
 const block = /<!-- tour -->\n```sh\n([\s\S]*?)```\n(?:```text\n([\s\S]*?)```\n)?/g
-const steps: readonly Step[] = [...readme.matchAll(block)].map(([, script = '', printed]) => ({ script, printed }))
+const steps: readonly Step[] = [...toured.matchAll(block)].map(([, script = '', printed]) => ({ script, printed }))
 
 /** A folder like a fresh clone, with data of its own. */
 function folder(t: Test): string {
@@ -85,12 +90,16 @@ t.test('the tour of the README works as pasted, and prints what it says', { time
 
 const waitFor = (port: number) => `until (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; do :; done`
 
-t.test('every command of the package that the README names is there', async t => {
-  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  for (const [, name] of readme.matchAll(/npm run (?:-s )?([\w-]+)/g)) t.type(scripts[name!], 'string', name!)
+t.test('the README is at most 12 KB', async t => t.ok(Buffer.byteLength(readme) <= 12_288))
+
+t.test('every command of the package that the documents name is there', async t => {
+  const { scripts } = JSON.parse(read('package.json'))
+  for (const text of [readme, ...pages.map(page => read(`docs/${page}`))]) {
+    for (const [, name] of text.matchAll(/npm run (?:-s )?([\w-]+)/g)) t.type(scripts[name!], 'string', name!)
+  }
 })
 
-t.test('the fields of a line of the access log are those that the README names', async t => {
+t.test('the fields of a line of the access log are those that docs/metrics.md names', async t => {
   const gateway = await startGateway(t)
   await gateway.proxy(undefined, 'http://a.example/')
   const isLine = ({ message }: { message: string }) => message === 'exchange'
@@ -98,7 +107,7 @@ t.test('the fields of a line of the access log are those that the README names',
     () => gateway.log.filter(isLine),
     ({ length }) => length > 0,
   )
-  const [, table = ''] = /\| Field of `exchange` \|.*\n\|---.*\n((?:\|.*\n)+)/.exec(readme) ?? []
+  const [, table = ''] = /\| Field of `exchange` \|.*\n\|---.*\n((?:\|.*\n)+)/.exec(read('docs/metrics.md')) ?? []
   const cells = table.split('\n').map(row => row.split('|')[1] ?? '')
   const named = cells.flatMap(cell => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name))
   const written = Object.keys(line).filter(name => name !== 'level' && name !== 'message')
