@@ -71,6 +71,11 @@ export const refusalKinds = {
   },
   already_exists: { status: 409, title: 'Already exists', detail: 'Something by that name exists already.' },
   already_decided: { status: 409, title: 'Already decided', detail: 'A verdict was given before.' },
+  withdrawn: {
+    status: 409,
+    title: 'Withdrawn',
+    detail: 'The agent withdrew the request, or its client left, before anybody decided it. It was not sent.',
+  },
   wrong_state: { status: 409, title: 'Wrong state', detail: 'The state of the agent or request does not allow this.' },
   read_only: {
     status: 409,

@@ -88,6 +88,8 @@ export const hitlEvents = [
   /** Could not be sent at all: it waits again. */
   'released',
   'denied',
+  /** Its agent, or the call that waited for it, went away first. */
+  'withdrawn',
   'expired',
   /** The outcomes of sending it. */
   'completed',

@@ -14,6 +14,8 @@ import { deny, orUnavailable } from './verdict.ts'
 import type { DetailView } from './view.ts'
 import { detailView, readsAll } from './view.ts'
 import { createWaiters } from './wait.ts'
+import type { Withdrawal } from './withdraw.ts'
+import { withdraw } from './withdraw.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
@@ -42,6 +44,8 @@ export interface Queue {
   /** Sends the request if this approval is the one that counts. */
   approve(id: string, approval: Approval): Promise<Approved | Refusal>
   deny(id: string, verdict: Verdict): Promise<HitlBrief | Refusal>
+  /** Takes a pending request of the agent back. */
+  withdraw(id: string, withdrawal: Withdrawal): Promise<HitlBrief | Refusal>
   /** Expiry, lapsed leases, retention. Call every second or so. */
   sweep(): Promise<void>
   /** Resolves when no replay is under way. */
@@ -90,6 +94,7 @@ export function createQueue(options: HitlOptions): Queue {
     },
     approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
     deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
+    withdraw: (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal)),
     sweep: () => sweep(options, attempts),
     idle: () => attempts.idle(),
     async giveUp() {

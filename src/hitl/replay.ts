@@ -83,7 +83,9 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, request: Held
 
 function isClaimable(item: HitlBrief, resend: boolean): boolean {
   if (!resend) return item.status === 'Pending' && item.replay === null
-  return item.status !== 'Denied' && (item.replay === 'failed' || item.replay === 'unknown')
+  return (
+    (item.status === 'Pending' || item.status === 'Approved') && (item.replay === 'failed' || item.replay === 'unknown')
+  )
 }
 
 function notClaimable(item: HitlBrief): Refusal {

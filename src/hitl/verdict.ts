@@ -65,9 +65,9 @@ const commentTooLong = refuse('invalid_body', `A comment has at most ${maxCommen
   errors: [{ field: 'comment', message: `at most ${maxComment} characters`, code: 'too_long' }],
 })
 
-/** What a verdict on a verdict is told: the outcome on record. */
+/** The refusal of a verdict on a request that was already decided or withdrawn: the outcome on record. */
 export function decided(item: HitlBrief): Refusal {
-  return refuse('already_decided', undefined, {
+  return refuse(item.status === 'Withdrawn' ? 'withdrawn' : 'already_decided', undefined, {
     members: {
       hitlId: item.id,
       hitlStatus: item.status,

@@ -5,7 +5,7 @@ import type { HitlBrief, HitlItem } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
 /** After these the item reads differently to who waits for it. */
-const outcomes = new Set(['denied', 'expired', 'completed', 'failed', 'unknown'])
+const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed', 'unknown'])
 
 export interface Waiters {
   /**
@@ -67,5 +67,5 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
 
 /** Whether the outcome for the agent is on record. */
 function isSettled(item: HitlBrief): boolean {
-  return item.status === 'Denied' || (item.status === 'Approved' && item.replay !== 'inFlight')
+  return item.status === 'Approved' ? item.replay !== 'inFlight' : item.status !== 'Pending'
 }

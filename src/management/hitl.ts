@@ -48,6 +48,11 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
       const approved = await queue.approve(hitlId(call), { ...verdict(call), comment, resend, grant })
       return isRefusal(approved) ? approved : approvedReply(approved)
     },
+    async withdrawRequest(call): Promise<Reply | Refusal> {
+      const { caller, requestId } = call
+      const gone = await queue.withdraw(hitlId(call), { agentId: caller.agent.id, requestId, cause: 'asked' })
+      return isRefusal(gone) ? gone : done
+    },
     async denyRequest(call): Promise<Reply | Refusal> {
       const { comment } = (call.body ?? {}) as Pick<Approval, 'comment'>
       const denied = await queue.deny(hitlId(call), { ...verdict(call), comment })

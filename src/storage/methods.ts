@@ -32,6 +32,7 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
     release: 'write',
     settle: 'write',
     deny: 'write',
+    withdraw: 'write',
     expire: 'write',
     lapse: 'write',
     prune: 'write',

@@ -76,7 +76,8 @@ export interface PolicyTable {
   remove(name: string, entry: AuditEntry): Promise<boolean>
 }
 
-export type HitlStatus = 'Pending' | 'Approved' | 'Denied'
+/** Withdrawn: its agent took it back before anybody decided it. */
+export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn'
 /** Where the replay of an approved request stands. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
@@ -229,6 +230,14 @@ export interface HitlTable {
     verdict: { readonly reviewer: string; readonly comment: string | null; readonly now: number },
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly denied: HitlBrief }>
+  /**
+   * Takes a pending item back for `agentId`, whose it must be. Its idempotency key is free again: nothing was sent.
+   */
+  withdraw(
+    id: string,
+    by: { readonly agentId: string; readonly now: number },
+    entry: AuditEntry,
+  ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly withdrawn: HitlBrief }>
   /** Removes up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. */
   expire(now: number, limit: number): Promise<readonly string[]>
   /**

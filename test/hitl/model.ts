@@ -20,7 +20,7 @@ interface Expected {
   readonly agentId: string
   readonly approvals: number
   readonly expiresAt: number
-  status: 'Pending' | 'Approved' | 'Denied' | 'gone'
+  status: 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'gone'
   replay: 'inFlight' | 'completed' | 'failed' | 'unknown' | null
   approvedBy: string[]
   leaseUntil: number
@@ -88,6 +88,7 @@ async function compare(model: Model, { desk }: Real): Promise<void> {
 /** What the refusal of an approval must be; undefined when it must count. */
 function refusalOf(model: Model, item: Expected, resend: boolean): string | undefined {
   if (item.status === 'gone') return 'not_found'
+  if (item.status === 'Withdrawn') return 'withdrawn'
   if (resend && item.status === 'Pending') return 'wrong_state'
   if (resend ? !isRepeatable(item) : item.status !== 'Pending') return 'already_decided'
   return model.revoked.has(item.agentId) ? 'agent_revoked' : undefined
@@ -182,6 +183,15 @@ function settle(item: Expected, behaviour: Behaviour, before: Expected['replay']
   }
 }
 
+/** What the refusal of a denial or withdrawal must be, by what became of the item before. */
+const refusalOfClosing = {
+  gone: 'not_found',
+  Pending: false,
+  Approved: 'already_decided',
+  Denied: 'already_decided',
+  Withdrawn: 'withdrawn',
+} as const
+
 class Deny implements Command {
   readonly index: number
   constructor(index: number) {
@@ -191,12 +201,32 @@ class Deny implements Command {
   async run(model: Model, real: Real) {
     const item = pick(model, this.index)
     const result = await real.desk.queue.deny(item.id, { reviewer, requestId: null })
-    const expected = { gone: 'not_found', Pending: false, Approved: 'already_decided', Denied: 'already_decided' }
-    expect(isRefusal(result) && result.refusal, expected[item.status], 'denial')
+    expect(isRefusal(result) && result.refusal, refusalOfClosing[item.status], 'denial')
     if (item.status === 'Pending') Object.assign(item, { status: 'Denied', decidedAt: model.now })
     await compare(model, real)
   }
   toString = () => `deny(${this.index})`
+}
+
+class Withdraw implements Command {
+  readonly index: number
+  constructor(index: number) {
+    this.index = index
+  }
+  check = hasItems
+  async run(model: Model, real: Real) {
+    const item = pick(model, this.index)
+    const withdrawal = { agentId: item.agentId, requestId: null, cause: 'asked' } as const
+    const stranger = { ...withdrawal, agentId: agents.find(id => id !== item.agentId)! }
+    const stolen = await real.desk.queue.withdraw(item.id, stranger)
+    expect(isRefusal(stolen) && stolen.refusal, 'not_found', 'withdrawal by another agent')
+    const result = await real.desk.queue.withdraw(item.id, withdrawal)
+    const expected = item.status === 'Withdrawn' ? false : refusalOfClosing[item.status]
+    expect(isRefusal(result) && result.refusal, expected, 'withdrawal')
+    if (item.status === 'Pending') Object.assign(item, { status: 'Withdrawn', decidedAt: model.now })
+    await compare(model, real)
+  }
+  toString = () => `withdraw(${this.index})`
 }
 
 /** The process dies after the claim, before or after the request reached the upstream. */
@@ -262,7 +292,8 @@ class Advance implements Command {
 function pass(item: Expected, now: number): void {
   if (item.status === 'Pending' && item.expiresAt <= now) item.status = 'gone'
   if (item.replay === 'inFlight' && item.leaseUntil <= now) item.replay = 'unknown'
-  const decided = item.status === 'Denied' || (item.status === 'Approved' && item.replay !== 'inFlight')
+  const closed = item.status === 'Denied' || item.status === 'Withdrawn'
+  const decided = closed || (item.status === 'Approved' && item.replay !== 'inFlight')
   if (decided && item.decidedAt < now - retention) item.status = 'gone'
 }
 
@@ -298,6 +329,7 @@ const commands: fc.Arbitrary<Command>[] = [
   approves,
   approves,
   anyIndex.map(index => new Deny(index)),
+  anyIndex.map(index => new Withdraw(index)),
   fc.constantFrom(1_000, lease, timeout, retention + 1).map(ms => new Advance(ms)),
   fc.tuple(fc.nat({ max: 1 }), fc.boolean()).map(([agent, lift]) => new Revoke(agent, lift)),
   fc.oneof(

@@ -4,7 +4,7 @@ import type { AuditEntry, HitlBrief, HitlRecord, HitlTable } from '../store.ts'
 import { append, appendAll } from './audit.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
-import { claim, deny, lapse, release, settle } from './verdicts.ts'
+import { claim, deny, lapse, release, settle, withdraw } from './verdicts.ts'
 import { countWaiting, fullQueue } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
@@ -109,6 +109,7 @@ export const hitl: Operations<HitlTable> = {
   release,
   settle,
   deny,
+  withdraw,
 
   async expire(db, now, limit) {
     const { rows } = await selectExpired(db, { now, limit })

@@ -117,17 +117,19 @@ async function claimAgain(db: Db, { id, attempt, digest }: HitlBrief, { leaseUnt
   return { claimed: after }
 }
 
-interface Denial {
+interface Closing {
   readonly id: string
-  readonly reviewer: string
+  readonly status: 'Denied' | 'Withdrawn'
+  readonly by: string
   readonly now: number
   readonly comment: string | null
 }
 
-const denyItem = statement((db, { id, reviewer, now, comment }: Denial) =>
+/** Closes a pending item for good. */
+const closeItem = statement((db, { id, status, by, now, comment }: Closing) =>
   db
     .updateTable('hitl')
-    .set({ status: 'Denied', decided_by: reviewer, decided_at: now, comment })
+    .set({ status, decided_by: by, decided_at: now, comment })
     .where('id', '=', id)
     .where('status', '=', 'Pending')
     .where('expires_at', '>', now),
@@ -137,15 +139,35 @@ const dropSealed = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl_sealed').set({ request: null }).where('id', '=', id),
 )
 
-export const deny: Table['deny'] = async (db, id, verdict, entry) => {
-  const result = await denyItem(db, { ...verdict, id })
-  const item = await findLive(db, id, verdict.now)
-  if (item === undefined) return 'notFound'
-  if (changed(result) === 0) return { lost: item }
+/** Undefined when somebody else was first. */
+async function close(db: Db, closing: Closing, entry: AuditEntry): Promise<HitlBrief | undefined> {
+  const { id } = closing
+  if (changed(await closeItem(db, closing)) === 0) return undefined
+  const item = await findAgain(db, id)
   await dropSealed(db, { id })
   await countWaiting(db, item.agentId, -1)
   await append(db, withFacts(entry, { digest: item.digest }))
-  return { denied: item }
+  return item
+}
+
+export const deny: Table['deny'] = async (db, id, { reviewer, now, comment }, entry) => {
+  const denied = await close(db, { id, status: 'Denied', by: reviewer, now, comment }, entry)
+  if (denied !== undefined) return { denied }
+  const lost = await findLive(db, id, now)
+  return lost === undefined ? 'notFound' : { lost }
+}
+
+const freeKey = statement((db, { id }: { id: string }) =>
+  db.updateTable('hitl').set({ idempotency_key: null, repeat_digest: null }).where('id', '=', id),
+)
+
+export const withdraw: Table['withdraw'] = async (db, id, { agentId, now }, entry) => {
+  const before = await findLive(db, id, now)
+  if (before?.agentId !== agentId) return 'notFound'
+  const withdrawn = await close(db, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
+  if (withdrawn === undefined) return { lost: before }
+  await freeKey(db, { id })
+  return { withdrawn }
 }
 
 interface Attempt {

@@ -78,6 +78,42 @@ export function verdicts(t: Test, engine: Engine): void {
     t.match((await trail(store)).at(-1)?.details, { attempt: 1, replay: 'completed', responseStatus: 201 })
   })
 
+  t.test('of a withdrawal and an approval at the same moment one wins, and only that one is on record', async t => {
+    const store = await engine(t)
+    const withdraw = (id: string) =>
+      store.hitl.withdraw(id, { agentId: 'a1', now: 1_100 }, entry('hitl.withdraw', { actor: 'a1', subject: id }))
+    await suspend(store, 'h1')
+    t.match(await Promise.all([withdraw('h1'), approve(store, 'h1')]), [
+      { withdrawn: { status: 'Withdrawn', decidedBy: 'a1', decidedAt: 1_100 } },
+      { lost: { status: 'Withdrawn' } },
+    ])
+    await suspend(store, 'h2')
+    t.match(await Promise.all([approve(store, 'h2'), withdraw('h2')]), [
+      { claimed: { status: 'Approved' } },
+      { lost: { status: 'Approved', replay: 'inFlight' } },
+    ])
+    const verdicts = (await trail(store)).filter(({ action }) => action !== 'hitl.suspend')
+    t.match(
+      verdicts.map(({ action }) => action),
+      ['hitl.withdraw', 'hitl.approve'],
+    )
+    t.equal(await store.hitl.sealed('h1'), undefined)
+    t.equal(await store.hitl.countPending(1_100), 0)
+  })
+
+  t.test('only its agent withdraws a request, and the key of what was withdrawn is free', async t => {
+    const store = await engine(t)
+    const withdraw = (agentId: string, now = 1_100) =>
+      store.hitl.withdraw('h1', { agentId, now }, entry('hitl.withdraw'))
+    await suspend(store, 'h1', { idempotencyKey: 'k' })
+    t.equal(await withdraw('a2'), 'notFound')
+    t.equal(await withdraw('a1', 2_000), 'notFound', 'it has expired')
+    t.match(await withdraw('a1'), { withdrawn: { idempotencyKey: 'k' } })
+    t.match(await withdraw('a1'), { lost: { status: 'Withdrawn' } })
+    t.equal(await store.hitl.keyHolder('a1', 'k', 1_100), undefined)
+    t.equal(await suspend(store, 'h2', { idempotencyKey: 'k' }), 'stored')
+  })
+
   t.test('a claim that is released waits again with no approval counted', async t => {
     const store = await engine(t)
     await suspend(store, 'h1')
