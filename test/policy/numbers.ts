@@ -41,3 +41,10 @@ t.test('a long number is shown as it was written', async t => {
   t.equal(String(long), '9007199254740993')
   t.equal(JSON.stringify({ long }), '{"long":"9007199254740993"}')
 })
+
+t.test('zeros inside a long number take a time that grows with their number, not with its square', async t => {
+  const zeros = '0'.repeat(1_000_000)
+  t.equal(order(`1${zeros}1`, `1${zeros}2`), -1)
+  t.equal(order(`0.${zeros}10${zeros}`, `0.${zeros}1`), 0)
+  t.equal(order(`1${zeros}`, '1e1000000'), 0)
+})
