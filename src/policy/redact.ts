@@ -11,11 +11,11 @@ import { missing, unknown, unreadable } from './truth.ts'
 const shownLength = 64
 const shownElements = 5
 
-/**
- * Longest part of a text that is searched for secrets before it is cut, characters: a detector that fires on something
- * in the shown part looks no further, a JWT with a header of 2048 characters included.
- */
+/** Longest part of a text that is searched for secrets before it is cut, characters. */
 const searchedLength = 4_096
+
+/** No detector finds anything that holds one of these characters and does not fire by its beginning alone. */
+const breaks = /[\s"'<>]/
 
 /** A field's value as records may show it: secrets marked, long text cut, objects by their type. */
 export function showActual(field: Field, value: unknown): unknown {
@@ -36,7 +36,8 @@ const lastStep = /(?:\["((?:[^"\\]|\\.)*)"\]|\.([^.[\]@]+))(?:\[(?:\*|-?\d+)\]|\
 
 function show(value: unknown): unknown {
   if (typeof value === 'string') return showText(value)
-  if (value instanceof LongNumber) return value.text
+  if (value instanceof LongNumber) return showText(value.text)
+  if (typeof value === 'number') return showNumber(value)
   if (value instanceof Several) return showList(value.items)
   if (Array.isArray(value)) return showList(value)
   return isRecord(value) ? `(${typeName(value)})` : value
@@ -47,8 +48,17 @@ function showList(list: readonly unknown[]): unknown {
   return list.length > shownElements ? [...shown, `${list.length - shownElements} more`] : shown
 }
 
+/** JSON may hold the number of a card as a number. */
+function showNumber(value: number): unknown {
+  const text = String(value)
+  const shown = showText(text)
+  return shown === text ? value : shown
+}
+
 function showText(text: string): string {
   const searched = text.slice(0, searchedLength)
+  // A secret that begins in the shown part and ends behind the searched part would not be found.
+  if (text.length > searchedLength && !breaks.test(searched.slice(shownLength))) return '[redacted: long-word]'
   const found = secretSearch.find(searched) ?? personalDataSearch.find(searched)
   if (found !== undefined) return `[redacted: ${found}]`
   const shown = escapeDeceptive(redactText(searched))

@@ -126,6 +126,27 @@ t.test('actual values are redacted by name and by content, and cut', async t => 
   t.equal(shown('input.bodyText', { body: 'a'.repeat(100) }), `${'a'.repeat(63)}…`)
 })
 
+t.test('a secret that begins in the shown part is found, wherever it ends', async t => {
+  const text = (bodyText: string) => String(shown('input.bodyText', { body: bodyText }))
+  const long = 'q7Rt'.repeat(2_500)
+  for (const before of ['', 'see ', 'x'.repeat(63), 'words '.repeat(9)]) {
+    for (const secret of [`https://user:${long}@a.example/`, `${long}@mail.example`, `eyJ${long}.${long}.${long}`]) {
+      t.notMatch(text(before + secret), /q7Rt/, `${before}${secret.slice(0, 20)}`)
+    }
+    t.notMatch(text(`${before}-----BEGIN PRIVATE KEY-----\n${`${long.slice(0, 64)}\n`.repeat(99)}`), /q7Rt/)
+  }
+  t.equal(text(`some ${'words '.repeat(2_000)}`).length, 64, 'other long texts are shown')
+})
+
+t.test('the number of a card is redacted where it is a JSON number', async t => {
+  const json = (body: string) => ({ body, headers: { 'content-type': 'application/json' } })
+  t.equal(shown('input.body.x', json('{"x":4111111111111111}')), '[redacted: card-number]')
+  t.equal(shown('input.body.x', json('{"x":378282246310005}')), '[redacted: card-number]')
+  t.equal(shown('input.body.x', json('{"x":378282246310006}')), 378282246310006)
+  t.equal(String(shown('input.body.x', json(`{"x":${'7'.repeat(5_000)}}`))), '[redacted: long-word]')
+  t.equal(String(shown('input.body.x', json(`{"x":${'7'.repeat(500)}}`))).length, 64)
+})
+
 t.test('a header hidden by the gateway shows nothing but its presence', async t => {
   const policy = {
     name: 'p',
