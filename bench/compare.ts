@@ -6,26 +6,23 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startGateway } from './lib/gateway.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
 import { readOptions } from './lib/options.ts'
 import { temporaryFolder } from './lib/processes.ts'
-import { benchPolicy, proxied } from './lib/roads.ts'
+import { roadCalled, startUpstreamOf } from './lib/roads.ts'
 import type { Contestant } from './lib/rounds.ts'
 import { watchOthers } from './lib/rounds.ts'
 import { measureSlices } from './lib/sliced.ts'
 import { quantile, ratios } from './lib/stats.ts'
 import { figure, table } from './lib/table.ts'
-import { startUpstream } from './lib/upstream.ts'
 
 const help = `usage: node bench/compare.ts [options] REV [REV]
 
 Compares a revision (or a folder with the sources) with the work tree, or with a second one.
 
-  --slices N        slices of 1,000 requests of each, taken in turn (200)
+  --slices N        slices of each, taken in turn (200): 1,000 small GETs, or fewer of what takes longer
   --connections N   connections of the load (64)
-  --rules N         deny rules of the policy (100)
-  --log             with the access log
+  --road NAME       gateway, gateway-1000, gateway-log, post-16k-unread, down-1m, events, ... (gateway)
   --json            the result as JSON
 `
 
@@ -34,8 +31,7 @@ const { values, positionals } = readOptions(
   {
     slices: { type: 'string', default: '200' },
     connections: { type: 'string', default: '64' },
-    rules: { type: 'string', default: '100' },
-    log: { type: 'boolean', default: false },
+    road: { type: 'string', default: 'gateway' },
     json: { type: 'boolean', default: false },
   },
   { least: 1, most: 2 },
@@ -49,18 +45,22 @@ process.exit()
 async function main(before: string, after: string): Promise<void> {
   const cores = await chooseCores()
   const machine = await describeMachine()
-  const upstream = await startUpstream(cores.others)
+  const road = roadCalled(values.road)
+  const upstream = await startUpstreamOf(road, cores.others)
   const contestants: Contestant[] = []
   for (const [name, revision] of [['before', before] as const, ['after', after] as const]) {
-    const setup = { root: sourcesOf(revision), policies: [benchPolicy(Number(values.rules))], accessLog: values.log }
-    const { url, token, process } = await startGateway({ ...setup, cores: cores.proxy })
-    const place = { upstream, cores: cores.proxy }
-    contestants.push({ name, request: proxied(Number(new URL(url).port), token, place), process })
+    const { request, process } = await road.open({ upstream, cores: cores.proxy, root: sourcesOf(revision) })
+    contestants.push({ name, request, process })
   }
   const pids = contestants.map(({ process }) => process?.pid as number)
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
-  const size = { connections: Number(values.connections), slices: Number(values.slices), perSlice: 1_000 }
-  const cpu = await measureSlices(contestants, { ...size, cores: cores.others })
+  const perSlice = road.work?.perSlice ?? 1_000
+  const size = { connections: Number(values.connections), slices: Number(values.slices), perSlice }
+  const cpu = await measureSlices(contestants, {
+    ...size,
+    warmup: perSlice * (road.work === undefined ? 40 : 10),
+    cores: cores.others,
+  })
   if (values.json)
     console.log(JSON.stringify({ before, after, machine, ...size, cpu: Object.fromEntries(cpu) }, null, 2))
   else {

@@ -11,9 +11,8 @@ import { readOptions } from './lib/options.ts'
 import { temporaryFolder } from './lib/processes.ts'
 import type { CpuProfile, Share } from './lib/profile.ts'
 import { sharesOf } from './lib/profile.ts'
-import { roads } from './lib/roads.ts'
+import { roadCalled, startUpstreamOf } from './lib/roads.ts'
 import { figure, table } from './lib/table.ts'
-import { startUpstream } from './lib/upstream.ts'
 
 const help = `usage: node bench/profile.ts [options]
 
@@ -37,10 +36,9 @@ await main()
 process.exit()
 
 async function main(): Promise<void> {
-  const road = roads.find(({ name }) => name === values.road)
-  if (road === undefined) throw new Error(`no road is called ${values.road}\n${help}`)
+  const road = roadCalled(values.road)
   const cores = await chooseCores()
-  const upstream = await startUpstream(cores.others)
+  const upstream = await startUpstreamOf(road, cores.others)
   const folder = temporaryFolder()
   const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${folder}`]
   const place = { upstream, cores: cores.proxy, nodeOptions }

@@ -8,6 +8,7 @@ import type { Running } from './processes.ts'
 import { start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
 import type { Upstream } from './upstream.ts'
+import { startNodeUpstream, startTlsUpstream, startUpstream } from './upstream.ts'
 import type { Work } from './works.ts'
 import { requestOf, smallGet, works } from './works.ts'
 
@@ -16,6 +17,8 @@ export interface Place {
   readonly upstream: Pick<Upstream, 'port' | 'url' | 'certificate'>
   /** Cores of the proxy under measurement. */
   readonly cores: string | undefined
+  /** Folder of the gateway's sources; this project when absent. */
+  readonly root?: string
   /** Runs the built package of the gateway instead of its sources. */
   readonly built?: boolean
   /** Arguments for node, where the proxy runs on it. */
@@ -88,10 +91,13 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
     ...(work === undefined ? {} : { work }),
     async open(place) {
       const policies = [benchPolicy(rules, bodyRule), ...(setup.policies ?? [])]
-      const { upstream, cores, built = false, nodeOptions = [] } = place
+      const { upstream, cores, built = false, nodeOptions = [], root } = place
       const trusted = upstream.certificate === undefined ? {} : { Proxy: { CaFile: upstream.certificate } }
       const settings = { ...trusted, ...setup.settings }
-      const started = await startGateway({ ...setup, settings, policies, cores, built, nodeOptions })
+      const started = await startGateway({
+        ...{ ...setup, settings, policies, cores, built, nodeOptions },
+        ...(root === undefined ? {} : { root }),
+      })
       const port = Number(new URL(started.url).port)
       const longestStall = () => longestStallOf(started)
       return { request: proxied(port, started.token, place, work), process: started.process, longestStall }
@@ -196,3 +202,16 @@ export const roads: readonly Road[] = [
   gateway('post-body-rule', 'the same, a rule reads the JSON body', { work: oneText, bodyRule: true }),
   ...works.flatMap(roadsOf),
 ]
+
+/** @throws when no road has that name */
+export function roadCalled(name: string): Road {
+  const road = roads.find(other => other.name === name)
+  if (road === undefined) throw new Error(`no road is called ${name}`)
+  return road
+}
+
+/** The upstream that a road needs: one that does the work, or the cheapest there is. */
+export function startUpstreamOf({ work }: Road, cores: string | undefined): Promise<Upstream> {
+  if (work === undefined) return startUpstream(cores)
+  return work.tls === true ? startTlsUpstream(cores) : startNodeUpstream(cores)
+}

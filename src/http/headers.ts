@@ -135,6 +135,11 @@ export function isTokenField(name: string, tokenName: string): boolean {
   return fieldName(name).folded === fieldName(tokenName).folded
 }
 
+/** Whether a field is one of those that carry or may carry the token: it is not sent on. */
+export function isOneOfTokenFields(name: string, tokenNames: readonly string[]): boolean {
+  return isOneOf(fieldName(name).folded, tokenNames)
+}
+
 /** All values of one field, in order. */
 export function fieldValues(raw: readonly string[], lowerName: string): string[] {
   const values: string[] = []

@@ -88,6 +88,8 @@ export function createActivityLog(limits: ActivityLimits = { agents: 10_000, hos
 class SlidingCount {
   readonly #width: number
   readonly #counts: Float64Array
+  /** Sum of all buckets, kept up to date: totals are read more often than buckets expire. */
+  #sum = 0
   #newest = 0
 
   constructor(window: number, buckets: number) {
@@ -98,13 +100,12 @@ class SlidingCount {
   add(now: number, amount = 1): void {
     const bucket = this.#advance(now)
     this.#counts[bucket % this.#counts.length]! += amount
+    this.#sum += amount
   }
 
   total(now: number): number {
     this.#advance(now)
-    let sum = 0
-    for (const count of this.#counts) sum += count
-    return sum
+    return this.#sum
   }
 
   /** Count of the bucket `back` before the present one. */
@@ -115,9 +116,14 @@ class SlidingCount {
 
   /** Empties the buckets that time has left behind. A clock that went back counts into the newest bucket. */
   #advance(now: number): number {
-    const bucket = Math.max(this.#newest, Math.floor(now / this.#width))
+    const bucket = Math.floor(now / this.#width)
+    if (bucket <= this.#newest) return this.#newest
     const steps = Math.min(bucket - this.#newest, this.#counts.length)
-    for (let step = 0; step < steps; step++) this.#counts[(bucket - step) % this.#counts.length] = 0
+    for (let step = 0; step < steps; step++) {
+      const place = (bucket - step) % this.#counts.length
+      this.#sum -= this.#counts[place]!
+      this.#counts[place] = 0
+    }
     this.#newest = bucket
     return bucket
   }

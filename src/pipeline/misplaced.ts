@@ -1,5 +1,5 @@
 import { refuse } from '../errors.ts'
-import { isTokenField } from '../http/headers.ts'
+import { isOneOfTokenFields } from '../http/headers.ts'
 import { parseCompact } from '../tokens/compact.ts'
 import type { Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
@@ -19,11 +19,12 @@ const mostDecodings = 4
  * that no line of the log has the token.
  */
 export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
+  const { tokenNames } = exchange
   const { rawHeaders } = exchange.req
   let suspects = suspectsIn(exchange.rawTarget, exchange)
   for (let i = 1; i < rawHeaders.length; i += 2) {
     const value = rawHeaders[i] as string
-    if (value.length < leastToken || isKeptBack(rawHeaders[i - 1] as string, exchange)) continue
+    if (value.length < leastToken || isOneOfTokenFields(rawHeaders[i - 1] as string, tokenNames)) continue
     suspects = [...suspects, ...suspectsIn(value, exchange)]
   }
   return suspects.length === 0 ? undefined : judge(exchange, suspects, parts)
@@ -47,11 +48,6 @@ function decode(text: string): string {
     plain = plain.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
   }
   return plain
-}
-
-/** Fields that carry the token are not sent. */
-function isKeptBack(name: string, { tokenNames }: Exchange): boolean {
-  return tokenNames.some(token => isTokenField(name, token))
 }
 
 /** The presented token is one; others that name this issuer are if they verify. */

@@ -74,12 +74,6 @@ export interface Signal {
   readonly points: (facts: Facts, settings: RiskSettings) => number
   /** Which detector fired; logged, so never a value of the request. */
   readonly detail?: (facts: Facts) => string | undefined
-  /** Whether it reads the body, so that it is not known at the head. */
-  readonly ofBody?: true
-  /** How often its points can be given; once when absent. */
-  readonly times?: number
-  /** Counts over time, or knows the time of day somewhere: asked last. */
-  readonly costly?: true
 }
 
 function when(name: RiskSignalName, holds: (facts: Facts) => boolean): Signal {
@@ -92,11 +86,22 @@ function when(name: RiskSignalName, holds: (facts: Facts) => boolean): Signal {
   }
 }
 
-function ofMethod(name: RiskSignalName, methods: readonly string[]): Signal {
-  return when(name, facts => methods.includes(facts.request.method))
+/** The signal of each method; undefined where there is none. */
+const methodSignals: ReadonlyMap<string, RiskSignalName | undefined> = new Map([
+  ['GET', undefined],
+  ['HEAD', undefined],
+  ['OPTIONS', undefined],
+  ['POST', 'method-post'],
+  ['PUT', 'method-put-patch'],
+  ['PATCH', 'method-put-patch'],
+  ['DELETE', 'method-delete'],
+])
+
+/** The one signal that the method gives. */
+export function methodSignal(method: string): RiskSignalName | undefined {
+  return methodSignals.has(method) ? methodSignals.get(method) : 'method-other'
 }
 
-const namedMethods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE']
 const kilobyte = 1_024
 const farAboveUsual = 8
 const farAboveMedian = 10
@@ -195,11 +200,8 @@ function isFarAboveUsual(facts: Facts): boolean {
   return usual > 0 && bodyBytes(facts) > farAboveUsual * usual
 }
 
+/** Those of the head, beside the one of the method. */
 export const headSignals: readonly Signal[] = [
-  ofMethod('method-post', ['POST']),
-  ofMethod('method-put-patch', ['PUT', 'PATCH']),
-  ofMethod('method-delete', ['DELETE']),
-  when('method-other', facts => !namedMethods.includes(facts.request.method)),
   when('new-host', isNewHost),
   when('metadata-address', isMetadata),
   when('private-address', isLocal),
@@ -207,19 +209,18 @@ export const headSignals: readonly Signal[] = [
   when('punycode', facts => facts.request.host.includes('xn--') && !isLocal(facts)),
   when('plain-http', facts => facts.request.scheme === 'http' && !isLocal(facts)),
   when('unusual-port', facts => isUnusualPort(facts) && !isLocal(facts)),
-  { name: 'sensitive-path', points: sensitivePath, times: mostPatterns },
+  { name: 'sensitive-path', points: sensitivePath },
   { name: 'large-body', points: largeBody },
   when('body-far-above-usual', isFarAboveUsual),
-  { ...when('egress-volume', isHighVolume), costly: true },
+  when('egress-volume', isHighVolume),
   { name: 'low-trust', points: lowTrust },
   when('high-trust', facts => facts.agent.trustScore >= goodTrust),
-  { name: 'recent-denials', points: recentDenials, times: mostDenials, costly: true },
-  { ...when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0), costly: true },
-  { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0), costly: true },
+  { name: 'recent-denials', points: recentDenials },
+  when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0),
+  { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0) },
   {
     name: 'outside-hours',
     points: (facts, settings) => (isOutsideHours(facts, settings) ? settings.points['outside-hours'] : 0),
-    costly: true,
   },
 ]
 
@@ -230,9 +231,9 @@ const piiOf = (facts: Facts) => facts.body?.pii
 
 /** Those that find secrets come first, then what costs least and can matter most. */
 export const bodySignals: readonly Signal[] = [
-  { ...when('secret-in-body', facts => secretOf(facts) !== undefined), detail: secretOf, ofBody: true },
-  { ...when('pii-in-body', facts => piiOf(facts) !== undefined), detail: piiOf, ofBody: true },
-  { ...when('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')), ofBody: true },
+  { ...when('secret-in-body', facts => secretOf(facts) !== undefined), detail: secretOf },
+  { ...when('pii-in-body', facts => piiOf(facts) !== undefined), detail: piiOf },
+  when('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')),
 ]
 
 /** So many of them find secrets. */

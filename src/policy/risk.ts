@@ -1,6 +1,13 @@
 import type { DecisionRecord, RiskSignal } from './decision.ts'
 import type { Facts, RiskInterval, RiskSource } from './facts.ts'
-import { bodySignals, defaultRiskSettings, headSignals, type RiskSettings, secretSignals } from './risk-signals.ts'
+import {
+  bodySignals,
+  defaultRiskSettings,
+  headSignals,
+  methodSignal,
+  type RiskSettings,
+  secretSignals,
+} from './risk-signals.ts'
 
 /** Most points that the body alone can add. */
 const bodyCap = 75
@@ -75,6 +82,8 @@ export class RiskAssessment implements RiskSource {
 
   #sumOfHead(facts: Facts): Sum {
     const sum = new Sum()
+    const ofMethod = methodSignal(facts.request.method)
+    if (ofMethod !== undefined) sum.add(this.settings.points[ofMethod])
     for (let at = 0; at < headSignals.length; at++) sum.add(headSignals[at]!.points(facts, this.settings))
     return sum
   }
@@ -82,6 +91,9 @@ export class RiskAssessment implements RiskSource {
   signals(facts: Facts): readonly RiskSignal[] {
     if (this.settings.score !== undefined) return []
     const found: RiskSignal[] = []
+    const ofMethod = methodSignal(facts.request.method)
+    const points = ofMethod === undefined ? 0 : this.settings.points[ofMethod]
+    if (ofMethod !== undefined && points !== 0) found.push({ signal: ofMethod, points })
     for (const signal of [...headSignals, ...bodySignals.slice(0, this.#body.length)]) {
       const points = signal.points(facts, this.settings)
       if (points === 0) continue

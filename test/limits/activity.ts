@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import t from 'tap'
 import { createActivityLog } from '../../src/limits/activity.ts'
 
@@ -111,4 +112,24 @@ t.test('what a request has read stays as it was, whatever other requests do', as
   t.equal(read.bytesToday, 5, 'first read now')
   t.match(log.of('a', noon), { requestsLastMinute: 2 })
   t.ok(log.of('a', noon).hostSeen('x.example'))
+})
+
+t.test('the total of a window is the sum of its buckets, however the gaps fall', async () => {
+  const bucket = minute / 12
+  const gap = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: bucket }), fc.integer({ min: 0, max: 3 * minute }))
+  const times = (gaps: readonly number[]) =>
+    gaps.map((_, at) => noon + gaps.slice(0, at + 1).reduce((a, b) => a + b, 0))
+  fc.assert(
+    fc.property(fc.array(gap, { maxLength: 60 }), gaps => {
+      const log = createActivityLog()
+      const seen: number[] = []
+      for (const now of times(gaps)) {
+        log.request('a', now)
+        seen.push(Math.floor(now / bucket))
+        const oldest = Math.floor(now / bucket) - 12
+        if (log.of('a', now).requestsLastMinute !== seen.filter(place => place >= oldest).length) return false
+      }
+      return true
+    }),
+  )
 })
