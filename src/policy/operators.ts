@@ -104,8 +104,8 @@ const forms = {
   detects: element('detects', text.buildDetects, 'text'),
 } as const satisfies Record<string, PositiveForm>
 
-/** Canonical name, positive form, further names. A name that is not its form's is the negation. */
-const names: readonly (readonly [name: string, form: PositiveForm, ...aliases: string[]])[] = [
+/** Canonical name, positive form, further names. A name other than that of its form is the negation. */
+export const operatorTable: readonly (readonly [name: string, form: PositiveForm, ...aliases: string[]])[] = [
   ['eq', forms.eq, 'equals', '=='],
   ['ne', forms.eq, '!=', 'neq'],
   ['in', forms.in],
@@ -140,13 +140,13 @@ const names: readonly (readonly [name: string, form: PositiveForm, ...aliases: s
 ]
 
 const byName = new Map<string, Operator>()
-for (const [name, form, ...aliases] of names) {
+for (const [name, form, ...aliases] of operatorTable) {
   const operator: Operator = { name, negated: name !== form.name, form }
   for (const spelled of [name, ...aliases]) byName.set(spelled.toLowerCase(), operator)
 }
 
-/** Canonical names, for "did you mean" and the documentation. */
-export const operatorNames: readonly string[] = names.map(([name]) => name)
+/** Canonical names, for "did you mean". */
+export const operatorNames: readonly string[] = operatorTable.map(([name]) => name)
 
 /** The operator of that name, any letter case. */
 export function findOperator(name: string): Operator | undefined {

@@ -5,7 +5,7 @@ import { findOperator, type Operator } from './operators.ts'
 import { isRecord } from './path.ts'
 import type { Problems } from './problems.ts'
 
-const conditionKeys = ['field', 'operator', 'value', 'ignoreCase', 'quantifier', 'valueType']
+export const conditionKeys = ['field', 'operator', 'value', 'ignoreCase', 'quantifier', 'valueType']
 const groupKeys = ['all', 'any', 'not'] as const
 
 /** What is shared while the conditions of one rule are read. */

@@ -12,10 +12,10 @@ export interface ParseOptions {
   readonly hiddenHeaders?: readonly string[]
 }
 
-const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
+export const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
 /** What `GET /policies/{name}` adds; ignored, so that its answer can be sent back. */
 const shownKeys = ['policyName', 'createdOn', 'version', 'ruleCount', 'source']
-const ruleKeys = ['name', 'priority', 'effect', 'mode', 'riskExempt', 'reason', 'approvals', 'conditions']
+export const ruleKeys = ['name', 'priority', 'effect', 'mode', 'riskExempt', 'reason', 'approvals', 'conditions']
 
 export type Parsed = { readonly policy: Policy } | { readonly problems: readonly PolicyProblem[] }
 
