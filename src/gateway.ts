@@ -255,7 +255,7 @@ function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
     metrics: { page: telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
     clock,
     allowedHosts: Server.AllowedHosts,
-    clientAddress: clientIpOf,
+    clientAddress: ({ socket, rawHeaders }) => clientIpOf(socket, rawHeaders),
   })
   return createAcceptor({
     ...acceptSettings(config),

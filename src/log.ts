@@ -55,6 +55,8 @@ export interface LogFields {
   readonly bound?: string | undefined
   /** How many of what the message names. */
   readonly count?: number | undefined
+  /** Version of the gateway. */
+  readonly version?: string | undefined
   readonly file?: string | undefined
   readonly error?: unknown
 }

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { escapeLines } from '../base/deceptive.ts'
 import { StartupError } from '../errors.ts'
 import type { Command, Shell } from './shell.ts'
 import { UsageError } from './shell.ts'
+import { ownVersion } from './version.ts'
 
 interface Entry {
   readonly summary: string
@@ -66,24 +66,32 @@ function findCommand(args: readonly string[]): { readonly entry: Entry; readonly
   return undefined
 }
 
+const helpWords: readonly (string | undefined)[] = ['--help', '-h', 'help']
+
 function explain(shell: Shell): number {
-  const [first] = shell.args
+  const [first, second] = shell.args
   if (first === '--version' || first === '-v') {
     shell.print(ownVersion())
     return 0
   }
-  const asked = first !== undefined && ['--help', '-h', 'help'].includes(first)
-  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`)
-  const text = [
-    'usage: agent-gateway COMMAND [OPTIONS]',
+  // `policy --help` shows the commands that begin with `policy`.
+  const group = Object.keys(commands).some(name => name.startsWith(`${first} `)) ? `${first} ` : ''
+  const asked = helpWords.includes(group === '' ? first : second)
+  const text = usage(asked ? group : '')
+  if (asked) shell.print(text)
+  else shell.complain([...(first === undefined ? [] : [unknown(shell.args), '']), text].join('\n'))
+  return asked ? 0 : 2
+}
+
+function usage(group: string): string {
+  const entries = Object.entries(commands).filter(([name]) => name.startsWith(group))
+  return [
+    `usage: agent-gateway ${group}COMMAND [OPTIONS]`,
     '',
-    ...lines,
+    ...entries.map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`),
     '',
     'Each command explains itself with --help; --version prints the version.',
-  ]
-  if (asked) shell.print(text.join('\n'))
-  else shell.complain([...(first === undefined ? [] : [unknown(shell.args), '']), ...text].join('\n'))
-  return asked ? 0 : 2
+  ].join('\n')
 }
 
 function unknown(args: readonly string[]): string {
@@ -91,9 +99,4 @@ function unknown(args: readonly string[]): string {
   // `policy` alone is the beginning of several: its second word is what is missing or wrong.
   const words = groups.has(args[0]) ? 2 : 1
   return `agent-gateway: there is no command "${args.slice(0, words).join(' ')}".`
-}
-
-function ownVersion(): string {
-  const file = new URL('../../package.json', import.meta.url)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -7,6 +7,7 @@ import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { passedSockets } from './passed-sockets.ts'
 import type { Shell } from './shell.ts'
 import { readArgs } from './shell.ts'
+import { ownVersion } from './version.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
 
@@ -42,6 +43,7 @@ export async function run(shell: Shell): Promise<number> {
     await gateway.close()
     throw error
   })
+  log.info({ version: ownVersion() }, 'started')
   hangup(() => void gateway.reload())
   const limitMs = config.System.Server.DrainSeconds * 1_000 + closeGraceMs
   const closed = untilClosed(shell, gateway, { log, limitMs })
@@ -93,7 +95,10 @@ function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing):
       kill(shell, log)
     }, limitMs)
     const closed = gateway.close().finally(() => clearTimeout(late))
-    closed.then(cutOff => resolve(cutOff === 0 ? 0 : 1), reject)
+    closed.then(cutOff => {
+      log.info({ count: cutOff }, 'stopped: so many requests were cut off')
+      resolve(cutOff === 0 ? 0 : 1)
+    }, reject)
   }
   shell.onSignal('SIGTERM', () => stop('SIGTERM'))
   shell.onSignal('SIGINT', () => stop('SIGINT'))
@@ -120,6 +125,7 @@ function docsOf(addresses: readonly Address[]): string {
 
 function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
   const rows = [
+    ['Version', ownVersion()],
     ...addresses.map(({ url }) => ['Address', url] as const),
     ['Docs', docsOf(addresses)],
     ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],

@@ -1,10 +1,10 @@
-import type { IncomingMessage } from 'node:http'
 import type { Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
 import type { Log } from '../log.ts'
+import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Arrival, Exchange } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
@@ -37,7 +37,7 @@ export interface DataPlaneParts {
   readonly metrics: Metrics | undefined
   /** Whether the main thread has given this one up. It never gives up itself. */
   readonly isFenced?: () => boolean
-  readonly clientIpOf: (req: IncomingMessage) => string
+  readonly clientIpOf: ClientIp
   readonly report: (what: string, error: unknown) => void
 }
 
@@ -84,6 +84,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     clock,
     access: config.Logging.Access,
     values: config.Logging.Values,
+    clientIpOf: dataPlane.clientIpOf,
     activity,
     shadows,
     metrics,

@@ -91,9 +91,9 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('request', (req, res) => receive(req, res, false))
       server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
-      server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed'))
+      server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed', nextId()))
       server.on('clientError', (error, socket) => {
-        const code = refuseUnreadable(error, socket)
+        const code = refuseUnreadable(error, socket, nextId())
         if (code !== undefined) options.counts?.refused(code)
       })
     },

@@ -49,9 +49,13 @@ function learn(name: string): FieldName {
   return learnt
 }
 
+/** In every answer: the id of the request in the log. */
+export const requestIdField = 'Gateway-Request-Id'
+
+const ownNames: ReadonlySet<string> = new Set(['gateway-error', requestIdField.toLowerCase()])
 const ownPrefixes = ['gateway-hitl-', 'gateway-upstream-']
 
 /** Fields that mark answers of the gateway; an upstream must not be able to send them. */
 export function isOwnField(lowerName: string): boolean {
-  return lowerName === 'gateway-error' || ownPrefixes.some(prefix => lowerName.startsWith(prefix))
+  return ownNames.has(lowerName) || ownPrefixes.some(prefix => lowerName.startsWith(prefix))
 }

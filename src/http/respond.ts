@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
 import type { Refusal } from '../errors.ts'
 import { refusalKinds } from '../errors.ts'
+import { requestIdField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
 const DRAIN_BYTES = 65_536
@@ -35,19 +36,25 @@ export function jsonReply(status: number, value: unknown, headers: readonly stri
  *
  * @returns when the answer is handed over; a stream that fails cuts the connection and resolves all the same.
  */
-export async function sendReply(res: ServerResponse, reply: Reply): Promise<void> {
+export async function sendReply(res: ServerResponse, reply: Reply, requestId: string): Promise<void> {
   const body = reply.body ?? ''
-  if (body instanceof Readable) return sendStream(res, reply, body)
+  const headers = ownHeaders(reply.headers, requestId)
+  if (body instanceof Readable) return sendStream(res, reply.status, { headers, body })
   // These have no body, and so no length of one (RFC 9110 section 8.6).
   const bodiless = reply.status === 204 || reply.status === 304
   const length = bodiless ? [] : ['Content-Length', String(Buffer.byteLength(body))]
-  res.writeHead(reply.status, [...ownHeaders(reply.headers), ...length])
+  res.writeHead(reply.status, [...headers, ...length])
   res.end(body)
 }
 
-async function sendStream(res: ServerResponse, reply: Reply, body: Readable): Promise<void> {
+interface Streamed {
+  readonly headers: string[]
+  readonly body: Readable
+}
+
+async function sendStream(res: ServerResponse, status: number, { headers, body }: Streamed): Promise<void> {
   try {
-    res.writeHead(reply.status, ownHeaders(reply.headers))
+    res.writeHead(status, headers)
   } catch (error) {
     body.destroy()
     throw error
@@ -80,7 +87,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
   headers.push('Gateway-Error', refusal.refusal, 'Content-Length', String(Buffer.byteLength(body)))
   const unread = unreadBody(res.req)
   if (unread) headers.push('Connection', 'close')
-  res.writeHead(refusal.status, ownHeaders(headers))
+  res.writeHead(refusal.status, ownHeaders(headers, requestId))
   if (unread) linger(res, body)
   else {
     res.end(body)
@@ -122,8 +129,8 @@ function problem(refusal: Refusal, requestId: string): Record<string, unknown> {
 }
 
 /** Adds what every answer of the gateway carries, unless `headers` says otherwise. */
-function ownHeaders(headers: readonly string[] = []): string[] {
-  const all = [...headers]
+function ownHeaders(headers: readonly string[] = [], requestId: string): string[] {
+  const all = [...headers, requestIdField, requestId]
   const names = new Set(headers.filter((_, index) => index % 2 === 0).map(name => name.toLowerCase()))
   if (!names.has('cache-control')) all.push('Cache-Control', 'no-store')
   if (!names.has('x-content-type-options')) all.push('X-Content-Type-Options', 'nosniff')

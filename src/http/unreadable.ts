@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { RefusalCode } from '../errors.ts'
 import { refusalKinds, refuse } from '../errors.ts'
+import { requestIdField } from './names.ts'
 import { problemOf } from './respond.ts'
 
 interface Answering {
@@ -20,7 +21,11 @@ export function replacedBy(res: ServerResponse): RefusalCode | undefined {
 }
 
 /** Answers what came. The code, if it belongs to no request that has been taken; undefined otherwise. */
-export function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & Answering): RefusalCode | undefined {
+export function refuseUnreadable(
+  error: NodeJS.ErrnoException,
+  socket: Duplex & Answering,
+  requestId: string,
+): RefusalCode | undefined {
   if (!socket.writable) {
     socket.destroy()
     return undefined
@@ -36,7 +41,7 @@ export function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex & 
     ;(socket as Socket).destroySoon()
   } else {
     if (answer !== undefined) replaced.set(answer, code)
-    endRaw(socket, code)
+    endRaw(socket, code, requestId)
   }
   return answer === undefined ? code : undefined
 }
@@ -55,19 +60,20 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
 }
 
 /** Writes an answer without a request to answer, and closes. */
-export function endRaw(socket: Duplex, code: RefusalCode): void {
+export function endRaw(socket: Duplex, code: RefusalCode, requestId: string): void {
   if (!socket.writable) {
     socket.destroy()
     return
   }
   const refusal = refuse(code)
-  const body = JSON.stringify(problemOf(refusal))
+  const body = JSON.stringify({ ...problemOf(refusal), requestId })
   const head = [
     `HTTP/1.1 ${refusal.status} ${refusalKinds[code].title}`,
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
     `Gateway-Error: ${code}`,
+    `${requestIdField}: ${requestId}`,
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())

@@ -86,7 +86,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   return async (req, res, requestId) => {
     const reply = await answer(req, res, requestId).catch(refuseStoreError)
     if (isRefusal(reply)) sendRefusal(res, reply, requestId)
-    else await sendReply(res, reply)
+    else await sendReply(res, reply, requestId)
   }
 }
 

@@ -1,22 +1,24 @@
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { isIP } from 'node:net'
 import { AddressRanges, canonicalAddress, networkOf, unmapped } from '../base/address.ts'
 import { fieldValues } from '../http/headers.ts'
 import { isUnixPeer, unixPeer } from '../http/unix-socket.ts'
 
+/** Address of the client that sent these header fields (flat) over this connection. */
+export type ClientIp = (socket: Socket, rawHeaders: readonly string[]) => string
+
 /**
  * Address of the client: the peer, or what a trusted proxy says of it. `X-Forwarded-For` is read from the right, and
  * only as far as each hop is trusted: what lies left of that may be made up. Clients over a unix socket have no
  * address: all of them are `unix`, and trusted as a proxy only when that name is among the trusted ones.
  */
-export function createClientIp(trustedProxies: readonly string[]): (req: IncomingMessage) => string {
-  if (trustedProxies.length === 0) return peerOf
+export function createClientIp(trustedProxies: readonly string[]): ClientIp {
+  if (trustedProxies.length === 0) return addressOf
   const trusts = trustIn(trustedProxies)
-  return req => {
-    const peer = peerOf(req)
+  return (socket, rawHeaders) => {
+    const peer = addressOf(socket)
     if (!trusts(peer)) return peer
-    const hops = fieldValues(req.rawHeaders, 'x-forwarded-for').join(',').split(',')
+    const hops = fieldValues(rawHeaders, 'x-forwarded-for').join(',').split(',')
     let client = peer
     for (const hop of hops.reverse()) {
       const address = canonicalAddress(hop.trim())
@@ -48,10 +50,6 @@ function trustIn(trustedProxies: readonly string[]): (peer: string) => boolean {
 }
 
 const isUnix = (name: string) => name.toLowerCase() === unixPeer
-
-function peerOf({ socket }: IncomingMessage): string {
-  return socket === undefined || socket === null ? '' : addressOf(socket)
-}
 
 /** Empty once the connection is gone. */
 function addressOf(socket: Socket): string {

@@ -200,7 +200,8 @@ class RequestView implements RequestHead {
   }
 
   get clientIp(): string {
-    return this.#parts.clientIpOf(this.#exchange.req)
+    const { socket, req } = this.#exchange
+    return this.#parts.clientIpOf(socket, req.rawHeaders)
   }
 
   get destination(): Destination | undefined {

@@ -3,6 +3,7 @@ import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
+import { requestIdField } from '../http/names.ts'
 import { failures } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
@@ -108,6 +109,7 @@ class Forward implements UpstreamHandler, Sender {
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
     const fields = answerFields(received, this.#target, this.#parts.config.Proxy)
+    fields.push(requestIdField, this.#exchange.requestId)
     // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false

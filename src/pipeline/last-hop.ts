@@ -9,7 +9,8 @@ export function isLastHop({ req, fields }: Exchange): boolean {
 /** The gateway speaks for itself, as the last recipient. */
 export function answerOptions(exchange: Exchange): undefined {
   exchange.ending = 'refused'
-  void sendReply(exchange.res, { status: 200, headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] })
+  const headers = ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
+  void sendReply(exchange.res, { status: 200, headers }, exchange.requestId)
 }
 
 /** The fields of a request that goes on, with one hop less. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Grants } from '../hitl/grants.ts'
@@ -16,6 +15,7 @@ import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
 import type { Resolver } from '../upstream/resolve.ts'
+import type { ClientIp } from './client-ip.ts'
 import type { Claims, Exchange } from './exchange.ts'
 import type { Watch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
@@ -44,7 +44,7 @@ export interface Parts {
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   /** Whether this thread was given up because it hung: then it knows of no change any more, and nothing may leave. */
   readonly isFenced: () => boolean
-  readonly clientIpOf: (req: IncomingMessage) => string
+  readonly clientIpOf: ClientIp
   readonly watch: Watch
   /** Turns for decisions on long bodies. */
   readonly workTurns: WorkTurns

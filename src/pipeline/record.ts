@@ -7,6 +7,7 @@ import type { Log } from '../log.ts'
 import type { MatchedCondition, RiskSignal, ShadowOutcome } from '../policy/decision.ts'
 import { answers, decisions, duration, overhead, requestBytes, requests, responseBytes } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { ClientIp } from './client-ip.ts'
 import type { Exchange } from './exchange.ts'
 
 /** What moves the standing of an agent (policy language, trust). */
@@ -19,6 +20,7 @@ export interface RecorderParts {
   readonly access: boolean
   /** Logging:Values. */
   readonly values: boolean
+  readonly clientIpOf: ClientIp
   readonly activity: ActivityLog
   readonly shadows: ShadowTally
   /** Undefined when nothing is counted. */
@@ -90,7 +92,7 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 }
 
 /** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
-function writeLine(exchange: Exchange, { log, clock, values }: RecorderParts): void {
+function writeLine(exchange: Exchange, { log, clock, values, clientIpOf }: RecorderParts): void {
   const { req, target, decision } = exchange
   const withheld = decision?.decision === 'Allow' ? undefined : decision
   // One shape for all exchanges; what is undefined is not written.
@@ -98,6 +100,7 @@ function writeLine(exchange: Exchange, { log, clock, values }: RecorderParts): v
     {
       requestId: exchange.requestId,
       agentId: exchange.agent?.id,
+      clientIp: clientIpOf(exchange.socket, req.rawHeaders),
       method: req.method,
       origin: target?.origin.key,
       path: target && pathOf(target.path),

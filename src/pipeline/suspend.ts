@@ -3,7 +3,9 @@ import { isRefusal, refuse } from '../errors.ts'
 import type { Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { fieldValues } from '../http/headers.ts'
+import { requestIdField } from '../http/names.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
+import type { Reply } from '../http/respond.ts'
 import { sendReply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { answerFields } from './answer-fields.ts'
@@ -95,7 +97,7 @@ function accepted(exchange: Exchange, suspended: Suspended, waited: number): und
   const { id } = suspended
   const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
   const expiresAt = new Date(suspended.expiresAt).toISOString()
-  void sendReply(exchange.res, {
+  const reply: Reply = {
     status: 202,
     headers: [
       'Location',
@@ -111,7 +113,8 @@ function accepted(exchange: Exchange, suspended: Suspended, waited: number): und
     body: asJson
       ? JSON.stringify({ id, status: 'Pending', statusUrl, expiresAt, retryAfter: Number(pollSeconds) })
       : `The request is held for review. Poll ${statusUrl} for the verdict; it lapses at ${expiresAt}.\n`,
-  })
+  }
+  void sendReply(exchange.res, reply, exchange.requestId)
 }
 
 interface Wait {
@@ -151,7 +154,8 @@ async function deliver(wait: Wait, view: DetailView, parts: Parts): Promise<'ans
   const { res, target } = exchange
   if (target === undefined) throw new Error('cannot happen: answered without a target')
   res.sendDate = false
-  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, target, parts.config.Proxy), 'Gateway-Hitl-Id', id])
+  const own = ['Gateway-Hitl-Id', id, requestIdField, exchange.requestId]
+  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, target, parts.config.Proxy), ...own])
   res.end(answer.body)
   return 'answered'
 }

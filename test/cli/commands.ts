@@ -47,6 +47,13 @@ t.test('help is printed when it is asked for, for all and for each command', asy
   }
 })
 
+t.test('the first word of several commands lists them when help is asked for', async t => {
+  const shell = fakeShell(['policy', '--help'])
+  t.equal(await runCommand(shell), 0)
+  t.match(shell.printed[0], /^usage: agent-gateway policy COMMAND[\s\S]*policy check[\s\S]*policy test/)
+  t.notMatch(shell.printed[0], /^ {2}serve/m)
+})
+
 t.test('an option that is not known is named, with the help of the command, and the exit code is 2', async t => {
   for (const args of [
     ['check', '--confg', 'x'],

@@ -44,6 +44,9 @@ t.test(
     t.match(gateway.err(), /Policies +open/)
     gateway.child.kill('SIGTERM')
     t.equal(await gateway.ended, 0)
+    const messages = gateway.out().trim().split('\n')
+    t.match(JSON.parse(messages[0] ?? ''), { message: 'started', version: /^\d+\.\d+\.\d+/ })
+    t.match(JSON.parse(messages.at(-1) ?? ''), { message: /^stopped/, count: 0 })
     for (const line of gateway.out().trim().split('\n'))
       t.match(JSON.parse(line), { level: String, time: String, message: String })
   },

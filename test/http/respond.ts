@@ -125,12 +125,19 @@ t.test('a body that was announced with Expect is not waited for', async t => {
 })
 
 t.test('a reply is not cached unless it says so', async t => {
-  const port = await serve(t, res => sendReply(res, jsonReply(201, { a: 'ä' }, ['Location', '/x'])))
+  const port = await serve(t, res => sendReply(res, jsonReply(201, { a: 'ä' }, ['Location', '/x']), 'r-1'))
   const res = await fetch(`http://127.0.0.1:${port}/`)
   t.equal(res.status, 201)
   t.strictSame(await res.json(), { a: 'ä' })
-  t.match(Object.fromEntries(res.headers), { 'cache-control': 'no-store', location: '/x', 'content-length': '10' })
-  const cached = await serve(t, res => sendReply(res, { status: 200, headers: ['cache-control', 'public'], body: 'x' }))
+  t.match(Object.fromEntries(res.headers), {
+    'cache-control': 'no-store',
+    'gateway-request-id': 'r-1',
+    location: '/x',
+    'content-length': '10',
+  })
+  const cached = await serve(t, res =>
+    sendReply(res, { status: 200, headers: ['cache-control', 'public'], body: 'x' }, 'r-1'),
+  )
   t.equal((await fetch(`http://127.0.0.1:${cached}/`)).headers.get('cache-control'), 'public')
 })
 
@@ -138,7 +145,7 @@ t.test('a stream is passed on; HEAD gets the headers alone', async t => {
   const streams: Readable[] = []
   const port = await serve(t, res => {
     streams.push(Readable.from([Buffer.from('one'), Buffer.from('two')]))
-    return sendReply(res, { status: 200, body: streams.at(-1)! })
+    return sendReply(res, { status: 200, body: streams.at(-1)! }, 'r-1')
   })
   t.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'onetwo')
   t.equal(await (await fetch(`http://127.0.0.1:${port}/`, { method: 'HEAD' })).text(), '')
@@ -148,7 +155,7 @@ t.test('a stream is passed on; HEAD gets the headers alone', async t => {
 t.test('a stream that fails, or that nobody reads any more, ends with its connection', async t => {
   const body = new PassThrough()
   const sent = Promise.withResolvers<void>()
-  const port = await serve(t, async res => sent.resolve(await sendReply(res, { status: 200, body })))
+  const port = await serve(t, async res => sent.resolve(await sendReply(res, { status: 200, body }, 'r-1')))
   const client = await openRaw(t, port)
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   body.write('begun')
@@ -156,14 +163,14 @@ t.test('a stream that fails, or that nobody reads any more, ends with its connec
   client.socket.destroy()
   await sent.promise
   t.ok(body.destroyed)
-  const broken = await serve(t, res => sendReply(res, { status: 200, body: failing() }))
+  const broken = await serve(t, res => sendReply(res, { status: 200, body: failing() }, 'r-1'))
   await t.rejects(fetch(`http://127.0.0.1:${broken}/`).then(res => res.text()))
 })
 
 t.test('headers that cannot be sent destroy the stream', async t => {
   const body = new PassThrough()
   const port = await serve(t, async res => {
-    await t.rejects(sendReply(res, { status: 200, headers: ['X-Bad', 'a\nb'], body }), TypeError)
+    await t.rejects(sendReply(res, { status: 200, headers: ['X-Bad', 'a\nb'], body }, 'r-1'), TypeError)
     res.end()
   })
   await fetch(`http://127.0.0.1:${port}/`)

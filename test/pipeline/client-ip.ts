@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
@@ -10,23 +9,20 @@ import { createClientIp, createPeerOf } from '../../src/pipeline/client-ip.ts'
 import { shortDirectory } from '../fixtures/directory.ts'
 
 const request = (remoteAddress: string | undefined, ...forwarded: readonly string[]) =>
-  ({
-    socket: { remoteAddress },
-    rawHeaders: forwarded.flatMap(value => ['X-Forwarded-For', value]),
-  }) as unknown as IncomingMessage
+  [{ remoteAddress } as Socket, forwarded.flatMap(value => ['X-Forwarded-For', value])] as const
 
 t.test(
   'T53 what X-Forwarded-For says is believed from trusted proxies only, from the right, as far as they go',
   async t => {
     const clientIp = createClientIp(['10.0.0.0/8'])
-    t.equal(clientIp(request('192.0.2.1', '1.1.1.1')), '192.0.2.1')
-    t.equal(clientIp(request('10.0.0.1', '6.6.6.6, 1.1.1.1')), '1.1.1.1')
-    t.equal(clientIp(request('10.0.0.1', '6.6.6.6', '1.1.1.1, 10.0.0.2')), '1.1.1.1')
-    t.equal(clientIp(request('::ffff:10.0.0.1', '1.1.1.1')), '1.1.1.1')
-    t.equal(clientIp(request('10.0.0.1', 'nonsense')), '10.0.0.1')
-    t.equal(clientIp(request('10.0.0.1')), '10.0.0.1')
-    t.equal(clientIp(request(undefined)), '')
-    t.equal(createClientIp([])(request('10.0.0.1', '1.1.1.1')), '10.0.0.1')
+    t.equal(clientIp(...request('192.0.2.1', '1.1.1.1')), '192.0.2.1')
+    t.equal(clientIp(...request('10.0.0.1', '6.6.6.6, 1.1.1.1')), '1.1.1.1')
+    t.equal(clientIp(...request('10.0.0.1', '6.6.6.6', '1.1.1.1, 10.0.0.2')), '1.1.1.1')
+    t.equal(clientIp(...request('::ffff:10.0.0.1', '1.1.1.1')), '1.1.1.1')
+    t.equal(clientIp(...request('10.0.0.1', 'nonsense')), '10.0.0.1')
+    t.equal(clientIp(...request('10.0.0.1')), '10.0.0.1')
+    t.equal(clientIp(...request(undefined)), '')
+    t.equal(createClientIp([])(...request('10.0.0.1', '1.1.1.1')), '10.0.0.1')
   },
 )
 
@@ -55,10 +51,10 @@ t.test('clients over a unix socket are one peer, and trusted as a proxy only whe
     socket.destroy()
     server.close()
   })
-  const req = { socket, rawHeaders: ['X-Forwarded-For', '192.0.2.7'] } as unknown as IncomingMessage
+  const req = [socket, ['X-Forwarded-For', '192.0.2.7']] as const
   t.equal(createPeerOf(['127.0.0.1'])(socket), 'unix')
   t.equal(createPeerOf(['10.0.0.0/8', 'Unix'])(socket), undefined)
-  t.equal(createClientIp([])(req), 'unix')
-  t.equal(createClientIp(['0.0.0.0/0', '::/0'])(req), 'unix')
-  t.equal(createClientIp(['unix'])(req), '192.0.2.7')
+  t.equal(createClientIp([])(...req), 'unix')
+  t.equal(createClientIp(['0.0.0.0/0', '::/0'])(...req), 'unix')
+  t.equal(createClientIp(['unix'])(...req), '192.0.2.7')
 })
