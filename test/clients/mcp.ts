@@ -10,6 +10,7 @@ import type { Test } from 'tap'
 import t from 'tap'
 import { z } from 'zod'
 import { startGateway } from '../fixtures/gateway.ts'
+import { runExample } from './fixtures/documented.ts'
 
 /** A server with a session and two tools: `add`, which tells of its progress, and `drop`. */
 async function startMcpServer(t: Test) {
@@ -88,4 +89,11 @@ t.test('a tool that the policy denies is not called, and its caller hears why', 
   const error = await client.callTool({ name: 'drop', arguments: {} }).catch((error: Error) => error)
   t.match(error, { message: /Nothing is dropped/ })
   t.notOk(server.called.includes('drop'))
+})
+
+t.test('the example of docs/agents.md works as pasted', async t => {
+  const other = await startMcpServer(t)
+  const upstream = other.url.replace('/mcp', '')
+  const imports = '@modelcontextprotocol/sdk'
+  t.equal(await runExample({ imports, gateway: gateway.url, upstream, token }), 'add drop\n')
 })

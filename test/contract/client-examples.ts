@@ -1,0 +1,62 @@
+/**
+ * The examples of docs/agents.md that need no packages, as they stand there: only the addresses are replaced. Those with
+ * an SDK run in test/clients/documents.ts.
+ */
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+
+const run = promisify(execFile)
+const page = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8')
+const gateway = await startGateway(t, { config: { Policies: [{ name: 'default', default: 'Allow' }] } })
+const origin = await startOrigin(t)
+const agent = await gateway.agent({ policyName: 'default' })
+
+const blocks = Array.from(page.matchAll(/^```(sh|js|python)\n([\s\S]*?)^```/gm), ([, language = '', code = '']) => ({
+  language,
+  code: code.replaceAll('http://127.0.0.1:7080', gateway.url).replaceAll('https://api.example.com', origin.url),
+})).filter(({ code }) => !/^import .* from '/m.test(code))
+
+const { PATH, HOME } = process.env
+const env = {
+  ...{ PATH, HOME, ADMIN: gateway.adminToken, TOKEN: agent.token },
+  ...{ AGENT_ID: agent.id, AGENT_SECRET: agent.clientSecret },
+}
+
+const runners: Readonly<Record<string, (code: string) => readonly [string, readonly string[]]>> = {
+  sh: code => ['bash', ['-euc', code]],
+  js: code => [process.execPath, ['--input-type=module', '--eval', code]],
+  python: code => ['python3', ['-c', code]],
+}
+
+async function printed({ language, code }: (typeof blocks)[number]): Promise<string> {
+  const [file, args] = runners[language]!(code)
+  return (await run(file, [...args], { env })).stdout
+}
+
+t.test('the commands register an agent, get a token and call through the gateway', async t => {
+  const [registered = '', token = '', called] = await Promise.all(
+    blocks.filter(({ language }) => language === 'sh').map(printed),
+  )
+  t.match(JSON.parse(registered), { name: 'support' })
+  t.match(JSON.parse(token), { accessToken: /^ey/, expiresAt: /^20/ })
+  t.equal(called, 'hello from upstream')
+})
+
+t.test('fetch calls through the gateway', async t => {
+  const [block] = blocks.filter(({ language }) => language === 'js')
+  t.equal(await printed(block!), 'hello from upstream\n')
+})
+
+t.test('Python requests calls through the gateway', async t => {
+  const [block] = blocks.filter(({ language }) => language === 'python')
+  const isThere = await run('python3', ['-c', 'import requests'], { env }).then(
+    () => true,
+    () => false,
+  )
+  if (isThere) t.equal(await printed(block!), 'hello from upstream\n')
+  else t.comment('requests is not installed here: apt-get install python3-requests')
+})
