@@ -240,7 +240,7 @@ t.test('path patterns: * stays in its segment, ** does not, {id} is one segment'
   ]
   for (const [pattern, actual] of failing) t.equal(path(pattern, actual), 'F', `${pattern} ${actual}`)
   t.equal(path('/A', '/a', { ignoreCase: true }), 'T')
-  t.not(path('/a/b', '/a%2Fb'), 'T', 'a reading matches, the path as it is sent does not')
+  t.equal(path('/a/b', '/a%2Fb'), 'E', 'one reading matches, the path as it is sent does not')
 })
 
 t.test('a time window wraps over midnight and ends before its end', async t => {
