@@ -32,6 +32,7 @@ function suspension(index: number): Suspension {
       rawHeaders: ['Content-Type', 'application/json', 'Authorization', 'Bearer of-the-upstream', 'Accept', '*/*'],
       body: Buffer.from(JSON.stringify({ amount: 250, note: 'x'.repeat(900) })),
     },
+    facts: { rawHeaders: ['Host', 'gateway.example'], claims: { sub: `agent-${index % 100}` }, clientIp: '192.0.2.1' },
     decision: {
       source: 'rule',
       policy: 'support',

@@ -18,6 +18,15 @@ export interface HeldRequest {
   readonly body: Uint8Array
 }
 
+/** What a decision reads of a request beside what is sent. It is gone when the request has been held. */
+export interface HeldFacts {
+  /** Header fields as received, flat; without the values of those that carry tokens. */
+  readonly rawHeaders: readonly string[]
+  /** Claims of the agent's token. */
+  readonly claims: Readonly<Record<string, unknown>>
+  readonly clientIp: string
+}
+
 /** What this folder reads of a decision; the whole of it is stored. */
 export interface HeldDecision {
   /** What decided: `rule`, `risk`, `default`, ... */
@@ -38,6 +47,7 @@ export const maxIdempotencyKey = 255
 
 export interface Suspension {
   readonly request: HeldRequest
+  readonly facts: HeldFacts
   readonly decision: HeldDecision
   readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
@@ -79,7 +89,7 @@ export interface Approval extends Verdict {
 
 /** What became of sending a held request. */
 export type ReplayResult =
-  /** No byte of it left: refused by egress or circuit, or never connected. It stays pending. */
+  /** No byte of it left: refused by policy, egress or circuit, or never connected. It stays pending. */
   | { readonly kind: 'notSent'; readonly refusal: Refusal }
   /** `body` rejects when the upstream breaks off. `rawHeaders` are end-to-end fields only. */
   | {
@@ -93,6 +103,8 @@ export type ReplayResult =
 
 export interface SendContext {
   readonly hitlId: string
+  /** Undefined when an earlier version held the request, which kept none. */
+  readonly facts: HeldFacts | undefined
   readonly agentId: string
   readonly requestId: string | null
   /** Steady milliseconds: from then on another attempt may be made, and this one must not begin to send. */
@@ -101,7 +113,10 @@ export interface SendContext {
   readonly abandoned: AbortSignal
 }
 
-/** Sends on a connection of its own, at most once, past egress and circuit. A rejection counts as failed. */
+/**
+ * Sends on a connection of its own, at most once, if the agent's policy, egress and circuit allow it now. A rejection
+ * counts as failed.
+ */
 export type Send = (request: HeldRequest, context: SendContext) => Promise<ReplayResult>
 
 /** What an approval led to. */

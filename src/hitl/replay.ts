@@ -9,10 +9,10 @@ import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
 import type { AttemptLease, Attempts } from './attempts.ts'
 import { grantProblem, makeGrant } from './grants.ts'
-import type { Approval, Approved, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
+import type { Approval, Approved, HeldFacts, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
 import { auditEntry } from './model.ts'
 import { relay } from './relay.ts'
-import { digestOf, frameAnswer, parseRequest, seal, unseal } from './seal.ts'
+import { digestOf, frameAnswer, openHeld, parseRequest, seal } from './seal.ts'
 import { decided, verdictEntry, verdictOn, voterProblem } from './verdict.ts'
 
 /** One claimed attempt. */
@@ -20,6 +20,12 @@ interface Attempt {
   readonly item: HitlBrief
   readonly approval: Approval
   readonly lease: AttemptLease
+}
+
+/** What was sealed when the request was held. */
+interface Opened {
+  readonly request: HeldRequest
+  readonly facts: HeldFacts | undefined
 }
 
 const cannotOpen =
@@ -46,15 +52,15 @@ export async function approve(
   if (!isClaimable(item, resend)) return notClaimable(item)
   const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant))
   if (problem !== undefined) return problem
-  const request = await openRequest(options, item, approval)
-  if (isRefusal(request)) return request
+  const opened = await openRequest(options, item, approval)
+  if (isRefusal(opened)) return opened
 
   const lease = attempts.begin(id)
-  return await lease.during(claimAndSend(options, { item, approval, lease }, request))
+  return await lease.during(claimAndSend(options, { item, approval, lease }, opened))
 }
 
 /** @param wanted the item as it was read */
-async function claimAndSend(options: HitlOptions, wanted: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
+async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opened): Promise<Approved | Refusal> {
   const { item, approval, lease } = wanted
   const problem = voterProblem(options, item, approval.reviewer.id)
   if (problem !== undefined) return problem
@@ -78,7 +84,7 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, request: Held
   if ('lost' in outcome) return decided(outcome.lost)
   if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
   options.events.publish('approved', item.id, { agentId: item.agentId, by: approval.reviewer.id, resend })
-  return await replay(options, { item: outcome.claimed, approval, lease }, request)
+  return await replay(options, { item: outcome.claimed, approval, lease }, opened)
 }
 
 function isClaimable(item: HitlBrief, resend: boolean): boolean {
@@ -95,19 +101,21 @@ function notClaimable(item: HitlBrief): Refusal {
 }
 
 /** The sealed request, if it is the one that was shown; otherwise the refusal, audited. */
-async function openRequest(options: HitlOptions, item: HitlBrief, approval: Approval): Promise<HeldRequest | Refusal> {
+async function openRequest(options: HitlOptions, item: HitlBrief, approval: Approval): Promise<Opened | Refusal> {
   const sealed = await options.store.hitl.sealed(item.id)
   if (sealed === undefined) {
     // Decided since it was read.
     const newer = await options.store.hitl.brief(item.id, options.clock.now())
     return newer === undefined ? refuse('not_found') : decided(newer)
   }
-  const plain = unseal(options.sealingKeys, `request:${item.id}`, sealed)
-  if (plain !== undefined && digestOf(plain) === item.digest) return parseRequest(plain)
-  const why = plain === undefined ? 'the sealed copy cannot be opened' : 'the digest differs'
+  const held = openHeld(options.sealingKeys, item.id, sealed)
+  if (held !== undefined && digestOf(held.request) === item.digest) {
+    return { request: parseRequest(held.request), facts: held.facts }
+  }
+  const why = held === undefined ? 'the sealed copy cannot be opened' : 'the digest differs'
   const entry = verdictEntry(options.clock.now(), approval, { action: 'hitl.digestMismatch', item, why })
   await options.store.audit.append(entry)
-  return refuse('digest_mismatch', plain === undefined ? cannotOpen : undefined)
+  return refuse('digest_mismatch', held === undefined ? cannotOpen : undefined)
 }
 
 function counted(options: HitlOptions, item: HitlBrief, approval: Approval): Approved {
@@ -117,19 +125,20 @@ function counted(options: HitlOptions, item: HitlBrief, approval: Approval): App
   return { kind: 'waiting', item }
 }
 
-async function replay(options: HitlOptions, attempt: Attempt, request: HeldRequest): Promise<Approved | Refusal> {
+async function replay(options: HitlOptions, attempt: Attempt, opened: Opened): Promise<Approved | Refusal> {
   const { item, approval, lease } = attempt
   // Asked again after the claim: a revocation that was acknowledged before the sending holds.
   const problem = options.agentProblem(item.agentId)
   if (problem !== undefined) return await release(options, attempt, problem)
   const context = {
     hitlId: item.id,
+    facts: opened.facts,
     agentId: item.agentId,
     requestId: approval.requestId,
     sendBefore: lease.until,
     abandoned: lease.abandoned,
   }
-  const result = await options.send(request, context).catch((error: unknown): ReplayResult => {
+  const result = await options.send(opened.request, context).catch((error: unknown): ReplayResult => {
     options.report('sending an approved request failed', error)
     return { kind: 'failed', refusal: refuse('upstream_failed') }
   })
@@ -146,7 +155,7 @@ async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Pr
   const { item, approval, lease } = attempt
   if (lease.abandoned.aborted) return why
   const action = 'hitl.release'
-  const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal })
+  const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal, ...why.members })
   try {
     await options.store.hitl.release(item.id, item.attempt, entry)
   } catch (error) {

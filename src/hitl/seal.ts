@@ -3,7 +3,7 @@
  * bound in, so that no copy can stand in for another.
  */
 import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto'
-import type { HeldRequest, StoredAnswer } from './model.ts'
+import type { HeldFacts, HeldRequest, StoredAnswer } from './model.ts'
 
 /** First byte of a sealed copy; a new layout gets a new number. */
 const version = 1
@@ -29,7 +29,7 @@ export function frameAnswer(answer: StoredAnswer): Frame {
   return frame([String(answer.status), ...answer.rawHeaders], answer.body)
 }
 
-/** The request of a frame that `unseal` gave back. */
+/** The frame of a request as `openHeld` gives it back. */
 export function parseRequest(bytes: Buffer): HeldRequest {
   const { texts, body } = parseFrame(bytes)
   const [method, url, ...rawHeaders] = texts
@@ -46,9 +46,33 @@ export function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
+/** Seals the frame of a request together with what was known of it: one copy, so that neither can be exchanged. */
+export function sealHeld(
+  key: Uint8Array,
+  id: string,
+  held: { readonly request: Frame; readonly facts: HeldFacts },
+): Buffer {
+  return seal(key, `held:${id}`, framed([JSON.stringify(held.facts)], held.request.bytes))
+}
+
+/** Undefined when the copy cannot be opened. Copies that an earlier version sealed hold no facts. */
+export function openHeld(
+  keys: readonly Uint8Array[],
+  id: string,
+  sealed: Uint8Array,
+): { readonly request: Buffer; readonly facts: HeldFacts | undefined } | undefined {
+  const plain = unseal(keys, `held:${id}`, sealed)
+  if (plain !== undefined) {
+    const { texts, body } = parseFrame(plain)
+    return { request: body, facts: JSON.parse(texts[0]!) as HeldFacts }
+  }
+  const request = unseal(keys, `request:${id}`, sealed)
+  return request && { request, facts: undefined }
+}
+
 /**
  * @param key 32 bytes
- * @param label what is sealed, for whom: `request:<id>`, `body:<id>` or `response:<id>`
+ * @param label what is sealed, for whom: `held:<id>`, `body:<id>` or `response:<id>`
  */
 export function seal(key: Uint8Array, label: string, plain: Uint8Array): Buffer {
   const nonce = takeNonce()
@@ -94,14 +118,18 @@ function unsealWith(key: Uint8Array, label: string, sealed: Uint8Array): Buffer 
 }
 
 function frame(texts: readonly string[], body: Uint8Array): Frame {
+  const bytes = framed(texts, body)
+  return { bytes, digest: digestOf(bytes) }
+}
+
+function framed(texts: readonly string[], body: Uint8Array): Buffer {
   const parts: Uint8Array[] = [uint32(texts.length)]
   for (const text of texts) {
     const bytes = Buffer.from(text)
     parts.push(uint32(bytes.length), bytes)
   }
   parts.push(body)
-  const bytes = Buffer.concat(parts)
-  return { bytes, digest: digestOf(bytes) }
+  return Buffer.concat(parts)
 }
 
 function parseFrame(bytes: Buffer): { texts: string[]; body: Buffer } {

@@ -11,7 +11,7 @@ import { auditEntry, maxIdempotencyKey } from './model.ts'
 import { bodyEncodingOf, redactHeaders } from './redact.ts'
 import { repeatDigestOf } from './repeat.ts'
 import type { Frame } from './seal.ts'
-import { frameRequest, seal } from './seal.ts'
+import { frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
 
 /** When an agent may try again after a full queue, seconds. */
@@ -32,7 +32,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const shown = makeRecord(options, held, frame)
   const summary = summaryView(shown, held.decision)
   const record = { ...shown, summary: JSON.stringify(summary) }
-  const sealed = seal(options.sealingKeys[0], `request:${record.id}`, frame.bytes)
+  const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
   const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
   if (stored === 'keyUsed') return keyUsed()

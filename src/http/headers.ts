@@ -169,6 +169,11 @@ export function withoutNominated(raw: readonly string[], { nominated }: RequestF
   return nominated === undefined ? raw : withoutNames(raw, nominated)
 }
 
+/** The same fields; those that carry or may carry the agent's token have an empty value. */
+export function withoutTokens(raw: readonly string[], tokenNames: readonly string[]): readonly string[] {
+  return raw.map((text, i) => (i % 2 === 1 && isOneOf(fieldName(raw[i - 1] as string).folded, tokenNames) ? '' : text))
+}
+
 function isOneOf(folded: string, tokenNames: readonly string[]): boolean {
   for (const token of tokenNames) if (fieldName(token).folded === folded) return true
   return false

@@ -40,7 +40,7 @@ export function decide(exchange: Exchange, parts: Parts): Step {
 async function evaluateAddress(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Outcome> {
   const unreachable = await reach(exchange, parts)
   if (unreachable !== undefined) return unreachable
-  pinDestination(exchange)
+  if (exchange.resolution !== undefined) exchange.resolution = firstOnly(exchange.resolution)
   return evaluateHead(exchange, rulebook, parts)
 }
 
@@ -150,9 +150,8 @@ function refuseName(exchange: Exchange, { failed }: ResolveFailure, { metrics, b
 }
 
 /** A decision on the address is one on the address connected to: of several, the first, and no other. */
-function pinDestination(exchange: Exchange): void {
-  const { resolution } = exchange
-  if (resolution !== undefined) exchange.resolution = { ...resolution, addresses: resolution.addresses.slice(0, 1) }
+export function firstOnly(resolution: Resolution): Resolution {
+  return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
 }
 
 function admit(exchange: Exchange, resolution: Resolution, parts: Parts): Refusal | undefined {
@@ -160,6 +159,12 @@ function admit(exchange: Exchange, resolution: Resolution, parts: Parts): Refusa
   const refusal = parts.egress.checkAddresses(origin, resolution.addresses)
   if (refusal === undefined) exchange.resolution = resolution
   return refusal
+}
+
+/** An agent as the decision point sees it. */
+export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], trustScore: number): AgentFacts {
+  const { id, name, ownerId, status, policyName, createdAt, tags } = agent
+  return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore }
 }
 
 /** The request as the decision point sees it. Costly views are made when a rule asks for them. */
@@ -212,9 +217,7 @@ class RequestView implements RequestHead {
 
   get agent(): AgentFacts {
     const agent = this.#exchange.agent as AgentRecord
-    const { id, name, ownerId, status, policyName, createdAt, tags } = agent
-    const trustScore = this.#parts.trustOf(agent, this.now)
-    return { id, name, ownerId, status, policyName, createdAt, tags, claims: this.#exchange.claims ?? {}, trustScore }
+    return agentFacts(agent, this.#exchange.claims ?? {}, this.#parts.trustOf(agent, this.now))
   }
 
   get activity(): Activity | undefined {

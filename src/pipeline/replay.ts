@@ -4,47 +4,101 @@ import type { Target } from '../base/target.ts'
 import { parseTarget } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
-import type { HeldRequest, ReplayResult, Send } from '../hitl/model.ts'
+import type { HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
+import type { Rulebook } from '../policy/decide.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim, UpstreamError } from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
+import { firstOnly } from './decide.ts'
+import type { HeldParts } from './decide-held.ts'
+import { refuseHeld } from './decide-held.ts'
 import { outcomeOfError, refusalOf } from './failure.ts'
 import type { Parts } from './parts.ts'
 
-type SenderParts = Pick<Parts, 'agentOf' | 'breaker' | 'clock' | 'connections' | 'credentials' | 'egress' | 'resolver'>
+type SenderParts = HeldParts &
+  Pick<Parts, 'agentOf' | 'breaker' | 'connections' | 'credentials' | 'egress' | 'resolver' | 'rulebookOf'>
 
 /**
- * Sends what a person has approved: the same checks of destination and circuit as on the proxy road, made again
+ * Sends what a person has approved: the same checks of policy, destination and circuit as on the proxy road, made again
  * now, and a connection that nothing else uses (spec 4.5).
  */
 export function createSender(parts: SenderParts): Send {
-  return async (request, { agentId, sendBefore, abandoned }) => {
-    const target = parseTarget(request.url)
-    if (typeof target === 'string') return { kind: 'notSent', refusal: refuse('invalid_target', target) }
-    const resolution = await reach(target, agentId, parts)
-    if (isRefusal(resolution)) return { kind: 'notSent', refusal: resolution }
-    const credentials = credentialsFor(request, target, parts.agentOf(agentId), parts)
-    if (isRefusal(credentials)) return { kind: 'notSent', refusal: credentials }
-    const permit = parts.breaker.acquire(target.origin.key, agentId, parts.clock.steady())
-    if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
-    return new Promise(resolve => {
-      const handler = new Replay({
-        resolve,
-        learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
-        problem: () => agentProblem(parts.agentOf(agentId)),
-        isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
-      })
-      abandoned.addEventListener('abort', () => handler.abandon())
-      const connectWithinMs = Math.max(0, sendBefore - parts.clock.steady())
-      const sent = { ...upstreamRequest(request, target, credentials), connectWithinMs }
-      parts.connections.sendAlone(target.origin, resolution, sent, handler)
-    })
+  return async (request, context) => {
+    for (;;) {
+      const result = await attempt(request, context, parts)
+      // The rules changed while it waited for its connection: they decide again, as long as the attempt has its lease.
+      if (result !== 'again') return result
+    }
   }
+}
+
+async function attempt(request: HeldRequest, context: SendContext, parts: SenderParts): Promise<Attempted> {
+  const { agentId, sendBefore, abandoned } = context
+  const ready = await prepare(request, context, parts)
+  if (isRefusal(ready)) return { kind: 'notSent', refusal: ready }
+  const { target, resolution, rulebook, credentials } = ready
+  const permit = parts.breaker.acquire(target.origin.key, agentId, parts.clock.steady())
+  if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
+  return new Promise(resolve => {
+    const handler = new Replay({
+      resolve,
+      learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
+      problem: () => problemOf(parts.agentOf(agentId), rulebook, parts),
+      isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
+    })
+    abandoned.addEventListener('abort', () => handler.abandon())
+    const connectWithinMs = Math.max(0, sendBefore - parts.clock.steady())
+    const sent = { ...upstreamRequest(request, target, credentials), connectWithinMs }
+    parts.connections.sendAlone(target.origin, resolution, sent, handler)
+  })
+}
+
+/** Why an approved request may not be sent; `again` when other rules are in force than those that decided. */
+function problemOf(
+  agent: AgentRecord | undefined,
+  rulebook: Rulebook,
+  parts: SenderParts,
+): Refusal | 'again' | undefined {
+  if (agent === undefined) return agentProblem(agent)
+  return agentProblem(agent) ?? (parts.rulebookOf(agent) === rulebook ? undefined : 'again')
+}
+
+/** A request that may be sent now. */
+interface Ready {
+  readonly target: Target
+  readonly resolution: Resolution
+  /** The rules that decided. */
+  readonly rulebook: Rulebook
+  readonly credentials: readonly string[]
+}
+
+async function prepare(
+  request: HeldRequest,
+  { agentId, facts }: SendContext,
+  parts: SenderParts,
+): Promise<Ready | Refusal> {
+  const target = parseTarget(request.url)
+  if (typeof target === 'string') return refuse('invalid_target', target)
+  const agent = parts.agentOf(agentId)
+  if (agent === undefined) return refuse('unauthenticated')
+  const blocked = parts.egress.checkHost(target.origin)
+  if (blocked !== undefined) return blocked
+  const rulebook = parts.rulebookOf(agent)
+  // As on the proxy road: a name is looked up after the decision, unless a rule reads the address.
+  const address = rulebook.readsDestination ? await reach(target, agentId, parts) : undefined
+  if (isRefusal(address)) return address
+  const pinned = address && firstOnly(address)
+  const denied = await refuseHeld({ request, facts, target, agent, resolution: pinned }, rulebook, parts)
+  if (denied !== undefined) return denied
+  const resolution = pinned ?? (await reach(target, agentId, parts))
+  if (isRefusal(resolution)) return resolution
+  const credentials = credentialsFor(request, target, agent, parts)
+  return isRefusal(credentials) ? credentials : { target, resolution, rulebook, credentials }
 }
 
 async function reach(
@@ -52,8 +106,6 @@ async function reach(
   agentId: string,
   { egress, resolver }: SenderParts,
 ): Promise<Resolution | Refusal> {
-  const blocked = egress.checkHost(target.origin)
-  if (blocked !== undefined) return blocked
   const resolution = await resolver.resolve(target.origin.host, agentId)
   if ('failed' in resolution) return refuse('upstream_failed')
   return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
@@ -63,10 +115,10 @@ async function reach(
 function credentialsFor(
   { rawHeaders }: HeldRequest,
   { origin }: Target,
-  agent: AgentRecord | undefined,
+  agent: AgentRecord,
   { credentials }: SenderParts,
 ): readonly string[] | Refusal {
-  if (credentials === undefined || agent === undefined) return []
+  if (credentials === undefined) return []
   return credentials.fieldsFor({ origin, agent, rawHeaders, tokenNames: [] })
 }
 
@@ -79,11 +131,13 @@ function upstreamRequest(request: HeldRequest, target: Target, credentials: read
   }
 }
 
+type Attempted = ReplayResult | 'again'
+
 interface ReplayParts {
-  readonly resolve: (result: ReplayResult) => void
+  readonly resolve: (result: Attempted) => void
   readonly learnt: (outcome: Outcome) => void
-  /** Why the agent may not act now. */
-  readonly problem: () => Refusal | undefined
+  /** Why it may not be sent now. */
+  readonly problem: () => Refusal | 'again' | undefined
   /** Another attempt may have begun. */
   readonly isLate: () => boolean
 }
@@ -96,7 +150,7 @@ class Replay implements UpstreamHandler {
   #body: Readable | undefined = undefined
   #interim = 0
   /** Why it was not sent, though there was a connection. */
-  #refused: Refusal | undefined = undefined
+  #refused: Refusal | 'again' | undefined = undefined
 
   constructor(parts: ReplayParts) {
     this.#parts = parts
@@ -113,7 +167,7 @@ class Replay implements UpstreamHandler {
     else {
       this.#refused = this.#parts.problem()
       // The last moment before its bytes are written: the look-up and the dial may have taken long.
-      if (this.#refused !== undefined) control.abort(new Error(this.#refused.refusal))
+      if (this.#refused !== undefined) control.abort(new Error('the right to send is gone'))
       else this.#control = control
     }
   }
@@ -153,10 +207,9 @@ class Replay implements UpstreamHandler {
       return
     }
     this.#parts.learnt(this.#refused === undefined ? outcomeOfError(error, this.#control !== undefined) : 'neutral')
+    const refused = this.#refused
     // Not a byte was sent: nothing has happened, and the request can be decided again.
-    this.#parts.resolve({
-      kind: this.#control === undefined ? 'notSent' : 'failed',
-      refusal: this.#refused ?? refusalOf(error),
-    })
+    const kind = this.#control === undefined ? 'notSent' : 'failed'
+    this.#parts.resolve(refused === 'again' ? refused : { kind, refusal: refused ?? refusalOf(error) })
   }
 }

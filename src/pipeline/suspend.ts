@@ -1,8 +1,8 @@
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
-import type { Suspended, Suspension } from '../hitl/model.ts'
+import type { HeldFacts, Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
-import { fieldValues } from '../http/headers.ts'
+import { fieldValues, withoutNominated, withoutTokens } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import type { Reply } from '../http/respond.ts'
@@ -73,11 +73,18 @@ function suspensionOf(exchange: Exchange, body: Buffer, parts: Parts): Suspensio
   }
   return {
     request: { method: req.method as string, url: target.url, rawHeaders: requestFields(exchange, parts), body },
+    facts: factsOf(exchange, parts),
     decision,
     agent,
     idempotencyKey: exchange.fields.idempotencyKey,
     requestId,
   }
+}
+
+/** What the decision at the approval cannot find out again (decide-held.ts). */
+function factsOf({ req, socket, fields, tokenNames, claims }: Exchange, parts: Parts): HeldFacts {
+  const rawHeaders = withoutTokens(withoutNominated(req.rawHeaders, fields), tokenNames)
+  return { rawHeaders, claims: claims ?? {}, clientIp: parts.clientIpOf(socket, req.rawHeaders) }
 }
 
 async function wholeBody(exchange: Exchange, parts: Parts): Promise<Buffer | Refusal> {

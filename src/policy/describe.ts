@@ -75,7 +75,8 @@ export function requestFromDescription(
   }
 }
 
-function headOf({ origin, path, readings, query = '', url }: Target) {
+/** What a target tells of the request. */
+export function headOf({ origin, path, readings, query = '', url }: Target) {
   const { scheme, host, port } = origin
   return { url, origin: origin.key, scheme, host, port, path, readings, rawPath: path, queryString: query }
 }

@@ -137,7 +137,10 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map<string, FieldK
   ['input.bodyText', { ...headValue('string', facts => facts.body?.text ?? unknown), phase: 'body' }],
   ['input.destinationIp', { ...destination('ip', 'address'), normalise: address }],
   ['input.destinationClass', { ...destination('class', 'string'), normalise: destinationClass, values: classes }],
-  ['input.clientIp', { ...headValue('address', facts => facts.request.clientIp), channel: 'text', normalise: address }],
+  [
+    'input.clientIp',
+    { ...headValue('address', facts => facts.request.clientIp ?? unreadable), channel: 'text', normalise: address },
+  ],
   ['mcp.method', { ...aliasValue('string', alias.mcpMethod), several: true }],
   ['mcp.tool', { ...aliasValue('string', alias.mcpTool), several: true }],
   ['mcp.arguments', { ...aliasValue('json', alias.mcpArguments), below: 'any', several: true }],
@@ -154,7 +157,7 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map<string, FieldK
   ['agent.policyName', agentText(facts => facts.agent.policyName)],
   ['agent.ageHours', headValue('number', facts => (facts.request.now - facts.agent.createdAt) / millisecondsPerHour)],
   ['agent.tags', { ...headValue('string', facts => facts.agent.tags), below: 'name', channel: 'text' }],
-  ['agent.claims', { ...headValue('json', facts => facts.agent.claims), below: 'any' }],
+  ['agent.claims', { ...headValue('json', facts => facts.agent.claims ?? unreadable), below: 'any' }],
   ['agent.trustScore', headValue('number', facts => facts.agent.trustScore)],
   [
     'agent.requestsLastMinute',

@@ -17,8 +17,8 @@ export interface AgentFacts {
   readonly policyName: string | null
   readonly createdAt: number
   readonly tags: Readonly<Record<string, string>>
-  /** Claims of the verified token. */
-  readonly claims: Readonly<Record<string, unknown>>
+  /** Claims of the verified token; undefined when they are not known any more. */
+  readonly claims: Readonly<Record<string, unknown>> | undefined
   /** Live value in [0, 1]. */
   readonly trustScore: number
 }
@@ -59,7 +59,8 @@ export interface RequestHead {
   readonly rawHeaders: readonly string[]
   /** Body bytes announced; 0 when there is no body; -1 when the length is not announced. */
   readonly contentLength: number
-  readonly clientIp: string
+  /** Undefined when it is not known any more. */
+  readonly clientIp: string | undefined
   readonly destination: Destination | undefined
   readonly agent: AgentFacts
   readonly activity: Activity | undefined

@@ -2,7 +2,17 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { digestOf, frameAnswer, frameRequest, parseAnswer, parseRequest, seal, unseal } from '../../src/hitl/seal.ts'
+import {
+  digestOf,
+  frameAnswer,
+  frameRequest,
+  openHeld,
+  parseAnswer,
+  parseRequest,
+  seal,
+  sealHeld,
+  unseal,
+} from '../../src/hitl/seal.ts'
 
 const key = randomBytes(32)
 const everyByte = Uint8Array.from({ length: 256 }, (_, index) => index)
@@ -54,6 +64,16 @@ t.test('requests that differ anywhere have different digests', async t => {
     { ...request, body: everyByte.slice(1) },
   ]
   t.equal(new Set(variants.map(held => frameRequest(held).digest)).size, variants.length)
+})
+
+t.test('what was known of a request is sealed with it; older copies have none', async t => {
+  const facts = { rawHeaders: ['Host', 'x'], claims: { sub: 'a', '\u00e9': [null] }, clientIp: '::1' }
+  const framed = frameRequest(request)
+  const sealed = sealHeld(key, '1', { request: framed, facts })
+  t.same(openHeld([key], '1', sealed), { request: framed.bytes, facts })
+  t.equal(openHeld([key], '2', sealed), undefined)
+  const older = seal(key, 'request:1', framed.bytes)
+  t.same(openHeld([key], '1', older), { request: framed.bytes, facts: undefined })
 })
 
 t.test('a copy that was changed anywhere does not open', async t => {

@@ -61,7 +61,7 @@ t.test('an agent whose policy was taken away while its request was held gets no 
   const agent = await gateway.agent({ policyName: 'held' })
   const held = await gateway.proxy(agent.token, target)
   const id = held.headers.get('location')!.replace('/hitl/status/', '')
-  await gateway.policy({ name: 'other' })
+  await gateway.policy({ name: 'other', default: 'Allow' })
   await gateway.manage('PUT', `/agents/${agent.id}/policy`, { policyName: 'other' })
   t.equal((await gateway.manage('POST', `/hitl/${id}/approve`)).status, 200)
   t.equal(origin.seen[0]?.headers.authorization, undefined)

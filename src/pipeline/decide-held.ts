@@ -1,0 +1,74 @@
+/** The decision on a held request, made again when it is about to be sent: its agent's policy may have changed. */
+import { literalAddress } from '../base/address.ts'
+import type { Target } from '../base/target.ts'
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { HeldFacts, HeldRequest } from '../hitl/model.ts'
+import type { Rulebook } from '../policy/decide.ts'
+import { BodyDecision, decideHead } from '../policy/decide.ts'
+import type { Decision } from '../policy/decision.ts'
+import { headOf } from '../policy/describe.ts'
+import { destinationOf } from '../policy/destination.ts'
+import type { RequestHead } from '../policy/input.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Resolution } from '../upstream/resolve.ts'
+import { agentFacts } from './decide.ts'
+import type { Parts } from './parts.ts'
+
+export type HeldParts = Pick<Parts, 'activityOf' | 'clock' | 'config' | 'trustOf' | 'workTurns'>
+
+/** A held request and what a decision reads beside it. */
+export interface Held {
+  readonly request: HeldRequest
+  readonly facts: HeldFacts | undefined
+  readonly target: Target
+  readonly agent: AgentRecord
+  /** Undefined while no rule asks for the address. */
+  readonly resolution: Resolution | undefined
+}
+
+/**
+ * Why the rules that are in force now do not let an approved request pass; undefined when they allow it or ask for the
+ * approval that it has. Time, trust, counters and the agent's data are those of now. The token and the client are those
+ * of then: where they are not known, a Deny rule that reads them applies and an Allow rule does not.
+ */
+export async function refuseHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Promise<Refusal | undefined> {
+  const decision = await decideHeld(held, rulebook, parts)
+  if (decision.decision !== 'Deny' || parts.config.Policy.Mode === 'observe') return undefined
+  const { source, policy, policyVersion, rule, reason } = decision
+  const by = rule === null ? source : `rule "${rule}"`
+  const detail = `The policy that is in force now denies this request (${by}). It was not sent.`
+  const members = { policy, policyVersion, rule, source, reason }
+  return refuse(source === 'error' ? 'policy_error' : 'policy_denied', detail, { members })
+}
+
+async function decideHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Promise<Decision> {
+  const head = viewOf(held, parts)
+  const first = decideHead(rulebook, head)
+  if (!('need' in first)) return first
+  const { body } = held.request
+  const most = parts.config.Proxy.MaxEvaluatedBodyBytes
+  const read = { bytes: body.subarray(0, most), complete: body.byteLength <= most }
+  const open = new BodyDecision(rulebook, head, first, read)
+  for (;;) {
+    if (open.isLong) await parts.workTurns.next(held.agent.id)
+    const decision = open.takeTurn()
+    if (decision !== undefined) return decision
+  }
+}
+
+function viewOf({ request, facts, target, agent, resolution }: Held, parts: HeldParts): RequestHead {
+  const now = parts.clock.now()
+  const ip = resolution?.addresses[0] ?? literalAddress(target.origin.host)
+  return {
+    ...headOf(target),
+    method: request.method,
+    rawHeaders: facts?.rawHeaders ?? request.rawHeaders,
+    contentLength: request.body.byteLength,
+    clientIp: facts?.clientIp,
+    destination: ip === undefined ? undefined : destinationOf(ip),
+    agent: agentFacts(agent, facts?.claims, parts.trustOf(agent, now)),
+    activity: parts.activityOf(agent.id, now),
+    now,
+  }
+}
