@@ -8,6 +8,7 @@ import { runPolicyTest } from '../../src/compose/policy-tests.ts'
 import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { parseYaml } from '../../src/config/yaml.ts'
+import { refusalKinds } from '../../src/errors.ts'
 import { compilePolicySync } from '../../src/policy/compile.ts'
 import { lintPolicy } from '../../src/policy/lint.ts'
 import type { Policy } from '../../src/policy/model.ts'
@@ -116,4 +117,24 @@ t.test('every other example in YAML is a valid piece of gateway.yaml, but the on
     t.strictSame('problems' in loaded ? loaded.problems.map(formatProblem) : [], [])
   }
   t.ok(pieces.length >= 2)
+})
+
+t.test('docs/running.md lists every refusal with its status', async t => {
+  const [, section = ''] = pages.get('docs/running.md')?.split('\n## Refusals\n') ?? []
+  const rows = Array.from(section.matchAll(/^\| `(\w+)` \| (\d+) \| .+ \| .+ \|$/gm), ([, code, status]) => [
+    code,
+    status,
+  ])
+  const kinds = Object.entries(refusalKinds).map(([code, { status }]) => [code, String(status)])
+  t.strictSame(rows.sort(), kinds.sort())
+})
+
+t.test('every setting that the documents name in full is there', async t => {
+  const table = pages.get('docs/settings.md') ?? ''
+  const sections = 'System|Security|Storage|Policy|Proxy|Egress|Risk|Trust|HumanInTheLoop|Logging|Telemetry'
+  for (const [name, text] of pages) {
+    for (const [, setting = ''] of text.matchAll(new RegExp(`\`((?:${sections})(?::[\\w-]+)+)`, 'g'))) {
+      t.ok(table.includes(`\`${setting}\``) || table.includes(`\`${setting}:`), `${name}: ${setting}`)
+    }
+  }
 })
