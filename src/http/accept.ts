@@ -5,7 +5,8 @@ import type { Refusal, RefusalCode } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { RequestFields } from './headers.ts'
 import { readFields } from './headers.ts'
-import { holdBack } from './pipelining.ts'
+import type { ParserError } from './pipelining.ts'
+import { awaitTurn, putBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import { endRaw, refuseUnreadable } from './unreadable.ts'
@@ -64,10 +65,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
     // The answer of a pipelined request has no socket before its turn comes. Nothing is done for it until then: a
     // thousand of them at once are as many calls of the store.
     if (res.socket !== null) take(req, res, expectsContinue)
-    else {
-      holdBack(req.socket, res, options.bodyTimeoutMs)
-      res.once('socket', () => take(req, res, expectsContinue))
-    }
+    else awaitTurn(req.socket, res, options.bodyTimeoutMs, () => take(req, res, expectsContinue))
   }
 
   const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
@@ -92,7 +90,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
       server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed', nextId()))
-      server.on('clientError', (error, socket) => {
+      server.on('clientError', (error: ParserError, socket) => {
+        if (putBack(error, socket as Socket)) return
         const code = refuseUnreadable(error, socket, nextId())
         if (code !== undefined) options.counts?.refused(code)
       })

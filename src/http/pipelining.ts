@@ -1,60 +1,118 @@
-import type { ServerResponse } from 'node:http'
+/**
+ * Requests that a client sends ahead of their answers on one connection. Node parses all that one read brings: 64 KiB are
+ * 2,000 requests, of some kilobytes each. Here a connection is parsed only until `mostAhead` requests wait; the rest of
+ * the bytes goes back to the socket until those have had their turn.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { resetConnection } from './reset.ts'
 import { sentBytes } from './sent-bytes.ts'
 
-/** Node keeps here whether a connection is read, and what reads it. */
-interface Reading {
+/** Node's own parser of a connection. Its types do not show it; tests hold that it is as described here. */
+interface Parser {
+  /** Called with each head. The result tells llhttp how to go on: 0 is as usual. */
+  onIncoming?: ((req: IncomingMessage, keepAlive: boolean) => number) | null
+  execute(bytes: Buffer): unknown
+  resume(): void
+}
+
+type Connection = Socket & {
+  /** While it is set, nothing in node resumes the socket. */
   _paused?: boolean
-  readonly parser?: { resume(): void } | null
+  readonly parser?: Parser | null
+}
+
+/** What node gives to `clientError`. */
+export interface ParserError extends NodeJS.ErrnoException {
+  /** The bytes that were read, and how many of them were parsed. */
+  readonly rawPacket?: Buffer
+  readonly bytesParsed?: number
 }
 
 interface Ahead {
-  requests: number
+  /** Requests that have not had their turn. */
+  waiting: number
   sent: number
-  timer: NodeJS.Timeout | undefined
+  /** Set while nothing more is read. */
+  stall: NodeJS.Timeout | undefined
+  readonly stallMs: number
+  /** Node reads past the stream of a socket, where nothing can be put back, until somebody listens for data. */
+  readsStream: boolean
 }
 
 /** Requests that may wait behind the one that is being answered. */
 const mostAhead = 16
+/** llhttp's HPE_PAUSED: stop behind this head. */
+const pauseParser = 21
+const noBytes = Buffer.alloc(0)
 
-const waiting = new WeakMap<Socket, Ahead>()
+const aheads = new WeakMap<Duplex, Ahead>()
 
 /**
- * Stops reading a connection on which too many requests wait for their turn to be answered: node reads on as long as
- * nothing is written, and each request takes some kilobytes. What came with them, 64 KiB at most, still counts. A client
- * that takes nothing meanwhile is cut off.
+ * Calls back when the answers before this one have left. Each turn is in a round of the event loop of its own, so that
+ * other connections are served in between.
  *
  * @param res answer of a request that came while the one before was not answered yet
- * @param stallMs longest time in which such a client may take nothing
+ * @param stallMs a client with too many requests ahead that takes nothing for so long is cut off
  */
-export function holdBack(socket: Socket & Reading, res: ServerResponse, stallMs: number): void {
-  const ahead = waiting.get(socket) ?? { requests: 0, sent: 0, timer: undefined }
-  waiting.set(socket, ahead)
-  ahead.requests += 1
-  if (ahead.requests >= mostAhead && ahead.timer === undefined) pause(socket, ahead, stallMs)
-  res.once('close', () => {
-    ahead.requests -= 1
-    if (ahead.requests === 0 && ahead.timer !== undefined) resume(socket, ahead)
+export function awaitTurn(socket: Connection, res: ServerResponse, stallMs: number, onTurn: () => void): void {
+  const ahead = aheads.get(socket) ?? limitAhead(socket, stallMs)
+  ahead.waiting += 1
+  res.once('socket', () => {
+    ahead.waiting -= 1
+    // The body of this request may be among the bytes that were put back.
+    if (ahead.waiting === 0 && ahead.stall !== undefined) readOn(socket, ahead)
+    setImmediate(() => {
+      if (!socket.destroyed) onTurn()
+    })
   })
 }
 
-function pause(socket: Socket & Reading, ahead: Ahead, stallMs: number): void {
-  // Without the mark node would go on reading when the next body has ended.
-  socket._paused = true
-  socket.pause()
-  ahead.sent = sentBytes(socket)
-  ahead.timer = setInterval(() => {
-    const sent = sentBytes(socket)
-    if (sent === ahead.sent) socket.destroy()
-    ahead.sent = sent
-  }, stallMs).unref()
-  socket.once('close', () => clearInterval(ahead.timer))
+/** From now on the parser stops when too many requests wait, and says so as an error: `putBack` takes it. */
+function limitAhead(socket: Connection, stallMs: number): Ahead {
+  const ahead: Ahead = { waiting: 0, sent: 0, stall: undefined, stallMs, readsStream: false }
+  aheads.set(socket, ahead)
+  socket.once('close', () => clearInterval(ahead.stall))
+  const { parser } = socket
+  const onIncoming = parser?.onIncoming
+  if (parser && onIncoming) {
+    parser.onIncoming = (req, keepAlive) => {
+      const next = onIncoming(req, keepAlive)
+      return next === 0 && ahead.waiting >= mostAhead ? pauseParser : next
+    }
+  }
+  return ahead
 }
 
-function resume(socket: Socket & Reading, ahead: Ahead): void {
-  clearInterval(ahead.timer)
-  ahead.timer = undefined
+/** Puts back what is not parsed yet. False when the error is another one. */
+export function putBack(error: ParserError, socket: Connection): boolean {
+  const ahead = aheads.get(socket)
+  if (ahead === undefined || error.code !== 'HPE_PAUSED' || error.rawPacket === undefined) return false
+  // First: node would not begin again what it stopped while it read past the stream.
+  if (!ahead.readsStream) socket.on('data', () => {})
+  ahead.readsStream = true
+  socket._paused = true
+  socket.pause()
+  socket.unshift(error.rawPacket.subarray(error.bytesParsed))
+  ahead.sent = sentBytes(socket)
+  clearInterval(ahead.stall)
+  ahead.stall = setInterval(cutStalled, ahead.stallMs, socket, ahead).unref()
+  return true
+}
+
+function cutStalled(socket: Connection, ahead: Ahead): void {
+  const sent = sentBytes(socket)
+  if (sent === ahead.sent && socket.writableLength > 0) resetConnection(socket)
+  ahead.sent = sent
+}
+
+function readOn(socket: Connection, ahead: Ahead): void {
+  clearInterval(ahead.stall)
+  ahead.stall = undefined
   socket._paused = false
   socket.parser?.resume()
+  // A request without a body ends here; nothing else may come that would let the parser notice.
+  socket.parser?.execute(noBytes)
   socket.resume()
 }

@@ -12,24 +12,40 @@ export interface HealthParts {
   readonly clock: Clock
 }
 
-type Parts = Readonly<Record<string, 'Healthy' | 'Unhealthy'>>
+interface Outcome {
+  readonly parts: Readonly<Record<string, 'Healthy' | 'Unhealthy'>>
+  /** Milliseconds that the checks took. */
+  readonly took: number
+}
 
-/** `GET /health` (spec 4.6). Calls that come while the checks run share their outcome. */
+/** Anybody may ask, and a check writes to the disk: an outcome holds for so long, milliseconds. */
+const freshMs = 1_000
+
+/** `GET /health` (spec 4.6). Calls share the outcome of a check that runs, or ended less than a second ago. */
 export function healthHandlers({ checks, watched, timeLimit, clock }: HealthParts): Handlers['open'] {
-  let running: Promise<Parts> | undefined
+  let last: Promise<Outcome> | undefined
+  /** Steady milliseconds; infinite while the last check runs. */
+  let freshUntil = 0
+
+  const run = async (): Promise<Outcome> => {
+    freshUntil = Number.POSITIVE_INFINITY
+    const start = clock.steady()
+    const parts = await checkAll(checks, timeLimit)
+    const end = clock.steady()
+    freshUntil = end + freshMs
+    return { parts, took: end - start }
+  }
+
   return {
     async getHealth() {
-      const start = clock.steady()
-      running ??= checkAll(checks, timeLimit).finally(() => {
-        running = undefined
-      })
-      const needed = await running
+      if (last === undefined || clock.steady() >= freshUntil) last = run()
+      const { parts, took } = await last
       const others = Object.entries(watched).map(([name, isWell]) => [name, wordFor(isWell())])
-      const healthy = Object.values(needed).every(state => state === 'Healthy')
+      const healthy = Object.values(parts).every(state => state === 'Healthy')
       return jsonReply(healthy ? 200 : 503, {
         status: wordFor(healthy),
-        healthCheckDuration: formatSpan(clock.steady() - start),
-        parts: { ...needed, ...Object.fromEntries(others) },
+        healthCheckDuration: formatSpan(took),
+        parts: { ...parts, ...Object.fromEntries(others) },
       })
     },
   }
@@ -38,7 +54,7 @@ export function healthHandlers({ checks, watched, timeLimit, clock }: HealthPart
 const wordFor = (isWell: boolean) => (isWell ? 'Healthy' : 'Unhealthy')
 
 /** Which checks resolve within `timeLimit` milliseconds. Never rejects. */
-async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promise<Parts> {
+async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promise<Outcome['parts']> {
   const late = Promise.withResolvers<false>()
   const timer = setTimeout(() => late.resolve(false), timeLimit)
   const passes = async (check: () => Promise<unknown>) => {

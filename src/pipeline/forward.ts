@@ -4,6 +4,7 @@ import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
+import { resetConnection } from '../http/reset.ts'
 import { failures } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
@@ -235,11 +236,10 @@ function flushHead({ res }: Exchange): void {
 
 /**
  * In HTTP/1.0 a body without a length ends with the connection (RFC 9112 section 6.3): that it was cut short shows only
- * in a reset, or over TLS in the farewell that is missing. A unix socket has neither.
+ * in a reset.
  */
 function breakOff({ req, res, socket }: Exchange): void {
-  const isPlainTcp = socket.remoteAddress !== undefined && !('encrypted' in socket)
-  if (req.httpVersion === '1.0' && isPlainTcp) socket.resetAndDestroy()
+  if (req.httpVersion === '1.0') resetConnection(socket)
   else res.destroy()
 }
 

@@ -62,6 +62,23 @@ t.test('calls that come while the checks run share them', async t => {
   t.equal(checks, 1)
 })
 
+t.test('the outcome of a check holds for a second, so that a flood of calls writes nothing', async t => {
+  let checks = 0
+  let isWell = true
+  const check = async () => {
+    checks++
+    if (!isWell) throw new Error('gone')
+  }
+  const clock = createClock()
+  const handlers = healthHandlers({ checks: { storage: check }, watched: {}, timeLimit: 1_000, clock })
+  for (let call = 0; call < 100; call++) t.match(await handlers['getHealth']!({} as never), { status: 200 })
+  t.equal(checks, 1)
+  isWell = false
+  clock.advance(1_000)
+  t.match(await handlers['getHealth']!({} as never), { status: 503 })
+  t.equal(checks, 2)
+})
+
 t.test('what the gateway can work without is named, and is no reason to be Unhealthy', async t => {
   const watched = { log: () => false }
   const handlers = healthHandlers({ checks: {}, watched, timeLimit: 1_000, clock: createClock() })
