@@ -169,6 +169,8 @@ export interface RefusalExtras {
   readonly headers?: readonly string[]
   /** Every mistake found, for `errors` in the problem document. */
   readonly errors?: readonly FieldError[]
+  /** Why, for the log alone: it may tell of addresses and settings that the caller must not learn. */
+  readonly cause?: string | undefined
   /** Further members of the problem document (RFC 9457 section 3.2). */
   readonly members?: Readonly<Record<string, unknown>>
 }

@@ -159,7 +159,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const report: Report = (what, error) => log.error({ error }, what)
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
-  const limits = openSharedLimits(config, memory, 0)
+  const limits = openSharedLimits(config, { memory, thread: 0, log })
   const channelName = `agent-gateway ${randomUUID()}`
   const habits = config.System.Server.Threads === 1 ? createHabits() : shareHabits(createHabits(), channelName)
   closers.push(() => habits.close())

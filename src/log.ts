@@ -23,6 +23,8 @@ export interface LogFields {
   readonly status?: number | undefined
   /** Code of the refusal, when the gateway answered itself. */
   readonly refusal?: string | undefined
+  /** Why the gateway refused, where the code does not tell. */
+  readonly cause?: string | undefined
   /** Why the upstream could not be reached or broke off: a value of the label of `agent_gateway_upstream_failures_total`. */
   readonly failure?: string | undefined
   readonly decision?: string | undefined

@@ -10,6 +10,7 @@ import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { createSender } from '../pipeline/replay.ts'
+import { withLog } from '../pipeline/replay-log.ts'
 import { end, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns } from '../pipeline/work-turns.ts'
@@ -118,7 +119,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       const all: Parts = { ...parts, queue, grants }
       return arrival => enforce(arrival, all)
     },
-    send: createSender(parts),
+    send: withLog(createSender(parts), { log, clock }),
     bounds: parts.bounds,
     forgetGrant: id => forgetGrant(id, parts),
     sweep() {

@@ -13,6 +13,7 @@ import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import type { RateLimit, RateLimiter } from '../limits/token-bucket.ts'
 import { createRateLimiter, rateShape } from '../limits/token-bucket.ts'
+import type { Log } from '../log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 
 /** Memory that all threads of a gateway work on: what is limited is limited for all of them together. */
@@ -117,8 +118,14 @@ function heldBytesLimits({ Proxy: proxy, HumanInTheLoop }: Config): HeldBytesLim
   return { all, each: Math.min(all, Math.max(all / 4, longest)) }
 }
 
-/** @param thread number of this thread, from 0 */
-export function openSharedLimits(config: Config, memory: SharedMemory, thread: number): SharedLimits {
+export interface LimitsParts {
+  readonly memory: SharedMemory
+  /** Number of this thread, from 0. */
+  readonly thread: number
+  readonly log: Pick<Log, 'warn' | 'info'>
+}
+
+export function openSharedLimits(config: Config, { memory, thread, log }: LimitsParts): SharedLimits {
   const { System } = config
   const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
   const { Failures, WindowSeconds, OpenSeconds } = CircuitBreaker
@@ -137,6 +144,7 @@ export function openSharedLimits(config: Config, memory: SharedMemory, thread: n
     breaker: createBreaker(
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
       circuits,
+      ({ isOpen, ...whose }) => (isOpen ? log.warn(whose, 'circuit opened') : log.info(whose, 'circuit closed')),
     ),
     connections: createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open),
     requests,

@@ -71,18 +71,36 @@ const probeWaitMs = 1_000
 
 const closed = Number.NEGATIVE_INFINITY
 
-export function createBreaker(settings: BreakerSettings, table: SharedTable): Breaker {
-  return new SharedBreaker(settings, table)
+/** A circuit opened or closed. */
+export interface CircuitChange {
+  readonly isOpen: boolean
+  readonly origin: string
+  /** Undefined: it is the circuit of all agents. */
+  readonly agentId: string | undefined
 }
+
+/** @param onChange told of each circuit that opens or closes */
+export function createBreaker(
+  settings: BreakerSettings,
+  table: SharedTable,
+  onChange: (change: CircuitChange) => void = () => {},
+): Breaker {
+  return new SharedBreaker(settings, table, onChange)
+}
+
+/** Whose circuit changed: that of the agent, or of all agents. */
+type Whose = 'agent' | 'all' | undefined
 
 class SharedBreaker implements Breaker {
   readonly #settings: BreakerSettings
   readonly #table: SharedTable
+  readonly #onChange: (change: CircuitChange) => void
   #probes = 0
 
-  constructor(settings: BreakerSettings, table: SharedTable) {
+  constructor(settings: BreakerSettings, table: SharedTable, onChange: (change: CircuitChange) => void) {
     this.#settings = settings
     this.#table = table
+    this.#onChange = onChange
   }
 
   get size(): number {
@@ -108,10 +126,23 @@ class SharedBreaker implements Breaker {
 
   release(permit: Permit, outcome: Outcome, now: number): void {
     if (outcome === 'failure' || outcome === 'unreachable') {
-      this.#table.locked(() => this.#fail(permit, outcome, now))
+      this.#tell(
+        true,
+        permit,
+        this.#table.locked(() => this.#fail(permit, outcome, now)),
+      )
     } else if (permit.probe > 0 || permit.ownProbe > 0) {
-      this.#table.locked(() => this.#endProbes(permit, outcome === 'success', now))
+      this.#tell(
+        false,
+        permit,
+        this.#table.locked(() => this.#endProbes(permit, outcome === 'success', now)),
+      )
     }
+  }
+
+  /** Behind the lock: others wait for that. */
+  #tell(isOpen: boolean, { origin, agentId }: Permit, whose: Whose): void {
+    if (whose !== undefined) this.#onChange({ isOpen, origin, agentId: whose === 'agent' ? agentId : undefined })
   }
 
   sweep(now: number): void {
@@ -150,13 +181,16 @@ class SharedBreaker implements Breaker {
     return probe
   }
 
-  #fail(permit: Permit, outcome: 'failure' | 'unreachable', now: number): void {
+  #fail(permit: Permit, outcome: 'failure' | 'unreachable', now: number): Whose {
     const { origin, agentId, probe, ownProbe } = permit
     if (probe > 0 || ownProbe > 0) {
       this.#reopen(this.#table.find(origin), probe, now)
       this.#reopen(this.#table.find(ownKey(origin, agentId)), ownProbe, now)
-    } else if (outcome === 'unreachable') this.#note(origin, now)
-    else if (this.#note(ownKey(origin, agentId), now)) this.#noteAgent(origin, agentId, now)
+      return undefined
+    }
+    if (outcome === 'unreachable') return this.#note(origin, now) ? 'all' : undefined
+    if (!this.#note(ownKey(origin, agentId), now)) return undefined
+    return this.#noteAgent(origin, agentId, now) ? 'all' : 'agent'
   }
 
   /** Notes a failure; whether the circuit opened by it. */
@@ -175,16 +209,18 @@ class SharedBreaker implements Breaker {
     return true
   }
 
-  /** The circuit of an agent opened: for all, if that of another agent did within the window. */
-  #noteAgent(origin: string, agentId: string, now: number): void {
+  /** The circuit of an agent opened: for all, if that of another agent did within the window. True when it did for all. */
+  #noteAgent(origin: string, agentId: string, now: number): boolean {
     // It takes no place from others: the agent's own circuit may be next.
     const slot = this.#table.claim(origin, other => this.#isOver(other, now))
-    if (slot < 0 || !this.#isClosed(slot)) return
+    if (slot < 0 || !this.#isClosed(slot)) return false
     const agent = this.#table.hashOf(agentId)
     const isOther = this.#table.get(slot, agentField) !== agent
-    if (isOther && this.#table.get(slot, agentOpenedField) > now - this.#settings.windowMs) this.#open(slot, now)
+    const isSecond = isOther && this.#table.get(slot, agentOpenedField) > now - this.#settings.windowMs
+    if (isSecond) this.#open(slot, now)
     this.#table.set(slot, agentField, agent)
     this.#table.set(slot, agentOpenedField, now)
+    return isSecond
   }
 
   /** When every place is taken by others that fail, one of them is forgotten. */
@@ -207,19 +243,23 @@ class SharedBreaker implements Breaker {
     if (this.#isOut(slot, probe)) this.#open(slot, now)
   }
 
-  #endProbes({ origin, agentId, probe, ownProbe }: Permit, succeeded: boolean, now: number): void {
-    this.#endProbe(this.#table.find(origin), probe, succeeded, now)
-    this.#endProbe(this.#table.find(ownKey(origin, agentId)), ownProbe, succeeded, now)
+  #endProbes({ origin, agentId, probe, ownProbe }: Permit, succeeded: boolean, now: number): Whose {
+    const isAll = this.#endProbe(this.#table.find(origin), probe, succeeded, now)
+    const isOwn = this.#endProbe(this.#table.find(ownKey(origin, agentId)), ownProbe, succeeded, now)
+    if (isAll) return 'all'
+    return isOwn ? 'agent' : undefined
   }
 
-  #endProbe(slot: number, probe: number, succeeded: boolean, now: number): void {
-    if (!this.#isOut(slot, probe)) return
+  /** True when the circuit closed. */
+  #endProbe(slot: number, probe: number, succeeded: boolean, now: number): boolean {
+    if (!this.#isOut(slot, probe)) return false
     if (succeeded) this.#table.release(slot)
     else {
       // The probe said nothing: the next request probes again.
       this.#table.set(slot, opensField, now)
       this.#table.set(slot, probeField, 0)
     }
+    return succeeded
   }
 
   #forget(slot: number, now: number): void {

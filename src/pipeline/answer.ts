@@ -6,6 +6,7 @@ import type { Exchange } from './exchange.ts'
 export function answer(exchange: Exchange, refusal: Refusal): void {
   if (exchange.refusal !== undefined) return
   exchange.refusal = refusal.refusal
+  exchange.cause = refusal.cause
   if (exchange.res.headersSent) exchange.ending = 'broken'
   else exchange.ending ??= 'refused'
   sendRefusal(exchange.res, refusal, exchange.requestId)

@@ -13,6 +13,7 @@ import { failures } from '../telemetry/layout.ts'
 import type { Resolution, ResolveFailure } from '../upstream/resolve.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import type { Exchange, Outcome, Step } from './exchange.ts'
+import { isPublicName, nameFailure, refuseFailure } from './failure.ts'
 import type { HeldBody } from './hold-body.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
@@ -144,9 +145,10 @@ function refuseName(exchange: Exchange, { failed }: ResolveFailure, { metrics, b
     bounds.reached('lookups', exchange.agent?.id, exchange.requestId)
     return refuse('busy', undefined, { headers: ['Retry-After', '1'] })
   }
-  exchange.failure = failed === 'notFound' ? 'name_not_found' : 'name_timeout'
-  metrics?.count(failures, exchange.failure)
-  return refuse(failed === 'notFound' ? 'upstream_failed' : 'upstream_timeout')
+  const kind = nameFailure(failed)
+  exchange.failure = kind
+  metrics?.count(failures, kind)
+  return refuseFailure(kind, isPublicName(exchange.target?.origin.host ?? ''))
 }
 
 /** A decision on the address is one on the address connected to: of several, the first, and no other. */

@@ -85,6 +85,8 @@ export class Exchange {
   /** What is sending the request upstream. */
   sender: Sender | undefined = undefined
   refusal: RefusalCode | undefined = undefined
+  /** Why it was refused, for the log alone. */
+  cause: string | undefined = undefined
   /** Why the upstream could not be reached or broke off. */
   failure: FailureKind | undefined = undefined
   hitlId: string | undefined = undefined

@@ -5,7 +5,6 @@ import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { resetConnection } from '../http/reset.ts'
-import { failures } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim } from '../upstream/handler.ts'
@@ -13,7 +12,7 @@ import { answer } from './answer.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
-import { failureKind, outcomeOfError, ownLimit, refusalOf } from './failure.ts'
+import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refusalOf } from './failure.ts'
 import { letGo } from './hold-body.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
@@ -152,20 +151,16 @@ class Forward implements UpstreamHandler, Sender {
     this.lease?.release(false)
     if (this.#done) return
     this.#done = true
-    const { metrics, bounds } = this.#parts
-    const kind = failureKind(error)
-    this.#exchange.failure = kind
-    metrics?.count(failures, kind)
-    const limit = ownLimit(error)
     const { req, hasBody, agent, requestId } = this.#exchange
-    if (limit !== undefined) bounds.reached(limit, agent?.id, requestId)
+    this.#exchange.failure = failureKind(error)
+    noteFailure(error, { agentId: agent?.id, requestId }, this.#parts)
     const clientFault = hasBody && req.destroyed && !req.complete
     closeCircuit(
       this.#exchange,
       clientFault ? 'neutral' : outcomeOfError(error, this.#control !== undefined),
       this.#parts,
     )
-    this.#fail(refusalOf(error))
+    this.#fail(refusalOf(error, isPublicDestination(this.#exchange.resolution)))
   }
 
   /** Interim answers are for the client that asked for the request (RFC 9110 section 15.2). */

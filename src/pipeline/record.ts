@@ -106,6 +106,7 @@ function writeLine(exchange: Exchange, { log, clock, values, clientIpOf }: Recor
       path: target && pathOf(target.path),
       status: statusOf(exchange),
       refusal: exchange.refusal,
+      cause: exchange.cause,
       failure: exchange.failure,
       decision: decision?.decision,
       source: decision?.source,
@@ -136,7 +137,7 @@ function statusOf({ res, ending, refusal }: Exchange): number {
 }
 
 /** Paths may have parameters: `;jsessionid=...`. */
-const pathOf = (path: string): string => (path.includes('=') || path.includes('%3') ? redactText(path) : path)
+export const pathOf = (path: string): string => (path.includes('=') || path.includes('%3') ? redactText(path) : path)
 
 function matchedText({ condition, actual }: MatchedCondition): string {
   return actual === null ? condition : `${condition} (was ${JSON.stringify(actual)})`

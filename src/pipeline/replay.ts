@@ -9,6 +9,7 @@ import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { failures } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim, UpstreamError } from '../upstream/handler.ts'
@@ -17,11 +18,23 @@ import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
 import { firstOnly } from './decide.ts'
 import type { HeldParts } from './decide-held.ts'
 import { refuseHeld } from './decide-held.ts'
-import { outcomeOfError, refusalOf } from './failure.ts'
+import {
+  failureKind,
+  isPublicDestination,
+  isPublicName,
+  nameFailure,
+  noteFailure,
+  outcomeOfError,
+  refusalOf,
+  refuseFailure,
+} from './failure.ts'
 import type { Parts } from './parts.ts'
 
 type SenderParts = HeldParts &
-  Pick<Parts, 'agentOf' | 'breaker' | 'connections' | 'credentials' | 'egress' | 'resolver' | 'rulebookOf'>
+  Pick<
+    Parts,
+    'agentOf' | 'bounds' | 'breaker' | 'connections' | 'credentials' | 'egress' | 'metrics' | 'resolver' | 'rulebookOf'
+  >
 
 /**
  * Sends what a person has approved: the same checks of policy, destination and circuit as on the proxy road, made again
@@ -50,6 +63,10 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Sender
       learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
       problem: () => problemOf(parts.agentOf(agentId), rulebook, parts),
       isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
+      refusalOf(error) {
+        noteFailure(error, { agentId, requestId: context.requestId ?? undefined }, parts)
+        return { ...refusalOf(error, isPublicDestination(resolution)), cause: failureKind(error) }
+      },
     })
     abandoned.addEventListener('abort', () => handler.abandon())
     const connectWithinMs = Math.max(0, sendBefore - parts.clock.steady())
@@ -104,10 +121,15 @@ async function prepare(
 async function reach(
   target: Target,
   agentId: string,
-  { egress, resolver }: SenderParts,
+  { egress, resolver, metrics }: SenderParts,
 ): Promise<Resolution | Refusal> {
   const resolution = await resolver.resolve(target.origin.host, agentId)
-  if ('failed' in resolution) return refuse('upstream_failed')
+  if ('failed' in resolution) {
+    if (resolution.failed === 'busy') return refuse('busy', undefined, { headers: ['Retry-After', '1'] })
+    const kind = nameFailure(resolution.failed)
+    metrics?.count(failures, kind)
+    return { ...refuseFailure(kind, isPublicName(target.origin.host)), cause: kind }
+  }
   return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
 }
 
@@ -140,6 +162,8 @@ interface ReplayParts {
   readonly problem: () => Refusal | 'again' | undefined
   /** Another attempt may have begun. */
   readonly isLate: () => boolean
+  /** What the failure is for the reviewer; counts it. */
+  readonly refusalOf: (error: Error) => Refusal
 }
 
 /** Turns the answer of a replay into a value with a body to read. */
@@ -210,6 +234,6 @@ class Replay implements UpstreamHandler {
     const refused = this.#refused
     // Not a byte was sent: nothing has happened, and the request can be decided again.
     const kind = this.#control === undefined ? 'notSent' : 'failed'
-    this.#parts.resolve(refused === 'again' ? refused : { kind, refusal: refused ?? refusalOf(error) })
+    this.#parts.resolve(refused === 'again' ? refused : { kind, refusal: refused ?? this.#parts.refusalOf(error) })
   }
 }

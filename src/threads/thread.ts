@@ -76,7 +76,7 @@ async function serve() {
   const known = await learn()
   const { config, log, upstreams, agents, policies, habits, trust } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
-  const limits = openSharedLimits(config, data.memory, data.thread)
+  const limits = openSharedLimits(config, { ...data, log })
   const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },

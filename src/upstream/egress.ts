@@ -47,28 +47,34 @@ export function createEgress(settings: EgressSettings): Egress {
   // One verdict for each answer of the resolver and port. An answer is valid for seconds; the next one is a new object.
   let verdicts = new WeakMap<readonly string[], Map<number, Refusal | undefined>>()
 
-  const refuses = (ip: string): boolean => {
-    if (denied.hasCanonical(ip)) return true
-    if (allowed.hasCanonical(ip)) return false
+  /** Why an address is refused; undefined when it is not. */
+  const problemOf = (ip: string, port: number): string | undefined => {
+    if (ports.has(port) && isOwnAddress(ip)) return `${ip} is the gateway itself`
+    if (denied.hasCanonical(ip)) return `${ip} is in Egress:DenyCidrs`
+    if (allowed.hasCanonical(ip)) return undefined
     const kind = classifyAddress(ip)
-    if (alwaysRefused.has(kind)) return true
-    return settings.DenyPrivateNetworks && (kind === 'private' || kind === 'loopback')
+    if (alwaysRefused.has(kind)) return `${ip} is ${kind}`
+    const isInside = kind === 'private' || kind === 'loopback'
+    return settings.DenyPrivateNetworks && isInside ? `${ip} is ${kind} (Egress:DenyPrivateNetworks)` : undefined
   }
 
   const refuseAny = (addresses: readonly string[], port: number): Refusal | undefined => {
-    const isRefused = (ip: string) => (ports.has(port) && isOwnAddress(ip)) || refuses(ip)
-    return addresses.some(address => isRefused(canonicalAddress(address) ?? address))
-      ? refuse('egress_denied')
-      : undefined
+    for (const address of addresses) {
+      const problem = problemOf(canonicalAddress(address) ?? address, port)
+      if (problem !== undefined) return denial(problem)
+    }
+    return undefined
   }
 
   return {
     checkHost(origin) {
       const { host } = origin
-      if (selfOrigins.has(origin.key)) return refuse('egress_denied')
-      if (matchesAnyHost(deniedHosts, host)) return refuse('egress_denied')
-      if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) return refuse('egress_denied')
-      return metadataHosts.includes(host) ? refuse('egress_denied') : undefined
+      if (selfOrigins.has(origin.key)) return denial('the origin is in Egress:SelfUrls')
+      if (matchesAnyHost(deniedHosts, host)) return denial('the host is in Egress:DenyHosts')
+      if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) {
+        return denial('the host is not in Egress:AllowHosts')
+      }
+      return metadataHosts.includes(host) ? denial('the host is a metadata service') : undefined
     },
     checkAddresses({ port }, addresses) {
       let byPort = verdicts.get(addresses)
@@ -85,6 +91,9 @@ export function createEgress(settings: EgressSettings): Egress {
     },
   }
 }
+
+/** The agent learns nothing of addresses and settings. */
+const denial = (cause: string): Refusal => refuse('egress_denied', undefined, { cause })
 
 function isOwnAddress(ip: string): boolean {
   const kind = classifyAddress(ip)

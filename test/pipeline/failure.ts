@@ -1,5 +1,15 @@
 import t from 'tap'
-import { failureKind, outcomeOfError, ownLimit, refusalOf } from '../../src/pipeline/failure.ts'
+import { refuse } from '../../src/errors.ts'
+import {
+  failureKind,
+  isPublicDestination,
+  isPublicName,
+  outcomeOfError,
+  ownLimit,
+  refusalOf,
+  refuseFailure,
+} from '../../src/pipeline/failure.ts'
+import { failureKinds } from '../../src/telemetry/layout.ts'
 import { UpstreamError } from '../../src/upstream/handler.ts'
 import { UpstreamBusyError } from '../../src/upstream/waiting-line.ts'
 
@@ -17,18 +27,18 @@ t.test('a shortage of the gateway itself is 503, has a kind and a limit, and cou
     t.equal(failureKind(error), kind, code)
     t.equal(ownLimit(error), kind, code)
     t.equal(outcomeOfError(error, true), 'neutral', code)
-    t.match(refusalOf(error), { refusal: 'busy', status: 503, headers: ['Retry-After', '1'] }, code)
+    t.match(refusalOf(error, true), { refusal: 'busy', status: 503, headers: ['Retry-After', '1'] }, code)
   }
   const waited = new UpstreamBusyError()
   t.equal(outcomeOfError(waited, false), 'neutral')
-  t.match(refusalOf(waited), { refusal: 'upstream_busy', headers: ['Retry-After', '1'] })
+  t.match(refusalOf(waited, true), { refusal: 'upstream_busy', headers: ['Retry-After', '1'] })
 })
 
 t.test('an answer that is slow counts for no circuit', async t => {
   for (const kind of ['headers_timeout', 'body_timeout'] as const) {
     const error = new UpstreamError(kind, '')
     t.equal(outcomeOfError(error, true), 'neutral', kind)
-    t.equal(refusalOf(error).refusal, 'upstream_timeout', kind)
+    t.equal(refusalOf(error, true).refusal, 'upstream_timeout', kind)
   }
 })
 
@@ -39,6 +49,21 @@ t.test('a failure of the upstream counts', async t => {
   }
   t.equal(outcomeOfError(systemError('ECONNREFUSED'), false), 'unreachable')
   t.equal(outcomeOfError(new Error('odd'), false), 'failure', 'what the agent sent may be the reason')
-  t.equal(refusalOf(systemError('ECONNRESET')).refusal, 'upstream_failed')
-  t.equal(refusalOf(systemError('ETIMEDOUT')).refusal, 'upstream_timeout')
+  t.equal(refusalOf(systemError('ECONNRESET'), true).refusal, 'upstream_failed')
+  t.equal(refusalOf(systemError('ETIMEDOUT'), true).refusal, 'upstream_timeout')
+})
+
+t.test('T52 the kind of a failure is told of public destinations alone', async t => {
+  for (const kind of failureKinds.filter(one => !['busy', 'descriptors', 'memory', 'ports', 'other'].includes(one))) {
+    const [told, kept] = [refuseFailure(kind, true), refuseFailure(kind, false)]
+    t.strictSame(told.members, { failure: kind })
+    t.not(told.detail, kept.detail, kind)
+    t.strictSame(kept, refuse(kept.refusal), kind)
+  }
+  t.ok(isPublicDestination({ addresses: ['8.8.8.8', '2606:4700::1111'] }))
+  for (const ip of ['127.0.0.1', '::1', '10.0.0.1', 'fd00::1', '192.0.2.1', '100.64.0.1']) {
+    t.notOk(isPublicDestination({ addresses: ['8.8.8.8', ip] }), ip)
+  }
+  t.ok(isPublicName('api.exmaple.com'))
+  for (const host of ['db', 'db.internal', 'printer.local', 'a.test', 'localhost']) t.notOk(isPublicName(host), host)
 })
