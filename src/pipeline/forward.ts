@@ -8,7 +8,9 @@ import { resetConnection } from '../http/reset.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim } from '../upstream/handler.ts'
+import { noteStreamed } from '../upstream/read-buffers.ts'
 import { answer } from './answer.ts'
+import { AnswerBody } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
@@ -16,7 +18,6 @@ import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refusalO
 import { letGo } from './hold-body.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
-import { noteStreamed } from './read-buffers.ts'
 import { holds, isOver } from './rights.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
@@ -75,7 +76,8 @@ class Forward implements UpstreamHandler, Sender {
   /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
   #missing = 0
   #interim = 0
-  #listensForDrain = false
+  /** Undefined while the answer may still come as a whole. */
+  #body: AnswerBody | undefined = undefined
   #done = false
 
   constructor(exchange: Exchange, target: Target, parts: Parts, again: Again) {
@@ -115,13 +117,12 @@ class Forward implements UpstreamHandler, Sender {
     res.sendDate = false
     res.writeHead(status, reason, fields)
     this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
-    if (this.#missing === 0) process.nextTick(flushHead, this.#exchange)
+    if (this.#missing === 0) this.#stream()
   }
 
   onResponseData(chunk: Buffer): void {
     const { res } = this.#exchange
     this.#exchange.bytesDown += chunk.length
-    noteStreamed(chunk.length)
     if (this.#missing > 0 && chunk.length === this.#missing) {
       // The whole answer is here: head and body leave in one write.
       if (chunk.length <= oneStringBytes) res.end(chunk.toString('latin1'), 'latin1')
@@ -129,12 +130,7 @@ class Forward implements UpstreamHandler, Sender {
       return
     }
     this.#missing = 0
-    if (res.write(Buffer.from(chunk))) return
-    this.#control?.pause()
-    this.#exchange.stalledSince = this.#parts.clock.steady()
-    if (this.#listensForDrain) return
-    this.#listensForDrain = true
-    res.on('drain', () => this.#drained())
+    this.#stream().add(chunk)
   }
 
   onResponseEnd(trailers: readonly string[]): void {
@@ -144,7 +140,8 @@ class Forward implements UpstreamHandler, Sender {
     this.#exchange.ending = 'forwarded'
     this.lease?.release(true)
     if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
-    res.end()
+    if (this.#body === undefined) res.end()
+    else this.#body.end()
   }
 
   onResponseError(error: Error): void {
@@ -184,6 +181,19 @@ class Forward implements UpstreamHandler, Sender {
     void this.#again(this.#exchange, this.#parts)
   }
 
+  #stream(): AnswerBody {
+    if (this.#body !== undefined) return this.#body
+    const { res } = this.#exchange
+    res.on('drain', () => this.#drained())
+    this.#body = new AnswerBody(res, () => this.#stalled())
+    return this.#body
+  }
+
+  #stalled(): void {
+    this.#control?.pause()
+    this.#exchange.stalledSince = this.#parts.clock.steady()
+  }
+
   #drained(): void {
     this.#exchange.stalledSince = undefined
     this.#control?.resume()
@@ -220,13 +230,6 @@ class Forward implements UpstreamHandler, Sender {
       this.#giveUp(refusal)
     }
   }
-}
-
-const noBytes = Buffer.alloc(0)
-
-/** Lets a head leave whose body did not come with it. flushHeaders would write it as UTF-8 and change its bytes. */
-function flushHead({ res }: Exchange): void {
-  if (!res.writableEnded && !res.destroyed) res.write(noBytes)
 }
 
 /**

@@ -92,7 +92,8 @@ export class Http1Exchange implements Control {
         if (chunked) socket.write('0\r\n\r\n', 'latin1')
         onSent()
       },
-      isFull: () => socket.writableNeedDrain,
+      // A write that the system took at once needs a drain as well, and is none to wait for.
+      isFull: () => socket.writableNeedDrain && socket.writableLength > 0,
       onChunk: bytes => {
         this.#guarded(() => this.#handler.onBodySent?.(bytes))
         if (this.#over) return false
@@ -256,11 +257,20 @@ export class Http1Exchange implements Control {
   }
 }
 
+/** Pieces up to this length are joined with their framing: one write of one piece, bytes. */
+const joinedBytes = 16_384
+const lineEnd = '\r\n'
+
 /** One chunk of a body without an announced length (RFC 9112 section 7.1). */
 function writeChunk(socket: Socket, chunk: Buffer): void {
+  const size = `${chunk.length.toString(16)}${lineEnd}`
+  if (chunk.length <= joinedBytes) {
+    socket.write(size + chunk.toString('latin1') + lineEnd, 'latin1')
+    return
+  }
   socket.cork()
-  socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
+  socket.write(size, 'latin1')
   socket.write(chunk)
-  socket.write('\r\n', 'latin1')
+  socket.write(lineEnd, 'latin1')
   socket.uncork()
 }

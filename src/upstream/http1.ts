@@ -5,6 +5,7 @@ import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { StaleConnectionError, UpstreamError } from './handler.ts'
 import type { ExchangeEnd } from './http1-exchange.ts'
 import { Http1Exchange } from './http1-exchange.ts'
+import { noteStreamed } from './read-buffers.ts'
 
 export interface Http1Settings extends CarrierSettings {
   /** Longest time that an upstream may ask for in the place of `keepAliveMs`. */
@@ -98,7 +99,10 @@ export class Http1Connection extends EventEmitter implements Carrier {
     socket.on('close', () => this.#end(this.#lost(closed())))
     socket.on('drain', () => this.#exchange?.drained())
     // Of a socket that has no `onread`.
-    socket.on('data', (bytes: Buffer) => this.#read(bytes))
+    socket.on('data', (bytes: Buffer) => {
+      noteStreamed(bytes.length)
+      this.#read(bytes)
+    })
   }
 
   #start(socket: Socket, request: UpstreamRequest, handler: UpstreamHandler): void {

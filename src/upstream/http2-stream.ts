@@ -7,6 +7,7 @@ import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './
 import { bodyTimeout, headersTimeout, isStatus, UpstreamError } from './handler.ts'
 import type { IdleLimits } from './idle-limit.ts'
 import { idleLimitOf } from './idle-limit.ts'
+import { noteStreamed } from './read-buffers.ts'
 import { Upload } from './upload.ts'
 
 export interface StreamSettings extends IdleLimits {
@@ -52,7 +53,10 @@ export class Http2Exchange implements Control {
     stream.on('trailers', (_fields, _flags, raw) => {
       this.#trailers = withoutPseudo(raw)
     })
-    stream.on('data', (chunk: Buffer) => this.#guarded(() => handler.onResponseData(chunk)))
+    stream.on('data', (chunk: Buffer) => {
+      noteStreamed(chunk.length)
+      this.#guarded(() => handler.onResponseData(chunk))
+    })
     stream.on('timeout', () => this.#timeOut())
     stream.on('error', error => this.#fail(error))
     stream.on('end', () => this.#complete())

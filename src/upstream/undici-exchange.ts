@@ -5,6 +5,7 @@ import { bodyTimeout, headersTimeout, isStatus, StaleConnectionError, UpstreamEr
 import { headOf } from './http1-head.ts'
 import type { IdleLimits } from './idle-limit.ts'
 import { idleLimitOf } from './idle-limit.ts'
+import { noteStreamed } from './read-buffers.ts'
 import { Upload } from './upload.ts'
 
 export interface UndiciExchangeParts extends IdleLimits {
@@ -72,6 +73,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   onResponseData(_controller: Controller, chunk: Buffer): void {
     if (this.#over) return
     if (!this.#paused) this.#timer?.refresh()
+    noteStreamed(chunk.length)
     this.#handler.onResponseData(chunk)
   }
 

@@ -1,0 +1,110 @@
+import type { ServerResponse } from 'node:http'
+import { answerBufferBytes, giveBuffer, takeBuffer } from './answer-buffers.ts'
+
+/** Up to this length a piece is written as a string: node joins it with the head, and no buffer stays in use, bytes. */
+const oneStringBytes = 2_048
+/** Longest line with the size of a chunk that fits a buffer, and the two line ends, bytes. */
+const frameBytes = 5 + 2 + 2
+const carriageReturn = 0x0d
+const lineFeed = 0x0a
+
+/**
+ * The body of an answer that streams. What one turn of the event loop brings leaves in one write behind that turn,
+ * framing and head included: node would write each chunk in four pieces. Nothing waits longer than that.
+ *
+ * Make it right after `writeHead`. From then on `res` is written and ended here alone.
+ */
+export class AnswerBody {
+  readonly #res: ServerResponse
+  readonly #chunked: boolean
+  readonly #onFull: () => void
+  /** What has not been written yet. */
+  #buffer: Buffer | undefined
+  #used = 0
+  #isDue = false
+  #isHeadSent = false
+
+  /** @param onFull the client does not take what was written; `res` emits `drain` when it has */
+  constructor(res: ServerResponse, onFull: () => void) {
+    this.#res = res
+    this.#chunked = res.chunkedEncoding
+    this.#onFull = onFull
+    res.chunkedEncoding = false
+    // Also without a body yet: the head must not wait for it.
+    this.#writeSoon()
+  }
+
+  /** Copies `bytes`. */
+  add(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; ) {
+      if (answerBufferBytes - this.#used <= frameBytes) this.#write()
+      at += this.#append(bytes, at)
+    }
+    this.#writeSoon()
+  }
+
+  end(): void {
+    const { socket } = this.#res
+    socket?.cork()
+    if (this.#used > 0) this.#send()
+    // Node writes the last chunk, with the trailers.
+    this.#res.chunkedEncoding = this.#chunked
+    this.#res.end()
+    socket?.uncork()
+    if (this.#res.writableLength > 0) this.#onFull()
+  }
+
+  /** Returns how many bytes there was room for. */
+  #append(bytes: Buffer, at: number): number {
+    this.#buffer ??= takeBuffer()
+    const buffer = this.#buffer
+    const room = answerBufferBytes - this.#used - (this.#chunked ? frameBytes : 0)
+    const length = Math.min(room, bytes.length - at)
+    if (this.#chunked) this.#used += buffer.write(`${length.toString(16)}\r\n`, this.#used, 'latin1')
+    bytes.copy(buffer, this.#used, at, at + length)
+    this.#used += length
+    if (this.#chunked) {
+      buffer[this.#used++] = carriageReturn
+      buffer[this.#used++] = lineFeed
+    }
+    return length
+  }
+
+  #writeSoon(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    process.nextTick(writeDue, this)
+  }
+
+  /** Call it behind the turn of the event loop. */
+  writeDue(): void {
+    this.#isDue = false
+    const { writableEnded, destroyed } = this.#res
+    if (!writableEnded && !destroyed && (this.#used > 0 || !this.#isHeadSent)) this.#write()
+  }
+
+  #write(): void {
+    const { socket } = this.#res
+    // Else node would cork it until the next tick: here it shows at once whether the system takes the bytes.
+    socket?.cork()
+    const goesOn = this.#send()
+    socket?.uncork()
+    if (!goesOn && this.#res.writableLength > 0) this.#onFull()
+  }
+
+  /** Returns whether more may be written. */
+  #send(): boolean {
+    const buffer = this.#buffer
+    const used = this.#used
+    this.#isHeadSent = true
+    if (buffer === undefined) return this.#res.write('', 'latin1')
+    this.#buffer = undefined
+    this.#used = 0
+    if (used > oneStringBytes) return this.#res.write(buffer.subarray(0, used), () => giveBuffer(buffer))
+    const text = buffer.toString('latin1', 0, used)
+    giveBuffer(buffer)
+    return this.#res.write(text, 'latin1')
+  }
+}
+
+const writeDue = (body: AnswerBody): void => body.writeDue()
