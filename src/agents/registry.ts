@@ -15,6 +15,8 @@ import { createSnapshot } from './snapshot.ts'
 import type { StandingBook } from './standing.ts'
 import { createStandingBook } from './standing.ts'
 import { createSubjectGuard } from './subjects.ts'
+import type { Telling } from './telling.ts'
+import { createTelling } from './telling.ts'
 import type { QuarantineRules, TrustCause } from './trust.ts'
 import { probationTrust } from './trust.ts'
 
@@ -99,12 +101,14 @@ class StoredRegistry implements Registry {
   /** One lane an agent, so that the snapshot sees changes in the order the store made them. */
   readonly #lanes = createLanes()
   readonly #withSubject = createSubjectGuard(subject => this.bySubject(subject))
+  readonly #telling: Telling
   /** Agents whose noted trust will be written when their lane is free. */
   readonly #trustDue = new Set<string>()
 
   constructor(options: RegistryOptions, agents: readonly AgentRecord[]) {
     this.#options = options
     this.#snapshot = createSnapshot(agents)
+    this.#telling = createTelling(options.onChange)
     this.#standings = createStandingBook(options.clock, options.quarantine)
   }
 
@@ -141,7 +145,7 @@ class StoredRegistry implements Registry {
   async register(registration: Registration, by: By) {
     const agent = newAgent(registration, this.#options.clock.now(), this.#options.defaultPolicy)
     return this.#withSubject(agent.id, agent.externalSubject, () =>
-      this.#lanes.run(agent.id, () => this.#insert(agent, registration.clientSecret, by)),
+      this.#inLane(agent.id, () => this.#insert(agent, registration.clientSecret, by)),
     )
   }
 
@@ -178,13 +182,12 @@ class StoredRegistry implements Registry {
   }
 
   remove(id: string, by: By) {
-    const key = id.toLowerCase()
-    return this.#lanes.run(key, async () => {
+    return this.#inLane(id.toLowerCase(), async key => {
       const agent = this.get(key)
       const before = agent === undefined ? null : recorded(agent)
       const removed = await this.#options.store.agents.remove(key, this.#entry('agent.remove', key, by, { before }))
       if (!removed) return refuse('not_found')
-      await this.#hide(key)
+      this.#hide(key)
       return { removed: key }
     })
   }
@@ -201,18 +204,28 @@ class StoredRegistry implements Registry {
     const ids = new Set([...stored.keys(), ...this.#snapshot.values().map(({ id }) => id)])
     for (const id of ids) {
       // One that changes meanwhile is read again when its lane is free.
-      if (!isDeepStrictEqual(stored.get(id), this.get(id))) await this.#lanes.run(id, () => this.#readAgain(id))
+      if (!isDeepStrictEqual(stored.get(id), this.get(id))) await this.#inLane(id, key => this.#readAgain(key))
     }
   }
 
   async flush() {
     for (const id of this.#standings.noted()) this.#scheduleTrust(id)
     await this.#lanes.idle()
+    await this.#telling.idle()
   }
 
   #change(id: string, fields: AgentChange, what: Change): Promise<AgentRecord | Refusal> {
-    const key = id.toLowerCase()
-    return this.#lanes.run(key, () => this.#write(key, fields, what))
+    return this.#inLane(id.toLowerCase(), key => this.#write(key, fields, what))
+  }
+
+  /**
+   * Does work in the lane of the agent, and resolves when every thread has heard of it. The lane is free before that: a
+   * thread that hangs must not keep the next change of the agent, such as its revocation, waiting.
+   */
+  async #inLane<T>(id: string, work: (id: string) => Promise<T>): Promise<T> {
+    const result = await this.#lanes.run(id, () => work(id))
+    await this.#telling.told(id)
+    return result
   }
 
   /** Stores a change, then shows it. Only inside the lane of the agent. */
@@ -225,19 +238,19 @@ class StoredRegistry implements Registry {
 
   async #readAgain(id: string): Promise<void> {
     const agent = (await this.#options.store.agents.all()).find(stored => stored.id === id)
-    if (agent === undefined) await this.#hide(id)
-    else await this.#show(agent)
+    if (agent === undefined) this.#hide(id)
+    else this.#show(agent)
   }
 
-  async #hide(id: string): Promise<void> {
+  #hide(id: string): void {
     this.#snapshot.delete(id)
     this.#standings.forget(id)
-    await this.#options.onChange?.(id, undefined)
+    this.#telling.tell(id, undefined)
   }
 
-  async #show(agent: AgentRecord): Promise<AgentRecord> {
+  #show(agent: AgentRecord): AgentRecord {
     this.#snapshot.set(agent)
-    await this.#options.onChange?.(agent.id, agent)
+    this.#telling.tell(agent.id, agent)
     return agent
   }
 
@@ -261,12 +274,10 @@ class StoredRegistry implements Registry {
   #scheduleTrust(id: string): void {
     if (this.#trustDue.has(id)) return
     this.#trustDue.add(id)
-    this.#lanes
-      .run(id, () => this.#writeTrust(id))
-      .catch(error => {
-        this.#trustDue.delete(id)
-        this.#options.onError?.(error)
-      })
+    this.#inLane(id, key => this.#writeTrust(key)).catch(error => {
+      this.#trustDue.delete(id)
+      this.#options.onError?.(error)
+    })
   }
 
   async #writeTrust(id: string): Promise<void> {
