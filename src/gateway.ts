@@ -15,6 +15,7 @@ import { createHitl } from './compose/hitl.ts'
 import type { Identity } from './compose/identity.ts'
 import { openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
+import { createLoginNotes } from './compose/logins.ts'
 import type { Rules } from './compose/rules.ts'
 import { openRules } from './compose/rules.ts'
 import type { SharedLimits } from './compose/shared.ts'
@@ -234,7 +235,7 @@ interface Roads {
 
 function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
   const { dataPlane, habits, hitl, limits, telemetry, clientIpOf, report } = roads
-  const { config, clock, store, identity, rules, refusals } = foundation
+  const { config, clock, log, store, identity, rules, refusals } = foundation
   const { Server } = config.System
   const management = createManagement({
     registry: identity.registry,
@@ -256,6 +257,7 @@ function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
     clock,
     allowedHosts: Server.AllowedHosts,
     clientAddress: ({ socket, rawHeaders }) => clientIpOf(socket, rawHeaders),
+    noteFailedLogin: createLoginNotes({ clock, log, bounds: dataPlane.bounds }),
   })
   return createAcceptor({
     ...acceptSettings(config),

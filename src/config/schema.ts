@@ -73,10 +73,18 @@ export const schema = {
         Expiration: timespan(900_000, 'Lifetime of internal tokens, hh:mm:ss.', { min: 1_000, max: 86_400_000 }),
       },
       TokenRequests: {
-        PerAgentPerMinute: integer(5, 'Failed POST /tokens per agent id and minute; more get 429.', { min: 1 }),
-        PerAddressPerMinute: integer(20, 'Failed POST /tokens per client address and minute; more get 429.', {
-          min: 1,
-        }),
+        PerAgentPerMinute: integer(
+          5,
+          'Failed POST /tokens per agent id and minute from one client address or IPv6 /64 network; more get 429.',
+          { min: 1 },
+        ),
+        PerAddressPerMinute: integer(
+          20,
+          'Failed POST /tokens per client address, or IPv6 /64 network, and minute; more get 429.',
+          {
+            min: 1,
+          },
+        ),
         QueueLength: integer(32, 'Secrets waiting to be hashed, in all; more get 429.', { min: 1, max: 10_000 }),
         BcryptCost: integer(10, 'bcrypt cost of stored secrets.', { min: 4, max: 15 }),
       },

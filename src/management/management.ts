@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
 import type { EventLog } from '../hitl/events.ts'
@@ -6,7 +5,6 @@ import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { Store } from '../storage/store.ts'
-import type { Grant } from '../tokens/grant.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
 import { docsHandlers } from './docs.ts'
@@ -23,6 +21,7 @@ import type { Explain, PolicyParts } from './policies.ts'
 import { policyHandlers } from './policies.ts'
 import type { Management } from './router.ts'
 import { createRouter } from './router.ts'
+import type { TokenCallParts } from './tokens.ts'
 import { tokenHandlers } from './tokens.ts'
 
 /** Human in the loop, as far as it is managed. */
@@ -37,13 +36,12 @@ interface HitlServices {
 /** Milliseconds that `GET /health` waits for its checks. */
 const HEALTH_TIME_LIMIT = 2_000
 
-export interface ManagementParts<C> {
+export interface ManagementParts<C> extends TokenCallParts {
   readonly registry: Registry
   readonly book: PolicyBook<C>
   readonly explain: Explain<C>
   readonly shadows: PolicyParts<C>['shadows']
   readonly hitl: HitlServices
-  readonly grant: Grant
   readonly verify: GuardParts['verify']
   readonly noteRefusal: GuardParts['noteRefusal']
   readonly takeCall: GuardParts['takeCall']
@@ -54,8 +52,6 @@ export interface ManagementParts<C> {
   readonly clock: Clock
   /** System:Server:AllowedHosts. */
   readonly allowedHosts: readonly string[]
-  /** Address of the client; a trusted proxy in front may name it. */
-  readonly clientAddress: (req: IncomingMessage) => string
 }
 
 /** The control plane: everything that is not `/proxy/`. */
@@ -73,7 +69,7 @@ export function createManagement<C>(parts: ManagementParts<C>): Management {
   const metrics = metricsHandlers(parts.metrics.page)
   const open = {
     ...(parts.metrics.isPublic ? metrics : {}),
-    ...tokenHandlers(parts.grant, parts.clientAddress),
+    ...tokenHandlers(parts),
     ...healthHandlers({
       checks: { storage: () => store.ping() },
       watched: { log: parts.logIsWritten },

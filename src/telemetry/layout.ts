@@ -68,6 +68,8 @@ const boundNames = [
   'held_bytes',
   // Names that one agent, or all together, look up at once.
   'lookups',
+  // Failed logins from one address, or logins that wait for a hash (Security:AgentAuth:TokenRequests).
+  'logins',
   // The system gave no file descriptor, no memory or no local port for a connection.
   'descriptors',
   'memory',

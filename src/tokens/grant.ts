@@ -21,7 +21,7 @@ export interface GrantParts {
   /** Whether the token of the identity provider is valid and belongs to the agent; absent when none is configured. */
   readonly verifyExternal: ((token: string, agent: AgentRecord) => Promise<boolean>) | undefined
   readonly issue: Issue
-  /** Failures per agent id, and per client address. */
+  /** Failures per agent id and client network, and per client network: an address, or the /64 of an IPv6 address. */
   readonly perAgent: Throttle
   readonly perAddress: Throttle
   /** Told of each wrong credential of a known agent. */
@@ -36,10 +36,12 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export function createGrant(parts: GrantParts): Grant {
   return async (request, peer) => {
     const id = (request.agentId ?? '').toLowerCase()
+    const network = networkOf(peer)
     const keys = [
-      [parts.perAddress, networkOf(peer)],
-      // A text that is no id cannot be guessed at; it must not take up room either.
-      ...(uuid.test(id) ? [[parts.perAgent, id] as const] : []),
+      [parts.perAddress, network],
+      // Who guesses must not lock out the agent itself, which calls from elsewhere. A text that is no id cannot be
+      // guessed at, and must not take up room either.
+      ...(uuid.test(id) ? [[parts.perAgent, `${id} ${network}`] as const] : []),
     ] as const
     const wait = beginAll(keys)
     if (wait !== undefined) return refuse('too_many_logins', undefined, { headers: ['Retry-After', String(wait)] })

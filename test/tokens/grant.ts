@@ -98,16 +98,28 @@ t.test('an unknown agent is hashed for like a known one', async t => {
   t.strictSame(hashed, [nobody])
 })
 
-t.test('the sixth failure of an agent within a minute is refused before anything is hashed', async t => {
+t.test('the sixth failure of an agent from one address is refused before anything is hashed', async t => {
   const { grant, agent, hashed, clock, bad } = await openGrant()
   const { id } = agent()
-  for (let i = 0; i < 5; i++) t.match(await grant({ agentId: id, clientSecret: 'wrong' }, `10.0.0.${i}`), unauthorized)
+  for (let i = 0; i < 5; i++) t.match(await grant({ agentId: id, clientSecret: 'wrong' }, peer), unauthorized)
   const refused = await grant({ agentId: id.toUpperCase(), clientSecret: secret }, peer)
   t.match(refused, { refusal: 'too_many_logins', status: 429, headers: ['Retry-After', '60'] })
   t.equal(hashed.length, 5)
   t.strictSame(bad, Array(5).fill(id))
   clock.advance(60_000)
   t.notOk(isRefusal(await grant({ agentId: id, clientSecret: secret }, peer)))
+})
+
+t.test('who guesses slows its own address and /64, and does not lock out the agent', async t => {
+  const { grant, agent } = await openGrant()
+  const { id } = agent()
+  for (let i = 0; i < 5; i++) {
+    t.match(await grant({ agentId: id, clientSecret: 'wrong' }, `2001:db8:0:1::${i}`), unauthorized)
+  }
+  const guesser = await grant({ agentId: id, clientSecret: secret }, '2001:db8:0:1:ffff::1')
+  t.match(guesser, { refusal: 'too_many_logins' }, 'another address of the same /64')
+  t.notOk(isRefusal(await grant({ agentId: id, clientSecret: secret }, '2001:db8:0:2::1')))
+  t.notOk(isRefusal(await grant({ agentId: id, clientSecret: secret }, '192.0.2.9')))
 })
 
 t.test('an address that fails twenty times in a minute is refused for every agent', async t => {
@@ -130,7 +142,7 @@ t.test('malformed ids count for the address, which stops them too', async t => {
 t.test('a hundred wrong secrets at the same moment are no more than five guesses', async t => {
   const { grant, agent, hashed } = await openGrant()
   const { id } = agent()
-  const burst = Array.from({ length: 100 }, (_, i) => grant({ agentId: id, clientSecret: `guess ${i}` }, `10.0.0.${i}`))
+  const burst = Array.from({ length: 100 }, (_, i) => grant({ agentId: id, clientSecret: `guess ${i}` }, peer))
   const answers = await Promise.all(burst)
   t.equal(hashed.length, 5)
   t.equal(answers.filter(answer => isRefusal(answer) && answer.status === 429).length, 95)
