@@ -13,14 +13,18 @@ export const refusalKinds = {
   token_misplaced: {
     status: 400,
     title: 'Token misplaced',
-    detail: 'A token of this gateway stands in another place than its header field. It was not sent on; replace it.',
+    detail: 'A token of this gateway must only be in its header field. The request was not sent; replace the token.',
   },
   invalid_target: {
     status: 400,
     title: 'Invalid target',
     detail: 'The path after /proxy/ must be an absolute http or https URL.',
   },
-  invalid_body: { status: 400, title: 'Invalid body', detail: 'The request body is not what this operation takes.' },
+  invalid_body: {
+    status: 400,
+    title: 'Invalid body',
+    detail: 'The request body does not match the schema of this operation.',
+  },
   invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
   invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Missing or invalid authentication' },
@@ -33,13 +37,13 @@ export const refusalKinds = {
   agent_inactive: {
     status: 403,
     title: 'Agent inactive',
-    detail: 'This agent is not in use. An admin can activate it.',
+    detail: 'This agent is deactivated. An admin can activate it.',
   },
   policy_denied: { status: 403, title: 'Denied by policy', detail: 'The policy of this agent denies the request.' },
   policy_error: {
     status: 403,
     title: 'Policy could not be evaluated',
-    detail: 'The decision could not be made, so the request was refused.',
+    detail: 'The policy could not be evaluated, so the request was refused.',
   },
   egress_denied: {
     status: 403,
@@ -55,7 +59,7 @@ export const refusalKinds = {
   own_request: {
     status: 403,
     title: 'Own request',
-    detail: 'Nobody decides a request of their own. Ask another reviewer.',
+    detail: 'Reviewers must not decide their own requests. Ask another reviewer.',
   },
   foreign_origin: {
     status: 403,
@@ -63,24 +67,24 @@ export const refusalKinds = {
     detail: 'The Host or Origin header does not belong to this gateway.',
   },
   hitl_denied: { status: 403, title: 'Denied by a reviewer', detail: 'A reviewer denied the request.' },
-  not_found: { status: 404, title: 'Not found', detail: 'There is nothing here by that name.' },
+  not_found: { status: 404, title: 'Not found', detail: 'Nothing exists under this path, id or name.' },
   method_not_allowed: {
     status: 405,
     title: 'Method not allowed',
-    detail: 'This method is not offered here. See the Allow header.',
+    detail: 'This method is not supported here. See the Allow header.',
   },
-  already_exists: { status: 409, title: 'Already exists', detail: 'Something by that name exists already.' },
-  already_decided: { status: 409, title: 'Already decided', detail: 'A verdict was given before.' },
+  already_exists: { status: 409, title: 'Already exists', detail: 'Something with this name exists already.' },
+  already_decided: { status: 409, title: 'Already decided', detail: 'The request was decided before.' },
   withdrawn: {
     status: 409,
     title: 'Withdrawn',
-    detail: 'The agent withdrew the request, or its client left, before anybody decided it. It was not sent.',
+    detail: 'The agent withdrew the request, or its client left, before a verdict. It was not sent.',
   },
   wrong_state: { status: 409, title: 'Wrong state', detail: 'The state of the agent or request does not allow this.' },
   read_only: {
     status: 409,
     title: 'Read-only',
-    detail: 'This policy comes from a file. Change the file; it is reloaded by itself.',
+    detail: 'This policy comes from a file. Change the file; the gateway reloads it.',
   },
   in_use: { status: 409, title: 'In use', detail: 'Something else still refers to this.' },
   digest_mismatch: {
@@ -97,13 +101,13 @@ export const refusalKinds = {
   expectation_failed: {
     status: 417,
     title: 'Expectation failed',
-    detail: 'Only Expect: 100-continue is understood.',
+    detail: 'Only Expect: 100-continue is supported.',
   },
   rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
   agent_busy: {
     status: 429,
     title: 'Too many requests at once',
-    detail: 'This agent has as many requests under way as it may. Wait until one of them is over.',
+    detail: 'This agent has too many requests under way. Wait until one of them ends.',
   },
   hitl_queue_full: {
     status: 429,
@@ -118,7 +122,11 @@ export const refusalKinds = {
   headers_too_large: { status: 431, title: 'Headers too large', detail: 'The header section is too large.' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive in time.' },
   internal: { status: 500, title: 'Internal error', detail: 'The gateway failed. The log has the cause.' },
-  upstream_failed: { status: 502, title: 'Upstream failed', detail: 'The upstream could not be reached or broke off.' },
+  upstream_failed: {
+    status: 502,
+    title: 'Upstream failed',
+    detail: 'The upstream could not be reached, or the connection broke.',
+  },
   answer_not_kept: {
     status: 502,
     title: 'Answer not kept',
@@ -137,7 +145,7 @@ export const refusalKinds = {
   busy: {
     status: 503,
     title: 'Gateway busy',
-    detail: 'The gateway has no room for this request now. Wait as Retry-After says.',
+    detail: 'The gateway is at a limit of its own. Wait as Retry-After says.',
   },
   store_unavailable: {
     status: 503,

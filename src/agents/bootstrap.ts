@@ -36,7 +36,7 @@ export async function bootstrapAdmin(options: BootstrapOptions): Promise<string 
     { id: agentId, name: 'admin', ownerId: 'operator', clientSecret, roles: ['admin'] },
     { actor: 'gateway', requestId: null },
   )
-  if (isRefusal(admin)) throw new StartupError(`The first admin, ${agentId}, could not be made: ${admin.detail}`)
+  if (isRefusal(admin)) throw new StartupError(`The first admin, ${agentId}, could not be created: ${admin.detail}`)
   return admin.id
 }
 
@@ -45,7 +45,8 @@ function configured({ agentId, clientSecret }: BootstrapOptions): Credential | u
   if (clientSecret === undefined) return undefined
   const problem = secretProblem(clientSecret)
   if (problem !== undefined) throw new StartupError(`Security:Bootstrap:ClientSecret: ${problem}`)
-  if (agentId === undefined) throw new StartupError('Security:Bootstrap:AgentId: is needed beside ClientSecret')
+  if (agentId === undefined)
+    throw new StartupError('Security:Bootstrap:AgentId: must be set together with ClientSecret')
   return { agentId: agentId.toLowerCase(), clientSecret }
 }
 

@@ -28,7 +28,9 @@ export async function findDoor(configuration: Configuration, at: string | undefi
   if (name.startsWith('unix:')) return { name, secure: false, options: { socketPath: name.slice('unix:'.length) } }
   const url = URL.parse(name)
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new StartupError(`${name} is no address. Give one such as http://127.0.0.1:7080 or unix:/run/gateway.sock.`)
+    throw new StartupError(
+      `${name} is not an address. Use one such as http://127.0.0.1:7080 or unix:/run/gateway.sock.`,
+    )
   }
   const secure = url.protocol === 'https:'
   const options = { host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port || (secure ? 443 : 80) }
@@ -51,7 +53,9 @@ function trustIn({ cert }: Certificate): SecureOptions {
     ca: cert,
     allowPartialTrustChain: true,
     checkServerIdentity: (_, peer) =>
-      peer.fingerprint256 === fingerprint256 ? undefined : new StartupError('it shows another certificate'),
+      peer.fingerprint256 === fingerprint256
+        ? undefined
+        : new StartupError('the server presented a different certificate'),
   }
 }
 
@@ -66,7 +70,7 @@ export async function postJson(
   sent.end(JSON.stringify(body))
   const [answer] = (await once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
-      `No gateway answers at ${door.name} (${error.code ?? error.message}). Start it, or say with --at where it listens.`,
+      `No gateway answers at ${door.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
     )
   })) as [IncomingMessage]
   let text = ''

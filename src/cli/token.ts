@@ -35,7 +35,7 @@ async function readCredential({ config, baseDirectory }: Configuration): Promise
   const path = bootstrapFile(resolve(baseDirectory, config.Storage.DataDirectory))
   const credential = parseCredential(await readPrivateFile(path))
   if (credential !== undefined) return credential
-  throw new StartupError(`${path} holds no credential. Start the gateway once; it writes the file.`)
+  throw new StartupError(`${path} contains no credential. Start the gateway once; it writes the file.`)
 }
 
 async function requestToken(door: Door, credential: Credential): Promise<string> {

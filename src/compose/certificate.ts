@@ -23,7 +23,7 @@ export async function readCertificate(config: Config, baseDirectory: string): Pr
     throw new StartupError(`${setting}:CertificateFile: ${certPath} cannot be read (${error.code}).`)
   })
   const key = await readPrivateFile(keyPath)
-  if (key === undefined) throw new StartupError(`${setting}:KeyFile: there is no ${keyPath}.`)
+  if (key === undefined) throw new StartupError(`${setting}:KeyFile: ${keyPath} does not exist.`)
   checkPair({ cert, key }, certPath, keyPath)
   return { cert, key }
 }
@@ -37,14 +37,14 @@ export function describeCertificate({ cert }: Certificate): string {
 function checkPair(pair: Certificate, certPath: string, keyPath: string): void {
   const certificate = parsed(
     () => new X509Certificate(pair.cert),
-    `${setting}:CertificateFile: ${certPath} holds no certificate in PEM form.`,
+    `${setting}:CertificateFile: ${certPath} contains no certificate in PEM form.`,
   )
   const key: KeyObject = parsed(
     () => createPrivateKey(pair.key),
-    `${setting}:KeyFile: ${keyPath} holds no private key in PEM form without a passphrase.`,
+    `${setting}:KeyFile: ${keyPath} contains no private key in PEM form without a passphrase.`,
   )
   if (!certificate.checkPrivateKey(key)) {
-    throw new StartupError(`${setting}: the key of ${keyPath} is not that of the certificate of ${certPath}.`)
+    throw new StartupError(`${setting}: the key in ${keyPath} does not belong to the certificate in ${certPath}.`)
   }
   parsed(() => createSecureContext(pair), `${setting}: ${certPath} cannot be used: the chain is damaged or too weak.`)
 }

@@ -87,7 +87,7 @@ function readAuthorities(path: string): string {
     return text
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException
-    const problem = syscall === undefined ? 'holds no certificate in PEM form' : `cannot be read (${code})`
+    const problem = syscall === undefined ? 'contains no certificate in PEM form' : `cannot be read (${code})`
     throw new StartupError(`Proxy:CaFile: ${path} ${problem}.`)
   }
 }

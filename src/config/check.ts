@@ -20,7 +20,7 @@ const checks: readonly CrossCheck[] = [
     settings: [ExternalIdentity.Jwt.Authority, ExternalIdentity.Provider],
     problem: ({ Security: { AgentAuth } }) => {
       const { Provider, Jwt } = AgentAuth.ExternalIdentity
-      return Provider !== undefined && Jwt.Authority === undefined ? 'is needed when Provider is Jwt' : undefined
+      return Provider !== undefined && Jwt.Authority === undefined ? 'must be set when Provider is Jwt' : undefined
     },
   },
   {
@@ -37,7 +37,7 @@ const checks: readonly CrossCheck[] = [
     problem: ({ Security: { AgentAuth } }) => {
       const { Provider, Jwt } = AgentAuth.ExternalIdentity
       return Provider !== undefined && Jwt.ValidateAudience && Jwt.Audience === undefined
-        ? 'is needed unless ValidateAudience is false'
+        ? 'must be set unless ValidateAudience is false'
         : undefined
     },
   },
@@ -45,7 +45,7 @@ const checks: readonly CrossCheck[] = [
     settings: [Bootstrap.AgentId, Bootstrap.ClientSecret],
     problem: ({ Security }) =>
       Security.Bootstrap.ClientSecret !== undefined && Security.Bootstrap.AgentId === undefined
-        ? 'is needed beside ClientSecret'
+        ? 'must be set together with ClientSecret'
         : undefined,
   },
   {
@@ -54,7 +54,7 @@ const checks: readonly CrossCheck[] = [
       const { CertificateFile, KeyFile } = System.Server.Tls
       return (CertificateFile === undefined) === (KeyFile === undefined)
         ? undefined
-        : 'CertificateFile and KeyFile are needed both, or neither'
+        : 'CertificateFile and KeyFile must both be set, or neither'
     },
   },
   {
@@ -71,7 +71,7 @@ const checks: readonly CrossCheck[] = [
     settings: [schema.HumanInTheLoop.Webhooks],
     problem: ({ HumanInTheLoop }) => {
       const without = HumanInTheLoop.Webhooks.flatMap(({ Url }, index) => (Url === undefined ? [`entry ${index}`] : []))
-      return without.length === 0 ? undefined : `${without.join(', ')}: Url is needed`
+      return without.length === 0 ? undefined : `${without.join(', ')}: Url must be set`
     },
   },
   {
@@ -90,9 +90,9 @@ const checks: readonly CrossCheck[] = [
 ]
 
 function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: string): string | undefined {
-  if (entry.Host === undefined) return 'Host is needed'
+  if (entry.Host === undefined) return 'Host must be set'
   if ((entry.ValueFromEnv === undefined) === (entry.ValueFromFile === undefined)) {
-    return 'one of ValueFromEnv and ValueFromFile is needed'
+    return 'one of ValueFromEnv and ValueFromFile must be set'
   }
   return entry.Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
 }

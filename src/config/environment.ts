@@ -22,7 +22,8 @@ export function readEnvironment(schema: SettingTree, env: Environment, findings:
       continue
     }
     const other = seen.get(target.setting)
-    if (other !== undefined) findings.problems.push({ place, message: `the same setting as ${other}` })
+    if (other !== undefined)
+      findings.problems.push({ place, message: `must be set once: the same setting as ${other}` })
     seen.set(target.setting, name)
     record(findings, target.setting, { place, name: '' }, readFromText(target.setting, text))
   }
@@ -40,5 +41,5 @@ function find(
     if (child === undefined) return { problem: unknownKey(node, key) }
     node = child.node
   }
-  return isSetting(node) ? { setting: node } : { problem: 'is a section, not a setting' }
+  return isSetting(node) ? { setting: node } : { problem: 'must be a setting, not a section' }
 }

@@ -45,7 +45,7 @@ export function readFromText(setting: Setting<unknown>, raw: string): Reading {
       )
     }
     case 'objects':
-      return { problem: 'can be set in the configuration file only' }
+      return { problem: 'must be set in the configuration file' }
     default:
       return readTyped(setting, raw)
   }

@@ -54,7 +54,7 @@ export function placesIn(file: string, yaml: YamlText): (path: string) => string
   }
 }
 
-const noAnchor = { message: 'an alias of nothing; put text that begins with * in quotes', kind: 'alias of nothing' }
+const noAnchor = { message: 'unknown alias; put text that begins with * in quotes', kind: 'unknown alias' }
 
 function danglingAliases(document: Document): number[] {
   const found: number[] = []
@@ -68,7 +68,7 @@ function danglingAliases(document: Document): number[] {
 
 function describe({ code, message }: YAMLError): Pick<YamlProblem, 'message' | 'kind'> {
   return {
-    message: code === 'MULTIPLE_DOCS' ? 'a file holds one document; split it at ---' : message,
+    message: code === 'MULTIPLE_DOCS' ? 'a file must contain one document; split it at ---' : message,
     kind: code.toLowerCase().replaceAll('_', ' '),
   }
 }

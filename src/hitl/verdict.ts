@@ -56,7 +56,7 @@ export function voterProblem(options: HitlOptions, item: HitlBrief, reviewerId: 
 function fourEyes(options: HitlOptions, item: HitlBrief, reviewer: Person): Refusal | undefined {
   if (item.agentId === reviewer.id) return refuse('own_request')
   if (options.settings.FourEyes === 'owner' && item.ownerId === reviewer.ownerId) {
-    return refuse('own_request', 'Nobody decides a request of the same owner. Ask another reviewer.')
+    return refuse('own_request', 'Reviewers must not decide requests of the same owner. Ask another reviewer.')
   }
   return undefined
 }

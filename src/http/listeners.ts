@@ -115,9 +115,11 @@ function tcpProblem(error: NodeJS.ErrnoException, { host, port }: TcpPlace): Err
   const where = `${host}:${port}`
   switch (error.code) {
     case 'EADDRINUSE':
-      return new StartupError(`${where} is taken. Stop what listens there, or set System:Server:Http:Port.`)
+      return new StartupError(`${where} is in use. Stop what listens there, or set System:Server:Http:Port.`)
     case 'EACCES':
-      return new StartupError(`${where} needs rights this user does not have. Set System:Server:Http:Port above 1023.`)
+      return new StartupError(
+        `${where} needs permissions that this user does not have. Set System:Server:Http:Port above 1023.`,
+      )
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return new StartupError(`${host} is not an address of this machine. Set System:Server:Http:Host.`)
@@ -134,7 +136,7 @@ async function listenPassed(servers: Servers, { fd }: PassedPlace): Promise<Serv
     await once(server, 'listening')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new StartupError(`Descriptor ${fd}, passed with LISTEN_FDS, is no socket to listen on (${code}).`)
+    throw new StartupError(`Descriptor ${fd}, passed with LISTEN_FDS, is not a listening socket (${code}).`)
   }
   // Node knows the address of TCP sockets only.
   const begun = servers.begin(server, server.address() === null ? 'unix' : 'tcp')

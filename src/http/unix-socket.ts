@@ -74,10 +74,10 @@ async function checkPath(path: string): Promise<void> {
   })
   if (there === undefined) return
   if (!there.isSocket()) {
-    throw new StartupError(`${path} is there and is no socket. Remove it, or set System:Server:Unix:Path.`)
+    throw new StartupError(`${path} exists and is not a socket. Remove it, or set System:Server:Unix:Path.`)
   }
   if (await answers(path)) {
-    throw new StartupError(`${path} is taken. Stop what listens there, or set System:Server:Unix:Path.`)
+    throw new StartupError(`${path} is in use. Stop what listens there, or set System:Server:Unix:Path.`)
   }
 }
 
@@ -109,11 +109,11 @@ function unixProblem(error: NodeJS.ErrnoException, path: string): Error {
   switch (error.code) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return new StartupError(`${dirname(path)} is no folder. Make it, or set System:Server:Unix:Path.`)
+      return new StartupError(`${dirname(path)} is not a folder. Create it, or set System:Server:Unix:Path.`)
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new StartupError(`${path} needs rights this user does not have. Set System:Server:Unix:Path.`)
+      return new StartupError(`${path} needs permissions that this user does not have. Set System:Server:Unix:Path.`)
     default:
       return error
   }

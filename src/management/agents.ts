@@ -23,7 +23,9 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
   const policyProblem = (name: string | null | undefined) =>
     name === undefined || name === null || hasPolicy(name)
       ? undefined
-      : refuse('invalid_body', undefined, { errors: [{ field: 'policyName', message: 'is not the name of a policy' }] })
+      : refuse('invalid_body', undefined, {
+          errors: [{ field: 'policyName', message: 'must be the name of a policy' }],
+        })
 
   const change = (transition: Transition) => async (call: Call) =>
     doneUnlessRefused(await registry.transition(agentId(call), transition, by(call)))

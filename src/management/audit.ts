@@ -42,7 +42,7 @@ function readFilter({ query }: Call): AuditFilter | Refusal {
   const time = (field: string, text: string | undefined) => {
     if (text === undefined) return {}
     const at = Date.parse(text)
-    if (Number.isNaN(at)) errors.push({ field, message: 'is not a time' })
+    if (Number.isNaN(at)) errors.push({ field, message: 'must be an ISO 8601 time' })
     return { [field]: at }
   }
   const filter = {

@@ -31,7 +31,7 @@ function describe(error: ErrorObject): FieldError {
     case 'required':
       return { field: join(at, error.params['missingProperty']), message: 'is required' }
     case 'additionalProperties':
-      return { field: join(at, error.params['additionalProperty']), message: 'is not a known field' }
+      return { field: join(at, error.params['additionalProperty']), message: 'must not be given: unknown field' }
     case 'enum':
       return { field: at, message: `must be one of ${error.params['allowedValues'].join(', ')}` }
     default:

@@ -44,7 +44,7 @@ export function createInputs(operation: Operation, checks: (pointer: string) => 
 }
 
 function readParameter(parameter: QueryParameter, given: readonly string[]): string | number | FieldError | undefined {
-  if (given.length > 1) return { field: parameter.name, message: 'is given more than once' }
+  if (given.length > 1) return { field: parameter.name, message: 'must be given once' }
   const [value] = given
   if (value === undefined) return parameter.default
   return parameter.type === 'integer' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
@@ -73,4 +73,6 @@ function parseBody(
 }
 
 const checkObject: Check = value =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? [] : [{ field: '', message: 'must be object' }]
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? []
+    : [{ field: '', message: 'must be an object' }]

@@ -139,7 +139,7 @@ async function waitFor(wait: Wait, parts: Parts): Promise<'pending' | 'answered'
     signal: left.signal,
   })
   if (!isStillAdmitted(exchange, parts)) return refuse('unauthenticated')
-  if (view === undefined) return refuse('not_found', 'The request lapsed: nobody decided it in time.')
+  if (view === undefined) return refuse('not_found', 'The request expired: nobody decided it in time.')
   if (view.status === 'Pending' || view.replay === 'inFlight') return 'pending'
   if (view.status === 'Denied') return denied(view)
   return deliver(wait, view, parts)

@@ -57,12 +57,14 @@ function checkSuits(operator: Operator, field: Field, scope: Scope): WrongCondit
   const { form, name } = operator
   const wrong = (text: string) => new WrongCondition('E_VALUE', text)
   const credential = field.header !== undefined && scope.hiddenHeaders.has(field.header)
-  if (credential && form.name !== 'exists') return wrong(`${field.text} holds a credential: only exists can be asked`)
+  if (credential && form.name !== 'exists')
+    return wrong(`${field.text} holds a credential: the operator must be exists or notExists`)
   if (field.kind.phase === 'risk') return undefined
   const window = form.name === 'between' && field.text === 'time.clock'
-  if (form.suits === 'ordering' && !window && !mayBeNumber(field)) return wrong(`${name}: ${field.text} is no number`)
+  if (form.suits === 'ordering' && !window && !mayBeNumber(field))
+    return wrong(`${name}: ${field.text} must be a number field`)
   const textless = field.type === 'number' || field.type === 'boolean'
-  if (form.suits === 'text' && textless) return wrong(`${name}: ${field.text} is no text`)
+  if (form.suits === 'text' && textless) return wrong(`${name}: ${field.text} must be a text field`)
   return undefined
 }
 

@@ -52,13 +52,13 @@ function normaliseList(operand: Operand): readonly Scalar[] | WrongValue {
 function normalise(scalar: Scalar, operand: Operand): Scalar | WrongValue {
   const { kind, type } = operand.field
   const shown = JSON.stringify(scalar.text)
-  if (type === 'number' && parseNumeric(scalar.text) === undefined) return new WrongValue(`${shown} is not a number`)
-  if (type === 'boolean' && !/^(true|false)$/.test(scalar.text)) return new WrongValue(`${shown} is not true or false`)
+  if (type === 'number' && parseNumeric(scalar.text) === undefined) return new WrongValue(`${shown} must be a number`)
+  if (type === 'boolean' && !/^(true|false)$/.test(scalar.text)) return new WrongValue(`${shown} must be true or false`)
   if (type !== kind.type) return scalar
   const text = kind.normalise === undefined ? scalar.text : kind.normalise(scalar.text)
-  if (text === undefined) return new WrongValue(`${shown} is no value of ${operand.field.text}`)
+  if (text === undefined) return new WrongValue(`${shown} is not a value of ${operand.field.text}`)
   if (kind.values !== undefined && !kind.values.includes(text)) {
-    return new WrongValue(`${shown} is no value of ${operand.field.text}${didYouMean(text, kind.values)}`)
+    return new WrongValue(`${shown} is not a value of ${operand.field.text}${didYouMean(text, kind.values)}`)
   }
   return { text, type: scalar.type }
 }

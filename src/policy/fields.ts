@@ -65,8 +65,8 @@ function unknownField(text: string, base: string): string {
 function checkSteps(kind: FieldKind, base: string, rest: readonly Step[]): string | undefined {
   const last = rest.at(-1)?.kind
   const inner = last === 'size' || last === 'type' ? rest.slice(0, -1) : rest
-  if (inner.some(step => step.kind === 'size' || step.kind === 'type')) return '@size and @type end a field path'
-  if (kind.below === 'none' && inner.length > 0) return `${base} has nothing below it`
+  if (inner.some(step => step.kind === 'size' || step.kind === 'type')) return '@size and @type must end a field path'
+  if (kind.below === 'none' && inner.length > 0) return `${base} must not have a path below it`
   if (kind.below === 'list' && !isListAccess(inner)) return `${base} is a list: use [0] or [*]`
   if (kind.below === 'name') return checkName(base, inner)
   return undefined

@@ -37,7 +37,7 @@ export class Keys {
   }
 
   #set(key: string, spelled: string, entry: unknown): void {
-    if (this.#values.has(key)) this.#problems.add('E_DUPLICATE', this.#join(spelled), `${key} is given twice`)
+    if (this.#values.has(key)) this.#problems.add('E_DUPLICATE', this.#join(spelled), `${key} must be given once`)
     this.#values.set(key, entry)
     this.#spelled.set(key, spelled)
   }
@@ -62,7 +62,7 @@ export class Keys {
   text(key: string, standard: string): string {
     const value = this.get(key) ?? standard
     if (typeof value === 'string') return value
-    this.problem('E_VALUE', key, `${key} is a text`)
+    this.problem('E_VALUE', key, `${key} must be text`)
     return standard
   }
 
@@ -70,7 +70,7 @@ export class Keys {
     const value = this.get(key) ?? false
     if (typeof value === 'boolean') return value
     if (typeof value === 'string' && /^(true|false)$/i.test(value)) return value.toLowerCase() === 'true'
-    this.problem('E_VALUE', key, `${key} is true or false`)
+    this.problem('E_VALUE', key, `${key} must be true or false`)
     return false
   }
 
@@ -80,7 +80,7 @@ export class Keys {
     const found = typeof value === 'string' && known.find(word => word.toLowerCase() === value.toLowerCase())
     if (typeof found === 'string') return found
     const hint = typeof value === 'string' ? didYouMean(value, known) : ''
-    this.problem('E_VALUE', key, `${key} is one of ${known.join(', ')}${hint}`)
+    this.problem('E_VALUE', key, `${key} must be one of ${known.join(', ')}${hint}`)
     return standard
   }
 }

@@ -38,7 +38,7 @@ export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintW
   found.push(...originWarnings(rule, path, leaves))
   const contradiction = contradictionIn(rule.conditions, scope)
   if (contradiction === undefined) return found
-  const message = `never holds: ${contradiction}`
+  const message = `never matches: ${contradiction}`
   return [{ code: 'W_CONTRADICTION', path, rule: rule.name, message }, ...found]
 }
 
@@ -74,12 +74,12 @@ function leavesOf(node: Node, path: string, inverted = false): Leaf[] {
   return innerNodes(node).flatMap((inner, index) => leavesOf(inner, `${path}.${key}[${index}]`, inverted))
 }
 
-/** Two conditions that exclude one another, in words. */
+/** Two conditions that exclude each other, in words. */
 function contradictionIn(nodes: readonly Node[], scope: Scope): string | undefined {
   const together = nodes.flatMap(node => ('all' in node ? node.all : [node]))
   for (const [index, left] of together.entries()) {
     const right = together.slice(index + 1).find(other => excludes(left, other, scope))
-    if (right !== undefined) return `${nameOf(left)} and ${nameOf(right)} exclude one another`
+    if (right !== undefined) return `${nameOf(left)} and ${nameOf(right)} exclude each other`
   }
   return undefined
 }
@@ -95,10 +95,10 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   const field = parseField(leaf.condition.field) as Field
   const negation = isNegation(operator, leaf.condition.value) !== leaf.inverted
   if (rule.effect === 'Allow' && negation && mayBeMissing(leaf.condition, field, rule)) {
-    found.push(warn('W_NEGATED_ALLOW', `also holds when ${field.text} is missing: add ${field.text} exists`))
+    found.push(warn('W_NEGATED_ALLOW', `also matches when ${field.text} is missing: add ${field.text} exists`))
   }
   if (rule.effect === 'Allow' && field.several && (leaf.condition.quantifier === 'all') === negation) {
-    const message = negation ? 'holds as soon as one element differs' : 'holds as soon as one element does'
+    const message = negation ? 'matches as soon as one element differs' : 'matches as soon as one element does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
   }
   const ambiguous = ambiguousPart(leaf.condition, operator)
@@ -107,7 +107,7 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
     found.push(warn('W_ONE_READING', text))
   }
   const better = operator.form.name === 'matches' ? literalOperator(leaf.condition.value) : undefined
-  if (better !== undefined) found.push(warn('W_REGEX_LITERAL', `the pattern is a plain text: ${better} is faster`))
+  if (better !== undefined) found.push(warn('W_REGEX_LITERAL', `the pattern is plain text: ${better} is faster`))
   return found
 }
 

@@ -34,7 +34,7 @@ export function lintPolicy(policy: Policy, options: LintOptions = {}): readonly 
 
 function policyWarnings(policy: Policy): LintWarning[] {
   if (policy.default !== 'Allow') return []
-  const message = 'the default is Allow: what no rule mentions passes'
+  const message = 'the default is Allow: requests that no rule matches pass'
   return [{ code: 'W_CATCH_ALL', path: 'default', rule: null, message }]
 }
 
@@ -75,7 +75,7 @@ class Linter {
     const { rules } = this.#compiled
     const { rule } = rules[place]!
     if (rule.conditions.length === 0 && place < rules.length - 1) {
-      return [this.#warn('W_CATCH_ALL', rule, 'holds for every request, so that no rule after it decides')]
+      return [this.#warn('W_CATCH_ALL', rule, 'matches every request: no rule after it decides')]
     }
     const later = rules[place]!
     const facts = this.#witness(later)
@@ -84,13 +84,17 @@ class Linter {
     if (covering !== undefined) {
       const name = JSON.stringify(covering.rule.name)
       return [
-        this.#warn('W_UNREACHABLE', rule, `never decides: rule ${name} is asked first and holds whenever it does`),
+        this.#warn(
+          'W_UNREACHABLE',
+          rule,
+          `never decides: rule ${name} is evaluated first and matches whenever this one does`,
+        ),
       ]
     }
     const [first] = facts === undefined ? [] : earlier
     if (first === undefined || first.effect === later.effect) return []
     const name = JSON.stringify(first.rule.name)
-    return [this.#warn('W_WITNESS', rule, `a request made from its own conditions is decided by rule ${name}`)]
+    return [this.#warn('W_WITNESS', rule, `rule ${name} decides a request made from the conditions of this one`)]
   }
 
   /** Facts for which a rule certainly holds. */
@@ -131,7 +135,7 @@ class Linter {
         if (++pairs > maxPairs) return found
         if (!this.#overlap(earlier, later)) continue
         const name = JSON.stringify(earlier.rule.name)
-        const message = `same priority as rule ${name}, other effect: ${earlier.effect} wins where both hold`
+        const message = `same priority as rule ${name}, different effect: ${earlier.effect} wins where both match`
         found.push(this.#warn('W_TIE_CONFLICT', later.rule, message))
         break
       }
@@ -163,7 +167,7 @@ class Linter {
     const rule = waiting.get(host)
     if (rule === undefined || settled.effect === 'Hitl') return []
     for (const [other, waits] of waiting) if (waits === rule) waiting.delete(other)
-    const message = `reads the body before rule ${JSON.stringify(settled.name)}, which needs the head only: bodies are held`
+    const message = `reads the body before rule ${JSON.stringify(settled.name)}, which needs only the head: bodies are held`
     return [this.#warn('W_BODY_FIRST', rule, message)]
   }
 }

@@ -36,18 +36,18 @@ function numeric(element: unknown, holdsFor: (value: Numeric) => boolean): Truth
 }
 
 export function numberOf(text: string): Numeric | WrongValue {
-  return parseNumeric(text) ?? new WrongValue(`${JSON.stringify(text)} is not a number`)
+  return parseNumeric(text) ?? new WrongValue(`${JSON.stringify(text)} must be a number`)
 }
 
 /** The two ends of `"10,20"` or `[10, 20]`. */
 export function readRange(value: string): readonly [Numeric, Numeric] | WrongValue {
   const words = readWords(value)
-  if (words instanceof WrongValue || words.length !== 2) return new WrongValue('a range is two numbers: "10,20"')
+  if (words instanceof WrongValue || words.length !== 2) return new WrongValue('a range must be two numbers: "10,20"')
   const low = numberOf(words[0]!)
   const high = numberOf(words[1]!)
   if (low instanceof WrongValue) return low
   if (high instanceof WrongValue) return high
-  return compareNumeric(low, high) > 0 ? new WrongValue('the range ends before it begins') : [low, high]
+  return compareNumeric(low, high) > 0 ? new WrongValue('the range must not end before it begins') : [low, high]
 }
 
 /** `"22:00-06:00"`: wraps over midnight, the end is not part of it. */
@@ -65,9 +65,9 @@ export interface Window {
 
 export function readWindow(value: string): Window | WrongValue {
   const match = /^((?:[01]\d|2[0-3]):[0-5]\d)\s*-\s*((?:[01]\d|2[0-3]):[0-5]\d|24:00)$/.exec(value.trim())
-  if (match === null) return new WrongValue('a time window is "22:00-06:00"')
+  if (match === null) return new WrongValue('a time window must be written as "22:00-06:00"')
   const window = { from: clockMinutes(match[1]!), to: clockMinutes(match[2]!) }
-  return window.from === window.to ? new WrongValue('the time window is empty') : window
+  return window.from === window.to ? new WrongValue('the time window must not be empty') : window
 }
 
 export function inWindow(window: Window, minutes: number): boolean {

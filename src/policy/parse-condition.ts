@@ -23,14 +23,15 @@ const maxNodes = limits.conditionsPerRule * limits.depth
 /** The conditions of one rule. A missing list is a mistake; an empty one holds for every request. */
 export function parseConditions(value: unknown, path: string, problems: Problems, scope: Scope): readonly Node[] {
   if (!Array.isArray(value)) {
-    const hint = value === undefined ? 'a rule needs conditions; [] holds for every request' : 'conditions is a list'
+    const hint =
+      value === undefined ? 'a rule needs conditions; [] holds for every request' : 'conditions must be a list'
     problems.add('E_CONDITIONS', path, hint)
     return []
   }
   const reading: Reading = { problems, scope, count: 0, nodes: 0 }
   const nodes = readNodes(value, path, 1, reading)
   if (isFull(reading)) {
-    problems.add('E_LIMIT', path, `a rule has at most ${limits.conditionsPerRule} conditions`)
+    problems.add('E_LIMIT', path, `a rule must have at most ${limits.conditionsPerRule} conditions`)
   }
   return nodes
 }
@@ -55,11 +56,7 @@ function readNode(value: unknown, path: string, depth: number, reading: Reading)
   const group = isRecord(value) ? groupKeys.find(key => Object.hasOwn(value, key)) : undefined
   if (group !== undefined) return readGroup(value as Record<string, unknown>, group, { path, depth }, reading)
   if (!isRecord(value) || !('field' in value || 'Field' in value)) {
-    reading.problems.add(
-      'E_CONDITION',
-      path,
-      'neither a condition (field, operator, value) nor a group (all, any, not)',
-    )
+    reading.problems.add('E_CONDITION', path, 'must be a condition (field, operator, value) or a group (all, any, not)')
     return undefined
   }
   reading.count++
@@ -80,9 +77,9 @@ function readGroup(
 ): Node | undefined {
   const { problems } = reading
   const others = Object.keys(value).filter(key => key !== kind)
-  for (const key of others) problems.add('E_UNKNOWN_KEY', `${path}.${key}`, `a group has one key, ${kind}`)
+  for (const key of others) problems.add('E_UNKNOWN_KEY', `${path}.${key}`, `a group must have one key, ${kind}`)
   if (depth > limits.depth) {
-    problems.add('E_LIMIT', path, `groups are nested at most ${limits.depth} deep`)
+    problems.add('E_LIMIT', path, `groups must be nested at most ${limits.depth} deep`)
     return undefined
   }
   const inner = value[kind]
@@ -92,11 +89,11 @@ function readGroup(
     return node && { not: node }
   }
   if (!Array.isArray(inner)) {
-    problems.add('E_CONDITION', place, `${kind} is a list`)
+    problems.add('E_CONDITION', place, `${kind} must be a list`)
     return undefined
   }
   if (inner.length === 0) {
-    problems.add('E_EMPTY_GROUP', place, `${kind} has no conditions`)
+    problems.add('E_EMPTY_GROUP', place, `${kind} must have conditions`)
     return undefined
   }
   const nodes = readNodes(inner, place, depth + 1, reading)
@@ -107,7 +104,7 @@ function readGroup(
 function readCondition(keys: Keys, path: string, { problems, scope }: Reading): Condition | undefined {
   const field = keys.get('field')
   if (typeof field !== 'string') {
-    problems.add('E_FIELD', path, 'field is a text')
+    problems.add('E_FIELD', path, 'field must be text')
     return undefined
   }
   const name = keys.get('operator')
@@ -145,11 +142,12 @@ function readValue(keys: Keys, operator: Operator): WireValue | WrongCondition {
   if (typeof value === 'number' && isExact(value)) {
     return { value: String(value), valueType: equality ? 'number' : undefined }
   }
-  if (Array.isArray(value) && value.some(isNested)) return new WrongCondition('E_VALUE', 'a list holds plain values')
+  if (Array.isArray(value) && value.some(isNested))
+    return new WrongCondition('E_VALUE', 'a list must contain plain values')
   if (Array.isArray(value) && !equality) return { value: JSON.stringify(value), valueType: undefined }
-  if (Array.isArray(value)) return new WrongCondition('E_VALUE', `${operator.name} takes one value; a list needs in`)
-  if (typeof value === 'number') return new WrongCondition('E_VALUE', 'write this number in quotes: it is not exact')
-  return new WrongCondition('E_VALUE', 'a value is a text, number, boolean or list')
+  if (Array.isArray(value)) return new WrongCondition('E_VALUE', `${operator.name} takes one value; use in for a list`)
+  if (typeof value === 'number') return new WrongCondition('E_VALUE', 'this number is not exact: write it in quotes')
+  return new WrongCondition('E_VALUE', 'a value must be text, a number, a boolean or a list')
 }
 
 function readValueType(keys: Keys): Condition['valueType'] {

@@ -54,7 +54,7 @@ class PolicyReader {
 
   constructor(document: unknown, options: ParseOptions) {
     const keys = Keys.of(document, { path: '', known: policyKeys, ignored: shownKeys }, this.#problems)
-    if (keys === undefined) this.#problems.add('E_CONDITION', '', 'a policy is a map with name and rules')
+    if (keys === undefined) this.#problems.add('E_CONDITION', '', 'a policy must be a map with name and rules')
     this.#head = keys && readHead(keys, this.#problems)
     this.#entries = keys === undefined ? [] : readEntries(keys, this.#problems)
     const hidden = hiddenHeaders(options.hiddenHeaders)
@@ -72,7 +72,11 @@ class PolicyReader {
     const rule = readRule(entry, path, this.#problems, this.#scope)
     if (rule === undefined) return
     if (rule.name !== '' && this.#names.has(rule.name)) {
-      this.#problems.add('E_DUPLICATE', `${path}.name`, `another rule is named ${JSON.stringify(rule.name)}`)
+      this.#problems.add(
+        'E_DUPLICATE',
+        `${path}.name`,
+        `names must be unique: another rule is named ${JSON.stringify(rule.name)}`,
+      )
     }
     this.#names.add(rule.name)
     this.#rules.push(rule)
@@ -121,7 +125,7 @@ function readShadowOf(keys: Keys, problems: Problems): string | null {
   const name = keys.get('shadowOf')
   if (name === undefined || name === null) return null
   if (typeof name === 'string' && nameGrammar.test(name)) return name
-  problems.add('E_NAME', keys.at('shadowOf'), 'shadowOf is the name of a policy')
+  problems.add('E_NAME', keys.at('shadowOf'), 'shadowOf must be the name of a policy')
   return null
 }
 
@@ -138,23 +142,23 @@ function readEffect(keys: Keys, key: string, standard?: Effect): Effect {
 function readEntries(keys: Keys, problems: Problems): readonly unknown[] {
   const entries = keys.get('rules') ?? []
   if (!Array.isArray(entries)) {
-    problems.add('E_CONDITIONS', keys.at('rules'), 'rules is a list')
+    problems.add('E_CONDITIONS', keys.at('rules'), 'rules must be a list')
     return []
   }
   if (entries.length <= limits.rules) return entries
-  problems.add('E_LIMIT', keys.at('rules'), `a policy has at most ${limits.rules} rules`)
+  problems.add('E_LIMIT', keys.at('rules'), `a policy must have at most ${limits.rules} rules`)
   return []
 }
 
 function readRule(value: unknown, path: string, problems: Problems, scope: Scope): Rule | undefined {
   const keys = Keys.of(value, { path, known: ruleKeys, ignored: [] }, problems)
   if (keys === undefined) {
-    problems.add('E_CONDITION', path, 'a rule is a map with name, effect and conditions')
+    problems.add('E_CONDITION', path, 'a rule must be a map with name, effect and conditions')
     return undefined
   }
   const effect = readEffect(keys, 'effect')
   const riskExempt = keys.flag('riskExempt')
-  if (riskExempt && effect !== 'Allow') keys.problem('E_VALUE', 'riskExempt', 'only an Allow rule can be riskExempt')
+  if (riskExempt && effect !== 'Allow') keys.problem('E_VALUE', 'riskExempt', 'riskExempt must be on an Allow rule')
   return {
     name: readRuleName(keys),
     priority: readPriority(keys),
@@ -170,7 +174,7 @@ function readRule(value: unknown, path: string, problems: Problems, scope: Scope
 function readRuleName(keys: Keys): string {
   const name = keys.get('name')
   if (typeof name === 'string' && /^[^\p{Cc}]{1,128}$/u.test(name)) return name
-  keys.problem('E_NAME', 'name', 'a rule needs a name of 1 to 128 characters')
+  keys.problem('E_NAME', 'name', 'a rule must have a name of 1 to 128 characters')
   return ''
 }
 
@@ -178,7 +182,7 @@ function readPriority(keys: Keys): number {
   const value = keys.get('priority') ?? 0
   // Adding zero turns -0 into 0.
   if (typeof value === 'number' && Number.isSafeInteger(value)) return value + 0
-  keys.problem('E_PRIORITY', 'priority', 'priority is an integer')
+  keys.problem('E_PRIORITY', 'priority', 'priority must be an integer')
   return 0
 }
 
@@ -186,7 +190,9 @@ function readApprovals(keys: Keys, effect: Effect): number {
   const value = keys.get('approvals') ?? 1
   const fine = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= limits.approvals
   if (fine && (effect === 'Hitl' || value === 1)) return value
-  const message = fine ? 'only a Hitl rule needs approvals' : `approvals is an integer from 1 to ${limits.approvals}`
+  const message = fine
+    ? 'approvals must be on a Hitl rule'
+    : `approvals must be an integer from 1 to ${limits.approvals}`
   keys.problem('E_VALUE', 'approvals', message)
   return 1
 }

@@ -24,7 +24,7 @@ const bracketStep = /\[(?:(\*)|(-?\d{1,6})|("(?:[^"\\]|\\.)*"))\]/y
 
 /** Splits `input.body.a[0]["odd.key"].@size` into its steps; a string is what is wrong with it. */
 export function parsePath(text: string): readonly Step[] | string {
-  if (text.length > maxLength) return `a field path has at most ${maxLength} characters`
+  if (text.length > maxLength) return `a field path must have at most ${maxLength} characters`
   const steps: Step[] = []
   let at = 0
   while (at < text.length) {
@@ -33,7 +33,7 @@ export function parsePath(text: string): readonly Step[] | string {
     steps.push(found.step)
     at = found.end
   }
-  if (steps.length > maxSteps) return `a field path has at most ${maxSteps} steps`
+  if (steps.length > maxSteps) return `a field path must have at most ${maxSteps} steps`
   return steps
 }
 

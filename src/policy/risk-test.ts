@@ -10,7 +10,7 @@ export function riskTest(operator: Operator, operand: Operand): ((facts: Facts) 
   const name = operator.form.name
   if (name === 'between') return betweenTest(operand.value)
   if (name !== 'gt' && name !== 'gte' && name !== 'lt' && name !== 'lte') {
-    return new WrongValue(`${operator.name} cannot be asked of risk.score: use gt, gte, lt, lte or between`)
+    return new WrongValue(`${operator.name} is not possible on risk.score: use gt, gte, lt, lte or between`)
   }
   const limit = numberOf(operand.value)
   return limit instanceof WrongValue ? limit : orderingTests[name](toDouble(limit))

@@ -31,7 +31,7 @@ function truthOf(value: boolean): Truth {
 export type PieceName = 'startsWith' | 'endsWith' | 'contains'
 
 export function buildPiece(name: PieceName, operand: Operand): ElementTest | WrongValue {
-  if (operand.value === '') return new WrongValue(`${name} needs a value that is not empty`)
+  if (operand.value === '') return new WrongValue(`${name} needs a non-empty value`)
   const folded = ignoresCase(operand)
   const piece = folded ? fold(operand.value) : operand.value
   const holds = pieceTest(name, piece)
@@ -68,19 +68,19 @@ export function buildMatches(operand: Operand): ElementTest | WrongValue {
 }
 
 function checkPattern(pattern: string): WrongValue | undefined {
-  if (pattern === '') return new WrongValue('the pattern is empty')
+  if (pattern === '') return new WrongValue('the pattern must not be empty')
   if (pattern.length <= limits.regex) return undefined
-  return new WrongValue(`a pattern has at most ${limits.regex} characters`, 'E_LIMIT')
+  return new WrongValue(`a pattern must have at most ${limits.regex} characters`, 'E_LIMIT')
 }
 
 export function buildPathMatches(operand: Operand): ElementTest | WrongValue {
-  if (operand.field.text !== 'input.path') return new WrongValue('pathMatches works on input.path only')
+  if (operand.field.text !== 'input.path') return new WrongValue('pathMatches must be used on input.path')
   const words = readWords(operand.value)
   if (words instanceof WrongValue) return words
   const tests: TextTest[] = []
   for (const word of words) {
     const test = compilePathPattern(operand.ignoreCase ? fold(word) : word)
-    if (test === undefined) return new WrongValue(`a path pattern begins with a slash: ${JSON.stringify(word)}`)
+    if (test === undefined) return new WrongValue(`a path pattern must begin with a slash: ${JSON.stringify(word)}`)
     tests.push(test)
   }
   return element => {

@@ -29,9 +29,9 @@ export interface Scalar {
 /** Entries of a list value: JSON text, or text with commas. */
 export function readList(value: string): readonly Scalar[] | WrongValue {
   const items = value.trimStart().startsWith('[') ? readJsonList(value) : readCommaList(value)
-  if (items === undefined) return new WrongValue('a list must be JSON text or words with commas between them')
-  if (items.length === 0) return new WrongValue('the list is empty')
-  if (items.length > limits.list) return new WrongValue(`a list has at most ${limits.list} entries`, 'E_LIMIT')
+  if (items === undefined) return new WrongValue('a list must be JSON text or words separated by commas')
+  if (items.length === 0) return new WrongValue('the list must not be empty')
+  if (items.length > limits.list) return new WrongValue(`a list must have at most ${limits.list} entries`, 'E_LIMIT')
   return items
 }
 

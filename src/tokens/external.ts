@@ -98,13 +98,13 @@ function checkSettings({ Provider, Jwt }: ExternalSettings): URL {
     throw new StartupError(`${section}:Jwt:Authority: must be an https URL`)
   }
   if (authority.username !== '' || authority.search !== '' || authority.hash !== '') {
-    throw new StartupError(`${section}:Jwt:Authority: must have no user, query or fragment`)
+    throw new StartupError(`${section}:Jwt:Authority: must not have a user, query or fragment`)
   }
   if (isPlain && Jwt.RequireHttpsMetadata) {
-    throw new StartupError(`${section}:Jwt:Authority: is plain http, and RequireHttpsMetadata is true`)
+    throw new StartupError(`${section}:Jwt:Authority: must be https, because RequireHttpsMetadata is true`)
   }
   if (Jwt.ValidateAudience && !Jwt.Audience) {
-    throw new StartupError(`${section}:Jwt:Audience: is needed, because ValidateAudience is true`)
+    throw new StartupError(`${section}:Jwt:Audience: must be set, because ValidateAudience is true`)
   }
   return authority
 }

@@ -97,7 +97,7 @@ async function readValue(setting: Setting, index: number, { env, baseDirectory }
   const path = ValueFromFile === undefined ? undefined : resolve(baseDirectory, ValueFromFile)
   const found = path === undefined ? env[ValueFromEnv ?? ''] : await readPrivateFile(path)
   const from = path ?? `the environment variable ${ValueFromEnv}`
-  if (found === undefined) throw new StartupError(`Upstreams[${index}]: ${from} is not there.`)
+  if (found === undefined) throw new StartupError(`Upstreams[${index}]: ${from} does not exist.`)
   const value = Prefix + found.replace(/\r?\n$/, '')
   if (value.length > Prefix.length && fieldValue.test(value)) return value
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)

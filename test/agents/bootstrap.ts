@@ -82,7 +82,7 @@ t.test('settings that make no sense are named, without the secret', async t => {
   const { options } = await openData(t)
   const cases: [Partial<BootstrapOptions>, RegExp][] = [
     [{ agentId: 'admin' }, /^Security:Bootstrap:AgentId: must be a UUID$/],
-    [{ clientSecret: 'hunter2' }, /^Security:Bootstrap:AgentId: is needed/],
+    [{ clientSecret: 'hunter2' }, /^Security:Bootstrap:AgentId: must be set/],
     [{ agentId: id, clientSecret: 'x'.repeat(73) }, /^Security:Bootstrap:ClientSecret: must be 1 to 72 bytes/],
   ]
   for (const [settings, message] of cases) {

@@ -93,7 +93,7 @@ t.test('a copy of the database that is brought back by hand is noticed', async t
 
 t.test('a folder without a backup, or none, is refused', async t => {
   const directory = shortDirectory(t)
-  t.match(await command(directory, 'restore', directory), { code: 1, said: /holds no backup/ })
+  t.match(await command(directory, 'restore', directory), { code: 1, said: /contains no backup/ })
   t.match(await command(directory, 'backup', join(directory, 'b')), { code: 1, said: /nothing to back up/ })
   t.match(await command(directory, 'backup'), { code: 2, said: /name the DIRECTORY/ })
   t.match(await command(directory, 'restore'), { code: 2, said: /name the DIRECTORY/ })

@@ -70,7 +70,7 @@ t.test('names what is wrong with the certificate', async t => {
   const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
   t.equal(await runCommand(shell), 1)
   t.strictSame(shell.complained, [
-    `System:Server:Tls:CertificateFile: ${folder}/cert.pem holds no certificate in PEM form.`,
+    `System:Server:Tls:CertificateFile: ${folder}/cert.pem contains no certificate in PEM form.`,
   ])
 
   writeFileSync(`${folder}/gateway.yaml`, 'System: { Server: { Tls: { CertificateFile: cert.pem } } }')
@@ -78,7 +78,7 @@ t.test('names what is wrong with the certificate', async t => {
   t.equal(await runCommand(half), 1)
   t.match(
     half.complained[0],
-    /gateway\.yaml:1:\d+: System:Server:Tls:KeyFile: CertificateFile and KeyFile are needed both, or/,
+    /gateway\.yaml:1:\d+: System:Server:Tls:KeyFile: CertificateFile and KeyFile must both be set, or/,
   )
 })
 
@@ -100,11 +100,11 @@ System: { Server: { Tls: { CertificateFile: none.pem, KeyFile: none.key } } }
   }
   t.strictSame(await complaints('gateway.yaml'), [
     `System:Server:Tls:CertificateFile: ${folder}/none.pem cannot be read (ENOENT).`,
-    'Upstreams[0]: the environment variable NO_SUCH_KEY is not there.',
+    'Upstreams[0]: the environment variable NO_SUCH_KEY does not exist.',
   ])
   t.match(await complaints('hooks.yaml'), [/^HumanInTheLoop:Webhooks\[0\]:Url: Egress refuses this destination/])
   t.strictSame(await complaints('authorities.yaml'), [
-    `Proxy:CaFile: ${folder}/authorities.pem holds no certificate in PEM form.`,
+    `Proxy:CaFile: ${folder}/authorities.pem contains no certificate in PEM form.`,
   ])
   t.match(await complaints('authorities.yaml', { PROXY__CAFILE: 'none.pem' }), [/none\.pem cannot be read \(ENOENT\)/])
 })

@@ -25,7 +25,7 @@ t.test('mistakes are named with their place, and are a failure', async t => {
 
 t.test('warnings are named with their place, and are a failure with --strict only', async t => {
   const file = `${t.testdir({ 'doubtful.yaml': doubtful })}/doubtful.yaml`
-  const warning = `${file}:2:1: default: the default is Allow: what no rule mentions passes (W_CATCH_ALL)`
+  const warning = `${file}:2:1: default: the default is Allow: requests that no rule matches pass (W_CATCH_ALL)`
   const out = [warning, '1 policies, 0 mistakes, 1 warnings']
   t.strictSame(await check(file), { code: 0, out, err: [] })
   t.strictSame(await check(file, '--strict'), { code: 1, out, err: [] })

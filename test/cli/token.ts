@@ -59,7 +59,7 @@ t.test('says what to do when there is no token to be had', async t => {
   t.match(await asked(cwd, port), /does not accept the credential/)
   server.close()
   t.match(await asked(cwd, port), /No gateway answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)\. Start it/)
-  t.match(await asked(`${cwd}/empty`, port), /bootstrap\.json holds no credential\. Start the gateway once/)
+  t.match(await asked(`${cwd}/empty`, port), /bootstrap\.json contains no credential\. Start the gateway once/)
 })
 
 const printsToken = async (t: Test, cwd: string, env: Record<string, string>, ...args: string[]) => {
@@ -80,7 +80,7 @@ t.test('asks over the unix socket when there is no port, or when it is told to',
   })
   await printsToken(t, directory, {}, '--at', `unix:${directory}/g.sock`)
   const { err } = await runToEnd(t, ['token', '--at', 'here'], { cwd: directory })
-  t.match(err, /^agent-gateway: here is no address\. Give one such as /)
+  t.match(err, /^agent-gateway: here is not an address\. Use one such as /)
 })
 
 t.test('over TLS it trusts the certificate of the configuration and no other', async t => {

@@ -36,14 +36,18 @@ t.test('a certificate and its key', async t => {
 
 const cases: [string, string, RegExp][] = [
   ['none.pem', 'key.pem', /^System:Server:Tls:CertificateFile: \S+\/none\.pem cannot be read \(ENOENT\)\.$/],
-  ['cert.pem', 'none.pem', /^System:Server:Tls:KeyFile: there is no \S+\/none\.pem\.$/],
+  ['cert.pem', 'none.pem', /^System:Server:Tls:KeyFile: \S+\/none\.pem does not exist\.$/],
   ['cert.pem', 'open.pem', /^\S+\/open\.pem: others can read this secret\. Run: chmod 600 \S+\/open\.pem$/],
-  ['nonsense.pem', 'key.pem', /CertificateFile: \S+\/nonsense\.pem holds no certificate in PEM form\.$/],
-  ['cert.pem', 'nonsense.pem', /KeyFile: \S+\/nonsense\.pem holds no private key in PEM form without a passphrase\.$/],
+  ['nonsense.pem', 'key.pem', /CertificateFile: \S+\/nonsense\.pem contains no certificate in PEM form\.$/],
+  [
+    'cert.pem',
+    'nonsense.pem',
+    /KeyFile: \S+\/nonsense\.pem contains no private key in PEM form without a passphrase\.$/,
+  ],
   [
     'cert.pem',
     'renewed-key.pem',
-    /the key of \S+\/renewed-key\.pem is not that of the certificate of \S+\/cert\.pem\.$/,
+    /the key in \S+\/renewed-key\.pem does not belong to the certificate in \S+\/cert\.pem\.$/,
   ],
 ]
 

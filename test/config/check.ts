@@ -12,8 +12,8 @@ const prefix = 'Security:AgentAuth:ExternalIdentity:Jwt'
 
 t.test('an identity provider needs an authority and an audience', async t => {
   t.strictSame(problems(identity('{}')), [
-    `gateway.yaml:1:46: ${prefix}:Authority: is needed when Provider is Jwt`,
-    `gateway.yaml:1:46: ${prefix}:Audience: is needed unless ValidateAudience is false`,
+    `gateway.yaml:1:46: ${prefix}:Authority: must be set when Provider is Jwt`,
+    `gateway.yaml:1:46: ${prefix}:Audience: must be set unless ValidateAudience is false`,
   ])
   t.strictSame(problems(identity('{ Authority: https://idp.example, Audience: gateway }')), [])
   t.strictSame(problems(identity('{ Authority: https://idp.example, ValidateAudience: false }')), [])
@@ -49,7 +49,7 @@ t.test('the lease of a replay is longer than a replay may take to be answered', 
 
 t.test('a webhook needs an address', async t => {
   t.strictSame(problems('HumanInTheLoop: { Webhooks: [{ Url: "https://a.example/" }, {}, { Format: slack }] }'), [
-    'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 1, entry 2: Url is needed',
+    'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 1, entry 2: Url must be set',
   ])
 })
 
@@ -70,14 +70,16 @@ t.test('a secret to sign or seal with is strong, and the problem says how to mak
 })
 
 t.test('the secret of the first admin needs its id', async t => {
-  t.match(problems('Security: { Bootstrap: { ClientSecret: abc } }'), [/AgentId: is needed beside ClientSecret$/])
+  t.match(problems('Security: { Bootstrap: { ClientSecret: abc } }'), [
+    /AgentId: must be set together with ClientSecret$/,
+  ])
 })
 
 t.test('a credential of an upstream names its host and one source, and not the field of the agent token', async t => {
   const entry = (text: string) => problems(`Upstreams: [${text}]`)
   t.strictSame(entry('{ Host: a.example, ValueFromEnv: KEY }'), [])
   t.strictSame(entry('{ Host: a.example, ValueFromEnv: KEY }, { ValueFromEnv: KEY }, { Host: b.example }'), [
-    'gateway.yaml:1:1: Upstreams: entry 1: Host is needed; entry 2: one of ValueFromEnv and ValueFromFile is needed',
+    'gateway.yaml:1:1: Upstreams: entry 1: Host must be set; entry 2: one of ValueFromEnv and ValueFromFile must be set',
   ])
   t.match(entry('{ Host: a.example, ValueFromEnv: KEY, ValueFromFile: key }'), [/one of ValueFromEnv and/])
   t.match(entry('{ Host: a.example, ValueFromEnv: KEY, Header: gateway-authorization }'), [

@@ -116,7 +116,7 @@ t.test('each kind of wrong value is told apart', async t => {
     ['Policies: { name: a }', 'must be a list'],
     ['System: { Server: {}, server: {} }', 'System:Server: given twice'],
     ['- System', 'must be a map of keys and values'],
-    ['Egress: { DenyHosts: *unknown }', 'gateway.yaml:1:22: not valid YAML: alias of nothing'],
+    ['Egress: { DenyHosts: *unknown }', 'gateway.yaml:1:22: not valid YAML: unknown alias'],
     ['System:\n\tServer: {}', 'not valid YAML'],
     ['System: {}\nSystem: {}', 'not valid YAML: duplicate key'],
     ['System: {}\n---\nSystem: {}', 'not valid YAML: multiple docs'],
@@ -139,7 +139,7 @@ t.test('each kind of wrong variable is told apart', async t => {
     [{ EGRESS__DENYCIDRS: '10.0.0.0/33' }, 'item 1 must be an IP address or a range'],
     [{ POLICIES__0__NAME: 'a' }, 'unknown key'],
     [{ POLICY__MODE__X: 'a' }, 'unknown key'],
-    [{ SYSTEM__SERVER: 'a' }, 'is a section, not a setting'],
+    [{ SYSTEM__SERVER: 'a' }, 'must be a setting, not a section'],
     [{ SECURITY__CONSTRUCTOR: 'a' }, 'unknown key'],
     [{ PROXY__VIA: 'true', proxy__via: 'false' }, 'the same setting as PROXY__VIA'],
   ]
@@ -194,7 +194,7 @@ t.test('the entries of a list of maps are checked like everything else, and have
   t.equal(fourth, `gateway.yaml:6:7: ${name}:2: must be a map of keys and values`)
   t.match(problems('HumanInTheLoop: { Webhooks: {} }'), [/must be a list$/])
   const env = { HUMANINTHELOOP__WEBHOOKS: 'https://a.example' }
-  t.match(problems('', env), ['env HUMANINTHELOOP__WEBHOOKS: can be set in the configuration file only'])
+  t.match(problems('', env), ['env HUMANINTHELOOP__WEBHOOKS: must be set in the configuration file'])
 })
 
 t.test('a problem never repeats what was given: it may be a secret', async t => {

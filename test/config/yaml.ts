@@ -27,12 +27,12 @@ t.test('an empty document is null and has a place', async t => {
   t.strictSame(parsed.locate(['a']), { line: 1, column: 1 })
 })
 
-t.test('a key given twice, an unknown tag, a second document and an alias of nothing are problems', async t => {
+t.test('a key given twice, an unknown tag, a second document and an unknown alias are problems', async t => {
   const cases: [string, object][] = [
     ['a: 1\na: 2', { line: 2, column: 1, kind: 'duplicate key' }],
     ['a: !no 1', { line: 1, column: 4, kind: 'tag resolve failed' }],
-    ['a: 1\n---\nb: 2', { kind: 'multiple docs', message: 'a file holds one document; split it at ---' }],
-    ['a: 1\nb: [*no]', { line: 2, column: 5, kind: 'alias of nothing' }],
+    ['a: 1\n---\nb: 2', { kind: 'multiple docs', message: 'a file must contain one document; split it at ---' }],
+    ['a: 1\nb: [*no]', { line: 2, column: 5, kind: 'unknown alias' }],
     ['[a]: 1', { kind: 'non string key' }],
   ]
   for (const [text, problem] of cases) t.match(problems(text), [problem], text)

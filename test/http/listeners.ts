@@ -63,7 +63,7 @@ t.test('several sockets may have one port, for threads', async t => {
   })
   await t.rejects(listener.listen({ host: '127.0.0.1', port: Number(port) }), {
     name: 'StartupError',
-    message: /is taken\. Stop what listens there, or set System:Server:Http:Port\.$/,
+    message: /is in use\. Stop what listens there, or set System:Server:Http:Port\.$/,
   })
 })
 

@@ -49,7 +49,7 @@ t.test('what a gateway that was killed has left is replaced', async t => {
 t.test('a socket that answers stays as it is', async t => {
   const path = join(shortDirectory(t), 'gateway.sock')
   await listen(t, path)
-  const taken = `StartupError: ${path} is taken. Stop what listens there, or set System:Server:Unix:Path.`
+  const taken = `StartupError: ${path} is in use. Stop what listens there, or set System:Server:Unix:Path.`
   t.equal(await problem(t, path), taken)
   t.equal(await answer(path), 'answered')
 })
@@ -57,7 +57,7 @@ t.test('a socket that answers stays as it is', async t => {
 t.test('what is no socket is never removed', async t => {
   const path = join(shortDirectory(t), 'gateway.sock')
   writeFileSync(path, 'something dear')
-  const mistaken = `StartupError: ${path} is there and is no socket. Remove it, or set System:Server:Unix:Path.`
+  const mistaken = `StartupError: ${path} exists and is not a socket. Remove it, or set System:Server:Unix:Path.`
   t.equal(await problem(t, path), mistaken)
   t.ok(existsSync(path))
 })
@@ -66,10 +66,13 @@ t.test('a path that cannot be is told in one line', async t => {
   const directory = shortDirectory(t)
   t.match(
     await problem(t, join(directory, 'no/gateway.sock')),
-    /^StartupError: \S+\/no is no folder\. Make it, or set /,
+    /^StartupError: \S+\/no is not a folder\. Create it, or set /,
   )
   t.match(await problem(t, join(directory, 'x'.repeat(108))), /^StartupError: \S+ is too long for a socket\. Set /)
-  t.match(await problem(t, '/sys/gateway.sock'), /^StartupError: \S+ needs rights this user does not have\. Set /)
+  t.match(
+    await problem(t, '/sys/gateway.sock'),
+    /^StartupError: \S+ needs permissions that this user does not have\. Set /,
+  )
 })
 
 t.test('the socket is removed with the server, unless another has taken its place', async t => {

@@ -60,6 +60,6 @@ t.test('a gateway that cannot listen says what to do, and lets go of everything'
   const config = { System: { Server: { Http: { Port: first.port } } } }
   await t.rejects(startGateway(t, { config }), {
     name: 'StartupError',
-    message: `127.0.0.1:${first.port} is taken. Stop what listens there, or set System:Server:Http:Port.`,
+    message: `127.0.0.1:${first.port} is in use. Stop what listens there, or set System:Server:Http:Port.`,
   })
 })

@@ -71,11 +71,11 @@ t.test('with a certificate the TCP ones are TLS, the unix ones are not', async t
   t.match(await call({ socketPath: path, path: '/health' }), { status: 200 })
 })
 
-t.test('what is no socket to listen on is told in one line', async t => {
+t.test('what is not a listening socket is told in one line', async t => {
   const sockets = [openSync('/dev/null', 'r')]
   const { code, err } = await runToEnd(t, ['serve'], { cwd: t.testdir(settings), sockets })
   t.equal(code, 1)
-  t.match(err, /^agent-gateway: Descriptor 3, passed with LISTEN_FDS, is no socket to listen on \(\w+\)\.\n$/)
+  t.match(err, /^agent-gateway: Descriptor 3, passed with LISTEN_FDS, is not a listening socket \(\w+\)\.\n$/)
 })
 
 t.test('what was passed to another process is not looked at', async t => {

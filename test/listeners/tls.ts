@@ -85,7 +85,7 @@ t.test('a pair that cannot be used leaves the old one in force, and the log says
   const last = log.findLast(({ level }) => level === 'error')
   t.match(last, {
     message: 'the certificate could not be read anew, the old one stays',
-    error: { message: /the key of \S+\/key\.pem is not that of the certificate of \S+\/cert\.pem\.$/ },
+    error: { message: /the key in \S+\/key\.pem does not belong to the certificate in \S+\/cert\.pem\.$/ },
   })
   const answer = await callSecurely({ port, ca, servername: 'idp.test', path: '/health' })
   t.match(answer, { status: 200, peer: { name: 'CN=idp.test' } })

@@ -48,6 +48,6 @@ t.test('a page that is no page is 400 and named', async t => {
   t.match(await call('GET', '/agents?pageSize=201', { token: admin.token }), { status: 400 })
   t.match(await call('GET', '/agents?page=1&page=2', { token: admin.token }), {
     status: 400,
-    json: { errors: [{ field: 'page', message: 'is given more than once' }] },
+    json: { errors: [{ field: 'page', message: 'must be given once' }] },
   })
 })

@@ -78,7 +78,7 @@ t.test('only what is proved is called unreachable', async t => {
   t.notMatch(lint(allowed).join(), 'W_UNREACHABLE', 'an Allow does not cover what cannot be read')
 })
 
-t.test('conditions that exclude one another are found', async t => {
+t.test('conditions that exclude each other are found', async t => {
   const pairs: [Draft, Draft][] = [
     [is('input.method', 'eq', 'GET'), is('input.method', 'eq', 'POST')],
     [is('input.method', 'in', 'GET,PUT'), is('input.method', 'ne', 'GET')],

@@ -51,19 +51,19 @@ t.test('a database of something else is refused', async t => {
   const other = new DatabaseSync(join(directory, 'gateway.db'))
   other.exec('create table bookmarks (url text)')
   other.close()
-  await refused(t, directory, /not a sound gateway database/)
+  await refused(t, directory, /not a valid gateway database/)
 })
 
 t.test('a file cut in half is refused', async t => {
   const directory = t.testdir({ 'gateway.db': sound.subarray(0, sound.length / 2) })
-  await refused(t, directory, /not a sound gateway database/)
+  await refused(t, directory, /not a valid gateway database/)
 })
 
 t.test('a file with a page of agents overwritten is refused', async t => {
   const bytes = Buffer.from(sound)
   const page = Math.floor(bytes.indexOf('agent-100') / 4_096)
   bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096)
-  await refused(t, t.testdir({ 'gateway.db': bytes }), /not a sound gateway database/)
+  await refused(t, t.testdir({ 'gateway.db': bytes }), /not a valid gateway database/)
 })
 
 t.test('a database from a newer version is refused', async t => {

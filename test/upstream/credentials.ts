@@ -118,12 +118,12 @@ t.test('the token of the gateway is not what an agent sends itself: it is kept b
 })
 
 t.test('a value that is missing or cannot be sent stops the start, and the message does not repeat it', async t => {
-  await rejected(t, { ValueFromEnv: 'NOT_THERE' }, /^Upstreams\[0\]: the environment variable NOT_THERE is not there/)
+  await rejected(t, { ValueFromEnv: 'NOT_THERE' }, /^Upstreams\[0\]: the environment variable NOT_THERE does not exist/)
   for (const name of ['EMPTY', 'LINES', 'UMLAUT', 'SPACE']) {
     await rejected(t, { ValueFromEnv: name, Prefix: 'Bearer ' }, /must hold one line of printable ASCII/)
   }
   const directory = t.testdir({ open: 'k-123\n' })
-  await rejected(t, { ValueFromFile: 'none' }, /is not there/, directory)
+  await rejected(t, { ValueFromFile: 'none' }, /does not exist/, directory)
   chmodSync(join(directory, 'open'), 0o644)
   await rejected(t, { ValueFromFile: 'open' }, /chmod 600/, directory)
 })

@@ -17,7 +17,7 @@ const kept = ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'gateway.mark', 
  */
 export function backUp(directory: string, target: string): readonly string[] {
   const file = join(directory, 'gateway.db')
-  if (!existsSync(file)) throw new StartupError(`${file} is not there: there is nothing to back up.`)
+  if (!existsSync(file)) throw new StartupError(`${file} does not exist: there is nothing to back up.`)
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 })
     if (readdirSync(target).length > 0) throw new StartupError(`${target} is not empty. Name a new folder.`)
@@ -56,7 +56,7 @@ function copyDatabase(from: string, to: string): void {
  */
 export async function bringBack(source: string, directory: string, stamp: string): Promise<string | undefined> {
   const file = join(source, 'gateway.db')
-  if (!existsSync(file)) throw new StartupError(`${source} holds no backup: there is no gateway.db.`)
+  if (!existsSync(file)) throw new StartupError(`${source} contains no backup: gateway.db is missing.`)
   await assertSound(file)
   const lock = claimFolder(directory)
   try {

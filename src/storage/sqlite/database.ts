@@ -103,7 +103,7 @@ export function claimFolder(directory: string): DatabaseSync {
   } catch (error) {
     if (isBusy(error)) throw new StartupError(`${directory} is in use by another gateway. Stop that one first.`)
     throw new StartupError(
-      `${directory} cannot be written: ${messageOf(error)}. Set Storage:DataDirectory to a folder that can.`,
+      `${directory} cannot be written: ${messageOf(error)}. Set Storage:DataDirectory to a writable folder.`,
     )
   }
 }
@@ -143,7 +143,7 @@ function makePrivate(file: string): void {
 /** Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage. */
 async function create(file: string, directory: string): Promise<void> {
   if (existsSync(`${file}-wal`)) {
-    throw new StartupError(`${file} is missing, but not its companion gateway.db-wal. Restore both or remove both.`)
+    throw new StartupError(`${file} is missing, but gateway.db-wal beside it exists. Restore both or remove both.`)
   }
   const draft = `${file}.new`
   rmSync(draft, { force: true })
@@ -171,7 +171,7 @@ export async function assertSound(file: string): Promise<void> {
     if (damage !== undefined) throw unsound(file, damage)
     const step = await unknownStep(kyselyOver(connection), migrations)
     if (step !== undefined) {
-      throw new StartupError(`${file} was made by a newer version (${step}). Run that version or restore a backup.`)
+      throw new StartupError(`${file} was written by a newer version (${step}). Run that version or restore a backup.`)
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
@@ -182,7 +182,7 @@ export async function assertSound(file: string): Promise<void> {
 }
 
 function unsound(file: string, why: string): StartupError {
-  return new StartupError(`${file} is not a sound gateway database: ${why}. Restore it from a backup.`)
+  return new StartupError(`${file} is not a valid gateway database: ${why}. Restore it from a backup.`)
 }
 
 /**
