@@ -27,6 +27,8 @@ export interface LogFields {
   readonly cause?: string | undefined
   /** Why the upstream could not be reached or broke off: a value of the label of `agent_gateway_upstream_failures_total`. */
   readonly failure?: string | undefined
+  /** It was sent once more, on another connection to the upstream. */
+  readonly sentAgain?: true | undefined
   readonly decision?: string | undefined
   readonly source?: string | undefined
   readonly policy?: string | null | undefined

@@ -39,6 +39,10 @@ export const proxy = {
   MaxConnectionsPerOrigin: integer(256, 'Connections kept to one origin.', { min: 1, max: 65_535 }),
   MaxConnections: integer(4_096, 'Connections to all upstreams together.', { min: 1, max: 65_535 }),
   MaxWaiting: integer(1_024, 'Requests that wait for a connection to one origin; more get 503.', { min: 0 }),
+  RetryIdempotent: boolean(
+    true,
+    'Send GET, HEAD, OPTIONS, PUT and DELETE once more when a connection that was used before breaks before the answer begins.',
+  ),
   Client: choice(
     ['Builtin', 'Undici'],
     'Builtin',

@@ -84,6 +84,8 @@ export class Exchange {
 
   /** What is sending the request upstream. */
   sender: Sender | undefined = undefined
+  /** It was sent, and once more on another connection (retry.ts). */
+  sentAgain = false
   refusal: RefusalCode | undefined = undefined
   /** Why it was refused, for the log alone. */
   cause: string | undefined = undefined

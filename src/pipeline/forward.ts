@@ -1,14 +1,15 @@
-import type { ServerResponse } from 'node:http'
 import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { downstreamFields, upstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { resetConnection } from '../http/reset.ts'
+import { retries } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
-import { mostInterim } from '../upstream/handler.ts'
+import { mostInterim, StaleConnectionError } from '../upstream/handler.ts'
 import { noteStreamed } from '../upstream/read-buffers.ts'
+import type { Resolution } from '../upstream/resolve.ts'
 import { answer } from './answer.ts'
 import { AnswerBody } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
@@ -16,8 +17,10 @@ import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refusalOf } from './failure.ts'
 import { letGo } from './hold-body.ts'
+import { pairs, passInterim } from './interim.ts'
 import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
+import { maySendAgain } from './retry.ts'
 import { holds, isOver } from './rights.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
@@ -28,25 +31,30 @@ const oneStringBytes = 2_048
 /** Takes a request whose right to go on has changed back to the beginning of the road. */
 type Again = (exchange: Exchange, parts: Parts) => Promise<void>
 
+/** An exchange whose destination has been checked. */
+type Checked = Exchange & { readonly target: Target; readonly resolution: Resolution }
+
+const isChecked = (exchange: Exchange): exchange is Checked =>
+  exchange.target !== undefined && exchange.resolution !== undefined
+
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
 export function forward(exchange: Exchange, parts: Parts, again: Again): undefined {
-  const { target, resolution } = exchange
-  if (target === undefined || resolution === undefined) throw new Error('cannot happen: forwarded before the checks')
+  if (!isChecked(exchange)) throw new Error('cannot happen: forwarded before the checks')
   // A client that left meanwhile has no use for an answer, and nobody would cancel the request.
   if (isOver(exchange)) return undefined
   exchange.continue()
-  const request = upstreamRequest(exchange, target, parts)
+  const request = upstreamRequest(exchange, parts)
   exchange.sentAt = parts.clock.steady()
-  parts.connections.send(target.origin, resolution, request, new Forward(exchange, target, parts, again))
+  new Forward(exchange, request, parts, again).send(request)
 }
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
-function upstreamRequest(exchange: Exchange, target: Target, parts: Parts): UpstreamRequest {
+function upstreamRequest(exchange: Checked, parts: Parts): UpstreamRequest {
   const fields = requestFields(exchange, parts)
   return {
     agentId: exchange.agent?.id ?? '',
     method: exchange.req.method as string,
-    path: target.requestTarget,
+    path: exchange.target.requestTarget,
     fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
     // A length that was announced stays announced; node's parser sees that it is kept.
@@ -68,8 +76,8 @@ const viaOf = (httpVersion: string) => `${httpVersion} ${viaName}`
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
 class Forward implements UpstreamHandler, Sender {
   lease: Lease | undefined = undefined
-  readonly #exchange: Exchange
-  readonly #target: Target
+  readonly #exchange: Checked
+  readonly #request: UpstreamRequest
   readonly #parts: Parts
   readonly #again: Again
   #control: Control | undefined = undefined
@@ -80,12 +88,17 @@ class Forward implements UpstreamHandler, Sender {
   #body: AnswerBody | undefined = undefined
   #done = false
 
-  constructor(exchange: Exchange, target: Target, parts: Parts, again: Again) {
+  constructor(exchange: Checked, request: UpstreamRequest, parts: Parts, again: Again) {
     this.#exchange = exchange
-    this.#target = target
+    this.#request = request
     this.#parts = parts
     this.#again = again
     exchange.sender = this
+  }
+
+  send(request: UpstreamRequest): void {
+    const { target, resolution } = this.#exchange
+    this.#parts.connections.send(target.origin, resolution, request, this)
   }
 
   onRequestStart(control: Control): void {
@@ -110,7 +123,7 @@ class Forward implements UpstreamHandler, Sender {
     const { res, req } = this.#exchange
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
-    const fields = answerFields(received, this.#target, this.#parts.config.Proxy)
+    const fields = answerFields(received, this.#exchange.target, this.#parts.config.Proxy)
     fields.push(requestIdField, this.#exchange.requestId)
     // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
@@ -146,7 +159,7 @@ class Forward implements UpstreamHandler, Sender {
 
   onResponseError(error: Error): void {
     this.lease?.release(false)
-    if (this.#done) return
+    if (this.#done || this.#sendAgain(error)) return
     this.#done = true
     const { req, hasBody, agent, requestId } = this.#exchange
     this.#exchange.failure = failureKind(error)
@@ -160,17 +173,10 @@ class Forward implements UpstreamHandler, Sender {
     this.#fail(refusalOf(error, isPublicDestination(this.#exchange.resolution)))
   }
 
-  /** Interim answers are for the client that asked for the request (RFC 9110 section 15.2). */
-  onInterim({ status, fields: received }: ResponseHead): void {
-    const { res, req } = this.#exchange
+  onInterim(head: ResponseHead): void {
     this.#interim += 1
     if (this.#interim > mostInterim) this.#giveUp(refuse('upstream_failed'))
-    if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
-    const fields = pairs(downstreamFields(received))
-    if (status === 102) res.writeProcessing()
-    else if (status === 103 && fields.some(([name]) => name.toLowerCase() === 'link')) {
-      writeHints(res, hintsOf(fields))
-    }
+    else passInterim(this.#exchange, head)
   }
 
   /** Nothing was sent. What it may do now is for the road to say. */
@@ -179,6 +185,21 @@ class Forward implements UpstreamHandler, Sender {
     this.#exchange.sender = undefined
     control.abort(new Error('the right to go on has changed'))
     void this.#again(this.#exchange, this.#parts)
+  }
+
+  /** Once, to the same addresses. Its right to go on is asked again when it starts. */
+  #sendAgain(error: Error): boolean {
+    const exchange = this.#exchange
+    const started = this.#control !== undefined
+    if (started && !this.#parts.config.Proxy.RetryIdempotent) return false
+    if (exchange.sentAgain || !maySendAgain(error, this.#request, started)) return false
+    exchange.sentAgain = true
+    this.#parts.metrics?.add(retries, 1)
+    exchange.bytesUp = 0
+    this.lease = undefined
+    this.#control = undefined
+    this.send({ ...this.#request, fresh: error instanceof StaleConnectionError })
+    return true
   }
 
   #stream(): AnswerBody {
@@ -218,15 +239,20 @@ class Forward implements UpstreamHandler, Sender {
     if (this.#done) return
     this.#done = true
     this.#exchange.ending = 'aborted'
-    if (this.#parts.connections.cancel(this.#target.origin, this, { agentId: this.#exchange.agent?.id ?? '' })) return
+    if (this.#cancel()) return
     this.#control?.abort(new Error('the client left'))
+  }
+
+  /** Takes it out of the line of those that wait for a connection. False: it does not wait. */
+  #cancel(): boolean {
+    return this.#parts.connections.cancel(this.#exchange.target.origin, this, this.#request)
   }
 
   end(refusal: Refusal): void {
     // Of an answer that came whole the client may still have to take the rest.
     if (this.#done) this.#fail(refusal)
     else {
-      this.#parts.connections.cancel(this.#target.origin, this, { agentId: this.#exchange.agent?.id ?? '' })
+      this.#cancel()
       this.#giveUp(refusal)
     }
   }
@@ -239,30 +265,4 @@ class Forward implements UpstreamHandler, Sender {
 function breakOff({ req, res, socket }: Exchange): void {
   if (req.httpVersion === '1.0') resetConnection(socket)
   else res.destroy()
-}
-
-/** Node knows fewer forms of links than RFC 8288 has, and throws at the others: those hints are left out. */
-function writeHints(res: ServerResponse, hints: Record<string, string | string[]>): void {
-  try {
-    res.writeEarlyHints(hints)
-  } catch {
-    // The answer itself is still to come.
-  }
-}
-
-function pairs(fields: readonly string[]): [string, string][] {
-  const out: [string, string][] = []
-  for (let i = 0; i < fields.length; i += 2) out.push([fields[i] as string, fields[i + 1] as string])
-  return out
-}
-
-function hintsOf(fields: readonly (readonly [string, string])[]): Record<string, string | string[]> {
-  // Without a prototype: the upstream chooses the names.
-  const hints: Record<string, string[]> = Object.create(null)
-  for (const [name, value] of fields) {
-    const lower = name.toLowerCase()
-    const before = hints[lower] ?? []
-    hints[lower] = [...before, value]
-  }
-  return hints
 }

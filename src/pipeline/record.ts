@@ -108,6 +108,7 @@ function writeLine(exchange: Exchange, { log, clock, values, clientIpOf }: Recor
       refusal: exchange.refusal,
       cause: exchange.cause,
       failure: exchange.failure,
+      sentAgain: exchange.sentAgain || undefined,
       decision: decision?.decision,
       source: decision?.source,
       policy: decision?.policy,

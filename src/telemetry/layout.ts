@@ -108,6 +108,10 @@ export const requests = family(
 export const decisions = family('decisions_total', 'Decisions, by their effect.', 'effect', effects)
 export const answers = family('upstream_responses_total', 'Answers of upstreams.', 'class', statusClasses)
 export const failures = family('upstream_failures_total', 'Upstream requests that failed.', 'kind', failureKinds)
+export const retries = counter(
+  'upstream_retries_total',
+  'Requests that were sent once more, because a kept connection broke or a stream was refused.',
+)
 export const bounds = family('bounds_total', 'Limits that were reached, by limit.', 'bound', boundNames)
 export const tokens = family('token_checks_total', 'Tokens of agents, known from before or not.', 'cache', [
   'hit',
@@ -138,6 +142,7 @@ export const families: readonly Family[] = [
   failures,
   bounds,
   tokens,
+  retries,
   requestBytes,
   responseBytes,
   clientConnections,

@@ -63,12 +63,21 @@ export class Connections implements ConnectionOwner {
    */
   send(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     const pool = this.#poolFor(origin, request)
-    const free = takeFree(pool, resolution)
-    const connection = free ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
+    const connection = request.fresh === true ? this.#takeNew(pool, resolution) : this.#take(pool, resolution)
     if (connection !== undefined) this.#outbox.post({ connection, resolution, request, handler })
     else if (this.#mayWait(pool, request)) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
     } else handler.onResponseError(new UpstreamBusyError())
+  }
+
+  #take(pool: Pool, resolution: Resolution): Connection | undefined {
+    return takeFree(pool, resolution) ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
+  }
+
+  /** In a full pool an idle connection makes room. Over HTTP/2 one that is in use may serve as well. */
+  #takeNew(pool: Pool, resolution: Resolution): Connection | undefined {
+    if (pool.open >= this.#settings.perOrigin) retireIdle(pool)
+    return this.#openConnection(pool, resolution) ?? (pool.multiplexes ? takeFree(pool, resolution) : undefined)
   }
 
   /** One agent has half of the line at most. */
@@ -117,8 +126,9 @@ export class Connections implements ConnectionOwner {
         this.#wakeStarved()
         return
       }
-      if (!connection.serves(waiter.resolution)) {
-        // The name points elsewhere now: this connection is of no more use to anyone.
+      const mayBreak = waiter.request.fresh === true && !connection.multiplexed
+      if (mayBreak || !connection.serves(waiter.resolution)) {
+        // The request wants a new connection, or the name has other addresses now. A new one takes this one's place.
         connection.retire()
         return
       }

@@ -14,6 +14,8 @@ export interface UpstreamRequest {
   readonly bodyLength?: number | undefined
   /** Longest time to connect when it is sent on a connection of its own, milliseconds. */
   readonly connectWithinMs?: number | undefined
+  /** Send it on a new connection: one that was used before has just broken under it. */
+  readonly fresh?: boolean
 }
 
 /** The head of an answer. */
@@ -84,12 +86,19 @@ export class UpstreamError extends Error {
 }
 
 /**
- * The upstream closed a connection that had served before, and sent not a byte of an answer: most likely it had been idle
- * for too long, and the request met the close on its way. It says nothing of the upstream's health.
+ * A connection that had served before broke before a byte of an answer came. Most likely the upstream closed it as idle
+ * while the request was on its way. This says nothing of the upstream's health.
  */
 export class StaleConnectionError extends UpstreamError {
   constructor() {
     super('reset', 'the upstream closed a kept connection as the request was sent')
+  }
+}
+
+/** The upstream did not process the request, and says so (RFC 9113 section 8.7). */
+export class RefusedStreamError extends UpstreamError {
+  constructor() {
+    super('reset', 'the upstream refused the stream')
   }
 }
 

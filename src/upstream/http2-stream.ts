@@ -4,7 +4,14 @@ import { constants } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { offersConnectionAuth } from './connection-auth.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { bodyTimeout, headersTimeout, isStatus, UpstreamError } from './handler.ts'
+import {
+  bodyTimeout,
+  headersTimeout,
+  isStatus,
+  RefusedStreamError,
+  StaleConnectionError,
+  UpstreamError,
+} from './handler.ts'
 import type { IdleLimits } from './idle-limit.ts'
 import { idleLimitOf } from './idle-limit.ts'
 import { noteStreamed } from './read-buffers.ts'
@@ -14,6 +21,8 @@ export interface StreamSettings extends IdleLimits {
   readonly headersTimeoutMs: number
   /** The connection takes no more requests: it may be dead, or authenticated for one agent. */
   readonly retire: () => void
+  /** The connection is gone, and had carried an exchange to its end before. */
+  readonly isStale: () => boolean
   /** Told once, when the stream is of no more use. */
   readonly onEnd: () => void
 }
@@ -31,6 +40,8 @@ export class Http2Exchange implements Control {
   readonly #stream: ClientHttp2Stream
   readonly #handler: UpstreamHandler
   readonly #settings: StreamSettings
+  /** Something of an answer has come. */
+  #heard = false
   #responded = false
   /** The upstream has ended the answer. */
   #ended = false
@@ -48,7 +59,10 @@ export class Http2Exchange implements Control {
     this.#idleMs = settings.idleTimeoutMs
     this.#noteEnd()
     stream.setTimeout(settings.headersTimeoutMs)
-    stream.on('headers', (fields, _flags, raw) => this.#guarded(() => handler.onInterim?.(headOf(fields, raw))))
+    stream.on('headers', (fields, _flags, raw) => {
+      this.#heard = true
+      this.#guarded(() => handler.onInterim?.(headOf(fields, raw)))
+    })
     stream.on('response', (fields, _flags, raw) => this.#respond(fields, raw))
     stream.on('trailers', (_fields, _flags, raw) => {
       this.#trailers = withoutPseudo(raw)
@@ -58,9 +72,9 @@ export class Http2Exchange implements Control {
       this.#guarded(() => handler.onResponseData(chunk))
     })
     stream.on('timeout', () => this.#timeOut())
-    stream.on('error', error => this.#fail(error))
+    stream.on('error', error => this.#fail(this.#lost(error)))
     stream.on('end', () => this.#complete())
-    stream.on('close', () => this.#fail(broken()))
+    stream.on('close', () => this.#fail(this.#lost(broken())))
   }
 
   /** Sends the body, if any, and begins to listen. */
@@ -122,6 +136,7 @@ export class Http2Exchange implements Control {
   }
 
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
+    this.#heard = true
     this.#responded = true
     const head = headOf(fields, raw)
     this.#idleMs = idleLimitOf(head.fields, this.#settings)
@@ -143,11 +158,17 @@ export class Http2Exchange implements Control {
   #complete(): void {
     if (this.#over) return
     if (!this.#responded || !this.#ended) {
-      this.#fail(broken())
+      this.#fail(this.#lost(broken()))
       return
     }
     this.#leave()
     this.#handler.onResponseEnd(this.#trailers)
+  }
+
+  #lost(error: Error): Error {
+    if (this.#heard) return error
+    if (this.#stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedStreamError()
+    return this.#settings.isStale() ? new StaleConnectionError() : error
   }
 
   #fail(error: Error): void {

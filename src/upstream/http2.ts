@@ -24,6 +24,8 @@ export class Http2Session extends EventEmitter implements Carrier {
   readonly #session: ClientHttp2Session
   #mostStreams = 1
   #streams = 0
+  /** It has carried an exchange to its end. */
+  #served = false
   #idle: NodeJS.Timeout | undefined
 
   constructor(socket: Socket, origin: Origin, settings: CarrierSettings) {
@@ -64,6 +66,7 @@ export class Http2Session extends EventEmitter implements Carrier {
       idleTimeoutMs,
       eventStreamIdleMs,
       retire: () => this.#retire(),
+      isStale: () => this.#served && this.#session.destroyed,
       onEnd: () => this.#closed(),
     })
     exchange.start(request.body)
@@ -114,6 +117,7 @@ export class Http2Session extends EventEmitter implements Carrier {
 
   #closed(): void {
     this.#streams -= 1
+    this.#served = true
     if (this.#streams === 0 && !this.#session.closed) {
       this.#idle = setTimeout(() => this.#session.close(), this.#settings.keepAliveMs).unref()
     }

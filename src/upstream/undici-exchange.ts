@@ -90,7 +90,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Controller, error: Error): void {
-    this.#end(faultOf(error))
+    this.broken(error)
   }
 
   /** The connection is gone. */

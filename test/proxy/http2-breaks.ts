@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { Test } from 'tap'
 import t from 'tap'
+import type { SendFrame } from '../fixtures/frames-http2.ts'
 import {
   endStream,
   frames,
@@ -58,7 +61,6 @@ const resets = Object.entries({
   NO_ERROR: constants.NGHTTP2_NO_ERROR,
   PROTOCOL_ERROR: constants.NGHTTP2_PROTOCOL_ERROR,
   INTERNAL_ERROR: constants.NGHTTP2_INTERNAL_ERROR,
-  REFUSED_STREAM: constants.NGHTTP2_REFUSED_STREAM,
   CANCEL: constants.NGHTTP2_CANCEL,
   ENHANCE_YOUR_CALM: constants.NGHTTP2_ENHANCE_YOUR_CALM,
 })
@@ -97,20 +99,71 @@ t.test('a stream that is reset behind its head breaks off: what is cut short is 
   }
 })
 
-t.test('GOAWAY before the answer is 502, and is not sent again; the next request gets a new connection', async t => {
+/** An upstream that refuses the first request of each two, and answers the second. */
+async function startRefusing(t: Test, refuse: (send: SendFrame, id: number) => void) {
   let requests = 0
   const origin = await startFrames(t, (send, id) => {
     requests += 1
-    if (requests === 1) sendGoaway(send, 0, constants.NGHTTP2_NO_ERROR)
+    if (requests % 2 === 1) refuse(send, id)
     else {
       sendHead(send, id)
       send(frames.data, endStream, id, Buffer.from('whole'))
     }
   })
+  return { url: origin.url, seen: () => [requests, origin.connections()] }
+}
+
+t.test('a GET whose stream is refused is sent once more; a POST is 502', async t => {
+  const { url, seen } = await startRefusing(t, (send, id) => sendReset(send, id, constants.NGHTTP2_REFUSED_STREAM))
   const { send } = shared
-  t.equal((await send(origin.url)).status, 502)
-  t.equal(await (await send(origin.url)).text(), 'whole')
-  t.strictSame([requests, origin.connections()], [2, 2])
+  t.equal(await (await send(url)).text(), 'whole')
+  t.strictSame(seen(), [2, 1], 'the connection is as good as before')
+  t.equal((await send(url, { method: 'POST' })).status, 502)
+  t.strictSame(seen(), [3, 1])
+})
+
+t.test('a GET whose stream is refused every time is sent twice', async t => {
+  let requests = 0
+  const { url } = await startFrames(t, (send, id) => {
+    requests += 1
+    sendReset(send, id, constants.NGHTTP2_REFUSED_STREAM)
+  })
+  t.equal((await shared.send(url)).status, 502)
+  t.equal(requests, 2)
+})
+
+t.test('a GET that GOAWAY leaves unprocessed is sent once more, on a new connection; a POST is 502', async t => {
+  const { url, seen } = await startRefusing(t, send => sendGoaway(send, 0, constants.NGHTTP2_NO_ERROR))
+  const { send } = shared
+  t.equal(await (await send(url)).text(), 'whole')
+  t.strictSame(seen(), [2, 2])
+  t.equal((await send(url, { method: 'POST' })).status, 502)
+  t.strictSame(seen(), [3, 2])
+})
+
+t.test('a GET whose kept connection is gone is sent once more, on a new connection; a POST is 502', async t => {
+  const closing = ['/closes', '/post']
+  const sockets: Socket[] = []
+  const origin = await startHttp2(t, (stream, _, headers) => {
+    const path = headers[':path'] ?? ''
+    if (closing.includes(path)) {
+      closing.splice(closing.indexOf(path), 1)
+      sockets.at(-1)?.destroy()
+    } else {
+      stream.respond({ ':status': 200 })
+      stream.end('whole')
+    }
+  })
+  origin.server.on('secureConnection', socket => void sockets.push(socket))
+  const { send } = shared
+  t.equal(await (await send(`${origin.url}/first`)).text(), 'whole')
+  t.equal(await (await send(`${origin.url}/closes`)).text(), 'whole')
+  t.equal(origin.connections.h2, 2)
+  t.equal((await send(`${origin.url}/post`, { method: 'POST' })).status, 502)
+  t.strictSame(
+    origin.seen.map(({ headers }) => headers[':path']),
+    ['/first', '/closes', '/closes', '/post'],
+  )
 })
 
 t.test('an upstream that closes the connection is 502, and the next request gets a new one', async t => {

@@ -13,7 +13,10 @@ for (const how of ['end', 'reset'] as const) {
         socket.once('data', () => (how === 'end' ? socket.end() : socket.resetAndDestroy()))
       })
     })
-    const config = { System: { Server: { Threads: 1 }, CircuitBreaker: { Failures: 2 } }, Proxy: { Client: engine } }
+    const config = {
+      System: { Server: { Threads: 1 }, CircuitBreaker: { Failures: 2 } },
+      Proxy: { Client: engine, RetryIdempotent: false },
+    }
     const gateway = await startGateway(t, { config })
     const { token } = await gateway.agent()
     const statuses = []
