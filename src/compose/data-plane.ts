@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
+import { resetConnection } from '../http/reset.ts'
 import type { Log } from '../log.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Arrival, Exchange } from '../pipeline/exchange.ts'
@@ -71,15 +72,20 @@ function endSlow(exchange: Exchange, bounds: Bounds): void {
   end(exchange, refuse('request_timeout', 'The request body came too slowly.'))
 }
 
+/** The system keeps some megabytes for a client that does not read: a reset frees them, and ends the upstream request. */
+function resetStalled({ agent, requestId, socket }: Exchange, bounds: Bounds): void {
+  bounds.reached('answer_stalled', agent?.id, requestId)
+  resetConnection(socket)
+}
+
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { activity, shadows } = dataPlane.habits
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
-  const watch = createWatch(
-    { clock, ...watchSettings(config), onSlow: exchange => endSlow(exchange, bounds) },
-    inFlight,
-  )
+  const onSlow = (exchange: Exchange): void => endSlow(exchange, bounds)
+  const onStalled = (exchange: Exchange): void => resetStalled(exchange, bounds)
+  const watch = createWatch({ clock, ...watchSettings(config), onSlow, onStalled }, inFlight)
   const record = createRecorder({
     log,
     clock,

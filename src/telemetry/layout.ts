@@ -63,6 +63,8 @@ const boundNames = [
   'origin_waiting',
   // A body that comes more slowly than System:Server:MinBodyBytesPerSecond.
   'body_pace',
+  // An answer of which the client takes nothing for System:Server:IdleTimeoutSeconds.
+  'answer_stalled',
   // Bytes of bodies that are held to decide on: a quarter of Proxy:MaxHeldBytes for one agent, and all of it.
   'agent_held_bytes',
   'held_bytes',

@@ -38,7 +38,11 @@ function start(bytesPerSecond = 0) {
   const clock = createClock()
   const slow: Exchange[] = []
   const pace = { bytesPerSecond, windowMs: 30 * second }
-  const watch = createWatch({ clock, idleMs: idle, pace, onSlow: exchange => slow.push(exchange) }, new Int32Array(1))
+  const onStalled = ({ socket }: Exchange) => void socket.destroy()
+  const watch = createWatch(
+    { clock, idleMs: idle, pace, onSlow: exchange => slow.push(exchange), onStalled },
+    new Int32Array(1),
+  )
   const made = exchangeWith(clock.steady())
   watch.add(made.exchange)
   /** Time passes, and the watch looks every second. */
