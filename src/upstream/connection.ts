@@ -27,6 +27,8 @@ export interface ConnectionOwner {
   giveBack(connection: Connection): void
   /** It is gone, or of no more use, and nothing is under way on it. Told once. */
   discard(connection: Connection): void
+  /** The upstream closes it while it carries nothing. Told before `discard`. */
+  dropped(connection: Connection): void
 }
 
 /** What carries requests: a connection that speaks HTTP/1.1 or HTTP/2. */
@@ -36,7 +38,8 @@ export interface Carrier {
   /** It takes no more at all. */
   readonly destroyed: boolean
   destroy(): void
-  on(event: 'disconnect' | 'drain', listener: () => void): unknown
+  /** `dropped`: the upstream closes it while it carries nothing. */
+  on(event: 'disconnect' | 'drain' | 'dropped', listener: () => void): unknown
 }
 
 export interface CarrierSettings extends IdleLimits {
@@ -66,6 +69,8 @@ export class Connection implements Lease {
   resolution: Resolution
   /** Address connected to; undefined before the first connect. */
   address: string | undefined = undefined
+  /** When its last request was over, steady milliseconds. */
+  idleSince = 0
   /** Agent of the last request. */
   agentId = ''
   /** It speaks HTTP/2. Known once it is connected. */
@@ -91,6 +96,7 @@ export class Connection implements Lease {
     this.#alone = alone
     carrier.on('disconnect', () => this.retire())
     carrier.on('drain', () => this.#drained())
+    carrier.on('dropped', () => owner.dropped(this))
   }
 
   get idle(): boolean {

@@ -11,6 +11,7 @@ import type { Dial } from './dial.ts'
 import { createDial } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Http1Settings, OnSocket } from './http1.ts'
+import { KeepAlives } from './keep-alives.ts'
 import { isHttp2 } from './negotiated.ts'
 import { Outbox } from './outbox.ts'
 import { createPool, nextWaiter, retireIdle, takeFree } from './pool.ts'
@@ -34,6 +35,7 @@ export class Connections implements ConnectionOwner {
   readonly #clock: Clock
   readonly #pools = new Map<string, Pool>()
   readonly #dial: Dial
+  readonly #keepAlives = new KeepAlives()
   readonly #sweeper: NodeJS.Timeout
   /** Pools whose requests wait because all connections together are too many; the one served last stands at the end. */
   readonly #starved = new Set<Pool>()
@@ -114,6 +116,7 @@ export class Connections implements ConnectionOwner {
   giveBack(connection: Connection): void {
     const { pool } = connection
     this.#settle(connection, connection.multiplexed)
+    connection.idleSince = this.#clock.steady()
     if (this.#closed) {
       connection.retire()
       return
@@ -150,6 +153,11 @@ export class Connections implements ConnectionOwner {
       this.#starved.add(pool)
       this.#wakeStarved()
     }
+  }
+
+  dropped({ pool: { origin }, idleSince }: Connection): void {
+    const now = this.#clock.steady()
+    this.#keepAlives.note(origin.key, now - idleSince, now)
   }
 
   #openForWaiting(pool: Pool): void {
@@ -250,9 +258,16 @@ export class Connections implements ConnectionOwner {
       })
     }
     const { openHttp1 } = this.#settings
-    const carrier = createCarrier({ origin, http2, settings: this.#http, openHttp1 }, connect)
+    const carrier = createCarrier({ origin, http2, settings: this.#httpFor(origin), openHttp1 }, connect)
     const connection = new Connection({ owner: this, pool, resolution, carrier, alone: only !== undefined })
     return connection
+  }
+
+  /** An upstream that closed idle connections early is not given the time to do it again. */
+  #httpFor({ key }: Origin): Http1Settings {
+    const most = this.#keepAlives.of(key, this.#clock.steady())
+    if (most >= http.keepAliveMs) return this.#http
+    return { ...this.#http, keepAliveMs: most, maxKeepAliveMs: most }
   }
 
   #sweep(): void {

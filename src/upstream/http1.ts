@@ -33,7 +33,7 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536)
  * A connection that speaks HTTP/1.1, one exchange at a time. Connects at the first. What comes when nothing was asked
  * closes it, since it could be taken for the answer to the next request.
  *
- * Emits `disconnect` when it takes no more.
+ * Emits `disconnect` when it takes no more, before that `dropped` when the upstream closes it between exchanges.
  */
 export class Http1Connection extends EventEmitter implements Carrier {
   readonly #authority: string
@@ -139,9 +139,9 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #ended(): void {
-    if (this.#isStale) this.#end(new StaleConnectionError())
-    this.#exchange?.ended()
-    this.#end(closed())
+    const cause = this.#lost(closed())
+    if (!this.#isStale) this.#exchange?.ended()
+    this.#end(cause)
   }
 
   get #isStale(): boolean {
@@ -149,6 +149,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #lost(error: Error): Error {
+    if (this.#served && this.#exchange === undefined && !this.#destroyed) this.emit('dropped')
     return this.#isStale ? new StaleConnectionError() : error
   }
 

@@ -63,6 +63,7 @@ export class Negotiated extends EventEmitter implements Carrier {
     this.#carrier = isHttp2(socket) ? new Http2Session(socket, origin, settings) : http1(socket)
     this.#carrier.on('disconnect', () => this.emit('disconnect'))
     this.#carrier.on('drain', () => this.emit('drain'))
+    this.#carrier.on('dropped', () => this.emit('dropped'))
     return this.#carrier
   }
 }

@@ -18,7 +18,7 @@ const nowhere = 'http://upstream.invalid'
  * a time. Pool, dial, pinned addresses, queue and time limits are those of the built-in client; undici writes requests and
  * reads answers.
  *
- * Emits `disconnect` when it takes no more.
+ * Emits `disconnect` when it takes no more, before that `dropped` when the upstream closes it between exchanges.
  */
 export class UndiciConnection extends EventEmitter implements Carrier {
   readonly #authority: string
@@ -99,9 +99,14 @@ export class UndiciConnection extends EventEmitter implements Carrier {
       // Before undici is told, which takes a body that ends with a reset connection for whole.
       socket.on('error', broken => this.#exchange?.broken(broken))
       socket.on('close', () => this.#end())
+      socket.on('end', () => this.#ended())
       // Undici does nothing with a socket that it is given while it asks for it.
       process.nextTick(done, null, socket)
     })
+  }
+
+  #ended(): void {
+    if (this.#served && this.#exchange === undefined && !this.#destroyed) this.emit('dropped')
   }
 
   #over(reusable: boolean): void {
