@@ -7,7 +7,10 @@ const maxSizeLine = 1_024
 const quoted = String.raw`"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"`
 /** A size of at most so many hexadecimal digits is an exact number. Extensions have no space around them. */
 const sizeLine = new RegExp(`^([0-9a-f]{1,12})(?:;${tokenPattern}(?:=(?:${tokenPattern}|${quoted}))?)*$`, 'i')
+const carriageReturn = 0x0d
 const lineFeed = 0x0a
+/** Digits of a size that is read without making a string of its line. */
+const mostDigits = 8
 
 /** What comes next. */
 type Expected = 'size' | 'data' | 'dataEnd' | 'trailers' | 'nothing'
@@ -48,9 +51,37 @@ export class ChunkedBody {
   take(bytes: Buffer): number {
     let at = 0
     while (at < bytes.length && !this.complete) {
-      at += this.#expected === 'data' ? this.#takeData(bytes, at) : this.#takeLine(bytes, at)
+      if (this.#expected === 'data') at += this.#takeData(bytes, at)
+      else at += this.#takePlainLine(bytes, at) || this.#takeLine(bytes, at)
     }
     return at
+  }
+
+  /**
+   * The lines of nearly all chunks: a size alone, and the end of the data. They are read from the bytes.
+   *
+   * @returns bytes taken; 0: the line is not whole, or another one
+   */
+  #takePlainLine(bytes: Buffer, at: number): number {
+    if (this.#text !== '' || this.#expected === 'trailers') return 0
+    let size = 0
+    let end = at
+    if (this.#expected === 'size') {
+      for (let digit = hexDigit(bytes[at]); digit >= 0 && end - at < mostDigits; digit = hexDigit(bytes[end])) {
+        size = size * 16 + digit
+        end += 1
+      }
+      if (end === at) return 0
+    }
+    if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) return 0
+    if (this.#expected === 'size') this.#beginChunk(size)
+    else this.#expected = 'size'
+    return end + 2 - at
+  }
+
+  #beginChunk(size: number): void {
+    this.#left = size
+    this.#expected = size === 0 ? 'trailers' : 'data'
   }
 
   #takeData(bytes: Buffer, at: number): number {
@@ -85,8 +116,7 @@ export class ChunkedBody {
     }
     const size = text.endsWith('\r\n') ? sizeLine.exec(text.slice(0, -2))?.[1] : undefined
     if (size === undefined) throw new UpstreamError('malformed', 'the size of a chunk')
-    this.#left = Number.parseInt(size, 16)
-    this.#expected = this.#left === 0 ? 'trailers' : 'data'
+    this.#beginChunk(Number.parseInt(size, 16))
   }
 
   /** An empty line ends them. */
@@ -102,4 +132,11 @@ export class ChunkedBody {
     if (fields[0]?.toLowerCase() === 'content-length') throw new UpstreamError('malformed', 'a length behind the body')
     this.trailers.push(...fields)
   }
+}
+
+/** -1: it is none. */
+function hexDigit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
 }
