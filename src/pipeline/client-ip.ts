@@ -36,12 +36,22 @@ export function createClientIp(trustedProxies: readonly string[]): ClientIp {
  */
 export function createPeerOf(trustedProxies: readonly string[]): (socket: Socket) => string | undefined {
   const trusts = trustIn(trustedProxies)
+  // Worked out once for each address: most connections come from a few.
+  const known = new Map<string, string | undefined>()
+  const learn = (address: string): string | undefined => {
+    if (known.size >= maxKnown) known.clear()
+    const peer = address === '' || trusts(address) ? undefined : networkOf(address)
+    known.set(address, peer)
+    return peer
+  }
   return socket => {
     const address = addressOf(socket)
-    if (address === '' || trusts(address)) return undefined
-    return networkOf(address)
+    return known.get(address) ?? (known.has(address) ? undefined : learn(address))
   }
 }
+
+/** Addresses of peers that are remembered. */
+const maxKnown = 1_024
 
 function trustIn(trustedProxies: readonly string[]): (peer: string) => boolean {
   const trustsUnix = trustedProxies.some(isUnix)
