@@ -8,8 +8,8 @@ import { readArgs } from './shell.ts'
 export const help = `usage: agent-gateway audit verify [--config FILE]
 
 Checks the audit trail in Storage:DataDirectory link by link, also while the gateway runs, and names the first entry
-that is missing or not as it was written. Exit code 0 when there is none, else 1.
-That the newest entries were cut off does not show: keep the last hash somewhere else and compare.
+that is missing or was changed. Exit code 0 when there is none, else 1.
+It cannot detect that the newest entries were removed: keep the last hash somewhere else and compare.
 
 ${configHelp}`
 

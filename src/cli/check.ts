@@ -20,9 +20,9 @@ import { readArgs } from './shell.ts'
 
 export const help = `usage: agent-gateway check [--config FILE]
 
-Checks the configuration, what it names (certificate, credentials of upstreams, webhooks), the policies and their
+Checks the configuration, the files and variables it names (certificate, credentials, webhooks), the policies and their
 tests, without starting the gateway. Prints every mistake with its place. Exit code 0 when there is none, else 1.
-Policies made over the API are not looked at.
+It does not check policies created over the API.
 
 ${configHelp}`
 

@@ -15,13 +15,16 @@ const commands: Readonly<Record<string, Entry>> = {
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
   backup: { summary: 'copy the data folder, also while the gateway runs', load: () => import('./backup.ts') },
-  restore: { summary: 'bring a backup back', load: () => import('./restore.ts') },
+  restore: { summary: 'restore a backup', load: () => import('./restore.ts') },
   'policy check': {
-    summary: 'check policies, and warn of what is probably not meant',
+    summary: 'check policies, and warn of probable mistakes',
     load: () => import('./policy-check.ts'),
   },
   'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
-  'policy replay': { summary: 'decide a log anew with another policy', load: () => import('./policy-replay.ts') },
+  'policy replay': {
+    summary: 'decide the requests of a log again with another policy',
+    load: () => import('./policy-replay.ts'),
+  },
   'audit verify': { summary: 'check the audit trail', load: () => import('./audit-verify.ts') },
   'audit export': { summary: 'print the audit trail as lines of JSON', load: () => import('./audit-export.ts') },
 }

@@ -14,8 +14,8 @@ import { readArgs } from './shell.ts'
 
 export const help = `usage: agent-gateway policy check [FILE...] [--strict] [--config FILE]
 
-Checks policies: those in the files named, else those of the configuration file and of Policy:Directory. Prints every
-mistake, and a warning (W_...) for what is allowed but probably not meant. Exit code 0 when there is no mistake, else 1.
+Checks the policies in FILE, or else those of the configuration file and of Policy:Directory. Prints every
+mistake, and a warning (W_...) for what is valid but probably a mistake. Exit code 0 when there is no mistake, else 1.
 
   --strict       warnings count as mistakes
 

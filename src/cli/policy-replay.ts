@@ -14,15 +14,15 @@ import { readArgs, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
 
-Decides the requests of a log anew with a policy that is not in force yet, and prints each decision that changes,
-old -> new, with how often. The log is what the gateway writes with Logging:Access: a line of JSON for each request.
-It has no query, no headers and no body, so rules that read those see none; what depends on the body is counted apart.
+Decides the requests of a log again with a policy that is not in force yet, and prints each decision that changes,
+old -> new, with its count. The gateway writes such a log with Logging:Access: a line of JSON for each request.
+It has no query, headers or body: rules do not see those, and decisions that depend on the body are counted apart.
 A URL that the gateway refuses before it decides is shown as invalid_target.
-A line may bring the whole request instead, as POST /policies/{name}/explain takes it, beside its decision.
+A line may contain the whole request instead, as POST /policies/{name}/explain takes it, beside its decision.
 
   --policy FILE  the policy to try
   --log FILE     the log
-  --all          also requests that another policy decided
+  --all          include requests that another policy decided
 
 ${configHelp}`
 

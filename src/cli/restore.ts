@@ -7,12 +7,12 @@ import { readArgs, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway restore DIRECTORY [--config FILE]
 
-Puts the backup in DIRECTORY in the place of Storage:DataDirectory. Stop the gateway first. What was there is kept in a
+Replaces Storage:DataDirectory by the backup in DIRECTORY. Stop the gateway first. The previous files are kept in a
 folder before-restore-... of the data folder.
-The gateway cannot know what happened since the backup. When it starts next, it makes every token void, removes every
-grant, and marks each request as unknown that was pending or not known to be answered: such a request is sent only by a
-new approval with "resend": true. The audit trail says so. Agents and policies are as they were: revoke again those
-who were revoked since.
+The gateway cannot know what happened since the backup. At its next start it makes every token void, removes every
+grant, and marks requests as unknown that were pending or had no known outcome: such a request is sent only after a
+new approval with "resend": true. The audit trail records it. Agents and policies are those of the backup: revoke again
+the agents that were revoked since.
 
 ${configHelp}`
 

@@ -11,10 +11,10 @@ import { ownVersion } from './version.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
 
-Starts the gateway. Log lines (JSON) go to standard output, what a person wants to know at start to standard error.
-SIGTERM and SIGINT finish what is in flight (System:Server:DrainSeconds) and end; another one later ends at once.
-SIGHUP reads the policies, the credentials of upstreams and the certificate anew.
-Sockets that systemd passes (LISTEN_FDS) are listened on instead of System:Server:Http.
+Starts the gateway. Log lines (JSON) go to standard output, messages for people to standard error.
+SIGTERM and SIGINT finish requests in flight (System:Server:DrainSeconds) and exit; a second signal exits at once.
+SIGHUP reloads the policies, the credentials of upstreams and the certificate.
+Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http.
 
 ${configHelp}`
 

@@ -15,8 +15,8 @@ The credential is that of Security:Bootstrap or of bootstrap.json in Storage:Dat
 
   curl -H "Authorization: Bearer $(agent-gateway token)" http://127.0.0.1:7080/agents
 
-  --at ADDRESS   where the gateway listens, as it says at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, where the configuration says
+  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
+                 if absent, the address in the configuration
 ${configHelp}`
 
 const options = { ...configOption, at: { type: 'string' } } as const

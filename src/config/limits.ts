@@ -4,23 +4,26 @@ import { integer } from './setting.ts'
 export const limits = {
   RateLimit: {
     RequestsPerMinute: integer(600, 'Steady pace of one agent on /proxy.', { min: 1, max: 10_000_000 }),
-    Burst: integer(100, 'Requests of one agent that may come at once.', { min: 1, max: 10_000_000 }),
+    Burst: integer(100, 'Requests of one agent that may arrive at once.', { min: 1, max: 10_000_000 }),
     MaxInFlight: integer(64, 'Requests of one agent under way at once; more get 429.', { min: 1, max: 1_000_000 }),
   },
   ManagementRateLimit: {
     RequestsPerMinute: integer(600, 'Steady pace of one caller of the management API.', { min: 1, max: 10_000_000 }),
-    Burst: integer(200, 'Management calls of one caller that may come at once.', { min: 1, max: 10_000_000 }),
+    Burst: integer(200, 'Management calls of one caller that may arrive at once.', { min: 1, max: 10_000_000 }),
   },
   CircuitBreaker: {
     Failures: integer(
       5,
-      'Failures within WindowSeconds that open the circuit of an origin for the agent that saw them; failures to connect, for all.',
+      'Failures within WindowSeconds that open the circuit of an origin for the agent that saw them; failures to connect open it for all.',
       {
         min: 1,
         max: 10_000,
       },
     ),
     WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
-    OpenSeconds: integer(30, 'Time an open circuit refuses before one probe may pass.', { min: 1, max: 86_400 }),
+    OpenSeconds: integer(30, 'Time for which an open circuit refuses, until one probe may pass.', {
+      min: 1,
+      max: 86_400,
+    }),
   },
 } as const

@@ -7,18 +7,18 @@ export const proxy = {
   Redirects: choice(
     ['Rewrite', 'Pass'],
     'Rewrite',
-    'Rewrite points Location and Content-Location of upstreams back at /proxy; Pass leaves them, and clients that follow send their token along.',
+    'Rewrite changes Location and Content-Location of upstreams to /proxy URLs; Pass leaves them, and clients that follow them send their token to the other host.',
   ),
   Cookies: choice(
     ['Scope', 'Pass'],
     'Scope',
-    'Scope takes Domain from the cookies of an upstream and puts their Path below /proxy/<origin>; Pass leaves them.',
+    'Scope removes Domain from the cookies of an upstream and moves their Path below /proxy/<origin>; Pass leaves them.',
   ),
   MaxRequestBytes: integer(0, 'Largest request body forwarded, bytes; 0 is no limit.'),
-  MaxEvaluatedBodyBytes: integer(8_388_608, 'Most of a body that is held to decide on, bytes.', { min: 1_024 }),
+  MaxEvaluatedBodyBytes: integer(8_388_608, 'Most bytes of one body that are held to decide on it.', { min: 1_024 }),
   MaxHeldBytes: integer(
     67_108_864,
-    'Bytes of all bodies that are held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of node.',
+    'Bytes of all bodies held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of Node.js.',
     { min: 65_536 },
   ),
   OversizeBody: choice(
@@ -28,7 +28,7 @@ export const proxy = {
   ),
   ConnectTimeoutSeconds: integer(5, 'Time to connect to an upstream, TLS included.', { min: 1, max: 300 }),
   HeadersTimeoutSeconds: integer(600, 'Time until an upstream starts to answer.', { min: 1, max: 86_400 }),
-  IdleTimeoutSeconds: integer(120, 'An upstream whose body stands still this long is cut off.', {
+  IdleTimeoutSeconds: integer(120, 'An upstream that sends no body bytes for this long is disconnected.', {
     min: 1,
     max: 86_400,
   }),
@@ -46,11 +46,11 @@ export const proxy = {
   Client: choice(
     ['Builtin', 'Undici'],
     'Builtin',
-    'What speaks HTTP/1.1 to upstreams. Undici is the second client, for an upstream that the built-in one refuses.',
+    'HTTP/1.1 client for upstreams. Undici is for an upstream that the built-in client rejects.',
   ),
   Http2Hosts: list(
-    'Hosts, such as api.example.com or *.example.com, that are spoken to in HTTP/2 over TLS if they offer it.',
+    'Hosts, such as api.example.com or *.example.com, that are called in HTTP/2 over TLS if they offer it.',
     hostPattern,
   ),
-  CaFile: optional('PEM file of certificate authorities trusted beside the built-in ones.'),
+  CaFile: optional('PEM file of certificate authorities trusted in addition to the built-in ones.'),
 }

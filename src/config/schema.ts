@@ -65,7 +65,7 @@ export const schema = {
           secretProblem,
         ),
         PreviousSecrets: secretList(
-          'Signing keys used before Secret: their tokens are still accepted, none are issued with them. What was sealed under keys derived from them still opens.',
+          'Signing keys used before Secret: their tokens are still accepted, but new ones are signed with Secret. Requests sealed under keys derived from them can still be opened.',
           secretProblem,
         ),
         Issuer: text('agent-gateway', 'Issuer claim of internal tokens.'),
@@ -93,7 +93,7 @@ export const schema = {
         Jwt: {
           Authority: optional('Issuer address of the identity provider.', httpUrl),
           Audience: optional('Audience expected in external tokens.'),
-          RequireHttpsMetadata: boolean(true, 'Refuse an Authority over plain http.'),
+          RequireHttpsMetadata: boolean(true, 'Reject an Authority over plain http.'),
           ValidateIssuer: boolean(true, 'Check the issuer claim of external tokens.'),
           ValidateAudience: boolean(true, 'Check the audience claim of external tokens.'),
           AgentIdClaim: text('agent_id', 'Claim that names the agent an external token belongs to.'),
@@ -118,14 +118,14 @@ export const schema = {
   Policy: {
     Directory: text(
       'policies',
-      'Folder of policy files, *.yaml, relative to gateway.yaml; a change is in force once it has rested for a second.',
+      'Folder of policy files, *.yaml, relative to gateway.yaml; a change is in force once no file has changed for a second.',
     ),
-    UnassignedEffect: choice(['Deny', 'Hitl', 'Allow'], 'Deny', 'What applies to an agent without a policy.'),
-    AssignOnRegistration: optional('Policy that new agents get unless the call names one.'),
-    Global: optional('Policy evaluated before every other; only its Deny and Hitl count.'),
+    UnassignedEffect: choice(['Deny', 'Hitl', 'Allow'], 'Deny', 'Effect for an agent without a policy.'),
+    AssignOnRegistration: optional('Policy of new agents, unless the call names one.'),
+    Global: optional('Policy evaluated before every other; only its Deny and Hitl apply.'),
     MaxJsonValues: integer(
       100_000,
-      'Most values of a JSON or form body that rules read; a body with more is unreadable.',
+      'Most values in a JSON or form body that rules read; a body with more is unreadable.',
       { min: 1_000, max: 10_000_000 },
     ),
     Mode: choice(['enforce', 'observe'], 'enforce', 'observe logs what would be refused or held and lets it pass.'),
@@ -141,9 +141,9 @@ export const schema = {
       Agent: optional('UUID of the only agent that gets it.', uuid),
       Policy: optional('Only agents with this policy get it.'),
       Header: text('Authorization', 'Header field of the credential.', credentialHeader),
-      Prefix: optional('What stands before the value, such as "Bearer ".', credentialPrefix),
-      ValueFromEnv: optional('Environment variable that holds the value.', variableName),
-      ValueFromFile: optional('File that holds the value, relative to gateway.yaml; readable by its owner alone.'),
+      Prefix: optional('Text before the value, such as "Bearer ".', credentialPrefix),
+      ValueFromEnv: optional('Environment variable with the value.', variableName),
+      ValueFromFile: optional('File with the value, relative to gateway.yaml; readable by its owner alone.'),
       Override: choice(
         ['Refuse', 'Replace', 'Keep'],
         'Refuse',
@@ -155,13 +155,10 @@ export const schema = {
   ),
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
-    AllowHosts: list(
-      'Host patterns that alone may be called; empty allows all. example.com or *.example.com.',
-      hostPattern,
-    ),
-    DenyHosts: list('Host patterns never called.', hostPattern),
+    AllowHosts: list('Host patterns that may be called; empty allows all. example.com or *.example.com.', hostPattern),
+    DenyHosts: list('Host patterns that are never called.', hostPattern),
     AllowCidrs: list('Address ranges allowed although DenyPrivateNetworks or the fixed list refuses them.', cidr),
-    DenyCidrs: list('Address ranges never connected to.', cidr),
+    DenyCidrs: list('Address ranges that are never connected to.', cidr),
     SelfUrls: list('Further URLs under which this gateway is reached; calls to them are refused as loops.', httpUrl),
   },
   Risk: {
@@ -169,7 +166,7 @@ export const schema = {
       'method-post': points(5, 'POST.'),
       'method-put-patch': points(10, 'PUT and PATCH.'),
       'method-delete': points(20, 'DELETE.'),
-      'method-other': points(15, 'Any method but the usual ones.'),
+      'method-other': points(15, 'Any other method.'),
       'new-host': points(20, 'A host this agent was never allowed to before.'),
       'metadata-address': points(60, 'A link-local or metadata address.'),
       'private-address': points(0, 'A private or loopback address.'),
@@ -191,7 +188,7 @@ export const schema = {
       'pii-in-body': points(25, 'Personal data in the body.'),
       'unreadable-body': points(10, 'A body that cannot be read.'),
     },
-    SensitivePaths: list('Pieces of a path that make it sensitive.', undefined, [
+    SensitivePaths: list('Parts of a path that make it sensitive.', undefined, [
       '/admin',
       '/export',
       '/backup',
@@ -219,39 +216,40 @@ export const schema = {
   },
   HumanInTheLoop: {
     Threshold: number(0.8, 'A risk score strictly above this sends an allowed request to review.', { min: 0, max: 1 }),
-    TimeoutSeconds: integer(3_600, 'Time a request waits for review before it lapses.', { min: 1, max: 2_592_000 }),
+    TimeoutSeconds: integer(3_600, 'Time a request waits for review before it expires.', { min: 1, max: 2_592_000 }),
     MaxPendingRequests: integer(1_000, 'Requests waiting for review, in all; more get 429.', { min: 1 }),
     MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests that one agent may hold.', {
       min: 1,
       max: 100,
     }),
-    FourEyes: choice(['self', 'owner'], 'self', 'Whose requests a reviewer may not decide: own, or of the same owner.'),
+    FourEyes: choice(
+      ['self', 'owner'],
+      'self',
+      'Requests that a reviewer may not decide: their own, or all of the same owner.',
+    ),
     MaxStoredBodyBytes: integer(8_388_608, 'Largest body held for review, bytes; more get 413.', { min: 0 }),
     MaxStoredResponseBytes: integer(1_048_576, 'Largest upstream answer kept for the agent, bytes.', { min: 0 }),
-    RetentionSeconds: integer(86_400, 'Time decided requests stay readable.', { min: 60, max: 31_536_000 }),
-    LeaseSeconds: integer(660, 'Time after which a replay that was never reported counts as unknown.', { min: 5 }),
+    RetentionSeconds: integer(86_400, 'Time for which decided requests stay readable.', { min: 60, max: 31_536_000 }),
+    LeaseSeconds: integer(660, 'Time after which a replay without a reported outcome becomes unknown.', { min: 5 }),
     Webhooks: objects(
       {
-        Url: secret('Address that is told what happens to requests held for review. It often holds a key.', httpUrl),
-        Format: choice(['generic', 'slack'], 'generic', 'generic: the event as JSON; slack: a text for people.'),
+        Url: secret('URL that gets the events of requests held for review. It often contains a key.', httpUrl),
+        Format: choice(['generic', 'slack'], 'generic', 'generic: the event as JSON; slack: text for people.'),
         Secret: secret('Key of the HMAC-SHA256 in Gateway-Signature; absent: not signed.'),
-        Events: list(
-          `Kinds of events to tell, of ${hitlEvents.join(', ')}; empty tells pending, what waits for review.`,
-          hitlEvent,
-        ),
+        Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
       },
-      'Whom to tell what happens to requests held for review: a list of Url, Format, Secret and Events.',
+      'Receivers of the events of requests held for review: a list of Url, Format, Secret and Events.',
     ),
   },
   Logging: {
     Level: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least severe level that is written.'),
     Access: boolean(true, 'Write one line for each proxied request.'),
-    Values: boolean(false, 'The line of a denied or held request shows the values that its rule saw, redacted.'),
+    Values: boolean(false, 'The log line of a denied or held request shows the values that its rule saw, redacted.'),
   },
   Telemetry: {
     Metrics: {
-      Enabled: boolean(true, 'Count what happens and show it at GET /metrics, in the text format of Prometheus.'),
-      Public: boolean(false, 'GET /metrics needs no token: for scrapers that have none, where only they get through.'),
+      Enabled: boolean(true, 'Count events and serve them at GET /metrics, in the text format of Prometheus.'),
+      Public: boolean(false, 'GET /metrics needs no token. Make sure that only the scraper reaches it.'),
     },
   },
 } as const

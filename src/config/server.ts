@@ -6,22 +6,24 @@ export const server = {
   Http: {
     Host: text('127.0.0.1', 'Address to listen on.', listenHost),
     Port: integer(7080, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
-    Enabled: boolean(true, 'false opens no TCP port: Unix:Path alone is listened on.'),
+    Enabled: boolean(true, 'false opens no TCP port: the gateway listens only on Unix:Path.'),
   },
   Unix: {
-    Path: optional('Unix socket to listen on as well, relative to gateway.yaml; what a dead gateway left is replaced.'),
-    Mode: text('0660', 'Permissions of the socket, octal: who may write to it may connect.', octalMode),
+    Path: optional(
+      'Unix socket to listen on as well, relative to gateway.yaml; the socket of a dead gateway is replaced.',
+    ),
+    Mode: text('0660', 'Permissions of the socket, octal: write permission allows connecting.', octalMode),
   },
   Tls: {
     CertificateFile: optional(
-      'PEM file of the certificate and its chain, relative to gateway.yaml; TCP is TLS then. SIGHUP reads it anew.',
+      'PEM file of the certificate and its chain, relative to gateway.yaml; switches TCP to TLS. SIGHUP reloads it.',
     ),
     KeyFile: optional('PEM file of the private key, relative to gateway.yaml; readable by its owner alone.'),
   },
   Threads: integer(1, 'Threads that serve requests; `auto` is one for each processor.', { min: 1, max: 64, auto: 0 }),
   AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),
   TrustedProxies: list(
-    'Addresses or CIDRs, or unix for the unix socket, whose X-Forwarded-For is believed for input.clientIp.',
+    'Addresses or CIDRs, or unix for the unix socket, whose X-Forwarded-For is trusted for input.clientIp.',
     peerRange,
   ),
   MaxConnections: integer(10_000, 'Open client connections; more are refused.', { min: 1 }),
@@ -32,7 +34,7 @@ export const server = {
   HeadersTimeoutSeconds: integer(10, 'Time for a request head to arrive.', { min: 1, max: 3_600 }),
   IdleTimeoutSeconds: integer(
     60,
-    'A client that neither sends nor takes body bytes this long is cut off; most time for the body of a management call.',
+    'A client that neither sends nor reads body bytes for this long is disconnected; also the time limit for the body of a management call.',
     {
       min: 1,
       max: 86_400,

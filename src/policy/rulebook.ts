@@ -15,7 +15,7 @@ export interface Rulebook extends DecisionSettings {
   readonly policy: CompiledPolicy | undefined
   /** Name of the agent's policy; null when it has none. */
   readonly policyName: string | null
-  /** What applies to an agent without a policy. */
+  /** Effect for an agent without a policy. */
   readonly unassignedEffect: Effect
   /** Guardrail of the whole gateway: can restrict, never grant. */
   readonly global: CompiledPolicy | undefined
