@@ -40,7 +40,7 @@ t.test('a failure is told by kind where the name can only be public; it is count
     failure: 'name_not_found',
     detail: 'The host name of the upstream was not found.',
   })
-  const generic = { code: 'upstream_failed', detail: 'The upstream could not be reached or broke off.' }
+  const generic = { code: 'upstream_failed', detail: 'The upstream could not be reached, or the connection broke.' }
   for (const url of ['http://db.internal/', 'http://closed.test:1/']) {
     const problem = await ask(url)
     t.match(problem, generic, url)
