@@ -1,4 +1,7 @@
-/** A kept connection that the upstream closes under a request: what is sent once more, and what is not. */
+/**
+ * A kept connection that the upstream closes under a request: what is sent once more, and what is not. Threat T15 of
+ * SECURITY.md: nothing is that may no longer be sent.
+ */
 import type { Socket } from 'node:net'
 import type { Test } from 'tap'
 import t from 'tap'
