@@ -1,6 +1,7 @@
 /** One hostile agent at default limits beside a victim that sends 100 requests a second: what the victim feels of it. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { startGateway } from './lib/gateway.ts'
 import type { Answers } from './lib/load.ts'
@@ -27,17 +28,34 @@ const policy = {
   name: 'reads-bodies',
   default: 'Allow',
   rules: [
+    {
+      name: 'held',
+      effect: 'Hitl',
+      priority: 1,
+      conditions: [{ field: 'input.path', operator: 'eq', value: '/held' }],
+    },
     { name: 'no-keys', effect: 'Deny', conditions: [{ field: 'input.bodyText', operator: 'detects', value: 'iban' }] },
   ],
 }
-/** The victim sends 6,000 requests a minute; what else is not default in a measurement is so again. */
+/**
+ * The defaults, which other measurements raise, with one exception: the victim sends 6,000 requests a minute, ten times
+ * the default rate. The hostile agent may send as many, so that the measurement is harder than the defaults are.
+ */
 const defaultLimits = {
-  System: { Server: { KeepAliveSeconds: 5 }, RateLimit: { RequestsPerMinute: 12_000, Burst: 100, MaxInFlight: 64 } },
+  System: {
+    Server: { KeepAliveSeconds: 5 },
+    RateLimit: { RequestsPerMinute: 12_000, Burst: 100, MaxInFlight: 64 },
+    ManagementRateLimit: { RequestsPerMinute: 600, Burst: 200 },
+  },
+}
+function* endless(): Generator<Buffer> {
+  for (;;) yield Buffer.alloc(16_384, 'x')
 }
 const { port } = await startNodeUpstream(undefined)
 const bad = createServer((req, res) => {
   req.resume()
   if (req.url === '/503') res.writeHead(503).end()
+  else if (req.url === '/endless') Readable.from(endless()).pipe(res)
   else if (req.url !== '/never') res.end()
 }).listen(0, '127.0.0.1')
 await new Promise(resolve => bad.once('listening', resolve))
@@ -69,8 +87,11 @@ async function measure(): Promise<{ readonly victim: Answers | Error; readonly h
   const watching = (async () => {
     while (!done.signal.aborted) {
       const start = performance.now()
-      await fetch(`${gateway.url}/health`).then(answer => answer.arrayBuffer())
-      looks.push(performance.now() - start)
+      const isWell = await fetch(`${gateway.url}/health`).then(
+        answer => answer.arrayBuffer().then(() => answer.ok),
+        () => false,
+      )
+      looks.push(isWell ? performance.now() - start : Number.POSITIVE_INFINITY)
       await setTimeout(50)
     }
   })()

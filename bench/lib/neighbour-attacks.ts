@@ -7,7 +7,7 @@ export interface Target {
   readonly url: string
   /** Token of the hostile agent. */
   readonly token: string
-  /** An upstream that answers `/503` with that, and `/never` not at all. */
+  /** An upstream that answers `/503` with that, `/endless` without end, and `/never` not at all. */
   readonly upstream: string
   readonly signal: AbortSignal
 }
@@ -15,6 +15,8 @@ export interface Target {
 export type NeighbourAttack = (target: Target) => Promise<void>
 
 const megabyte = 2 ** 20
+/** The victim has another one: connections are limited for each address. */
+const hostileAddress = '127.0.0.2'
 
 /** Repeats a call, so many at a time. */
 async function flood({ signal }: Target, atOnce: number, call: (turn: number) => Promise<unknown>): Promise<void> {
@@ -34,12 +36,12 @@ async function proxied({ url, token, signal }: Target, target: string, init: Req
   await answer.arrayBuffer()
 }
 
-/** Connections that stay open until the signal, with these first bytes. */
+/** Connections that stay open until the signal, with these first bytes. Nothing reads what comes back. */
 async function hold({ url, signal }: Target, count: number, firstBytes: string): Promise<void> {
   const { port, hostname } = new URL(url)
   const sockets: Socket[] = []
   for (let i = 0; i < count && !signal.aborted; i++) {
-    const socket = connect(Number(port), hostname)
+    const socket = connect({ port: Number(port), host: hostname, localAddress: hostileAddress })
     socket.on('error', () => {})
     if (firstBytes !== '') socket.write(firstBytes)
     sockets.push(socket)
@@ -50,6 +52,9 @@ async function hold({ url, signal }: Target, count: number, firstBytes: string):
   })
   for (const socket of sockets) socket.destroy()
 }
+
+const get = ({ token, upstream }: Target, path: string): string =>
+  `GET /proxy/${upstream}${path} HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n\r\n`
 
 const unfinished = ({ token, upstream }: Target, path: string): string =>
   `POST /proxy/${upstream}${path} HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n` +
@@ -62,6 +67,9 @@ export const neighbourAttacks: Readonly<Record<string, NeighbourAttack>> = {
   'dead names': target => flood(target, 32, turn => proxied(target, `http://dead-${turn}.invalid/`)),
   'bodies that never end': target => hold(target, 256, unfinished(target, '/never')),
   'requests never answered': target => flood(target, 128, () => proxied(target, `${target.upstream}/never`)),
+  'answers that are never read': target => hold(target, 64, get(target, '/endless')),
+  'requests held for review': target =>
+    flood(target, 8, turn => proxied(target, `${target.upstream}/held`, { method: 'POST', body: `{"turn":${turn}}` })),
   '503 answers': target => flood(target, 4, () => proxied(target, `${target.upstream}/503`)),
   'detector texts of 1 MB': post(JSON.stringify({ text: 'AA11 BB22 CC33 '.repeat(megabyte / 15) })),
   'JSON of 1 MB': post(`[${'{},'.repeat(megabyte / 3 - 2)}{}]`),
