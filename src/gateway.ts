@@ -65,7 +65,7 @@ export interface Gateway {
   listen(): Promise<readonly Address[]>
   /** Proxied requests under way. */
   inFlight(): number
-  /** Reads policies, credentials of upstreams and the certificate anew. False: there was a mistake; what it is in stays as it was. */
+  /** Reloads policies, credentials of upstreams and the certificate. False: there was a mistake; its subject stays as it was. */
   reload(): Promise<boolean>
   /**
    * Stops accepting, lets requests in flight finish for System:Server:DrainSeconds, and closes everything.

@@ -12,10 +12,10 @@ export interface Lines {
   flush(): void
 }
 
-/** Lines are gathered for so long, milliseconds, or until there are so many bytes. */
+/** Lines are gathered for this time, milliseconds, or until this many bytes. */
 const gatherMs = 10
 const gatherBytes = 65_536
-/** A UTF-16 unit is at most so many bytes: as a JSON escape. */
+/** Most bytes of one UTF-16 unit: a JSON escape. */
 const mostPerCharacter = 6
 
 /**

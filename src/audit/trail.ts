@@ -2,7 +2,7 @@
  * The audit trail read back: verified link by link, and exported as JSON lines.
  *
  * The chain shows any record that was changed, taken out or put in. It cannot show that the newest records were cut
- * off, or that all of it was written anew: for that, keep the last `hash` somewhere else.
+ * off, or that all of it was rewritten: for that, keep the last `hash` somewhere else.
  */
 import { printableJson } from '../base/deceptive.ts'
 import { genesis, hashOf } from '../storage/chain.ts'

@@ -13,7 +13,7 @@ export const hopByHopResponse: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** In a request also those that are set anew for the next connection (spec 4.4). */
+/** In a request also those that are set again for the next connection (spec 4.4). */
 export const hopByHopRequest: ReadonlySet<string> = new Set([
   ...hopByHopResponse,
   'content-length',

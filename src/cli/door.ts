@@ -46,7 +46,7 @@ function configured({ config, baseDirectory }: Configuration): string {
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${Http.Port}`
 }
 
-/** The very certificate of the configuration, whoever signed it and whatever name it is for. */
+/** Accepts exactly the configured certificate, whatever its issuer and name. */
 function trustIn({ cert }: Certificate): SecureOptions {
   const { fingerprint256 } = new X509Certificate(cert)
   return {

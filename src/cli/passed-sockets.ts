@@ -5,7 +5,7 @@ import { StartupError } from '../errors.ts'
 const first = 3
 
 /**
- * Descriptors of the sockets that systemd, or whoever does as it does, passed to this very process (sd_listen_fds(3)).
+ * Descriptors of the sockets that systemd, or a compatible parent, passed to this process (sd_listen_fds(3)).
  * What was meant for another process is not looked at.
  *
  * @throws StartupError

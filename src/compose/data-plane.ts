@@ -43,12 +43,12 @@ export interface DataPlaneParts {
   readonly report: (what: string, error: unknown) => void
 }
 
-/** What the road needs of human in the loop, which in turn needs the road to send. */
+/** What the pipeline needs of human in the loop, which in turn needs the pipeline to send. */
 export type Reviews = Pick<Parts, 'queue' | 'grants'>
 
-/** Everything on the road of a proxied request. */
+/** All parts that a proxied request passes. */
 export interface DataPlane {
-  /** The road, once its reviews are there. */
+  /** Builds the pipeline, once human in the loop exists. */
   roadWith(reviews: Reviews): (arrival: Arrival) => Promise<void>
   /** Sends what a person approved. */
   readonly send: Send

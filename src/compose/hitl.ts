@@ -40,11 +40,11 @@ export interface Hitl {
   readonly queue: Queue
   readonly grants: Grants
   readonly events: EventLog
-  /** Aborts when the gateway stops: whoever listens or waits lets go. */
+  /** Aborts when the gateway stops: ends event streams and waits. */
   readonly stopping: AbortSignal
   /** Expiry, lapsed leases, retention, refusals that were counted. Call every second or so. */
   sweep(): Promise<void>
-  /** Answers whoever waits for a verdict. Call before the connections are drained. */
+  /** Answers calls that wait for a verdict. Call before the connections are drained. */
   stop(): void
   /**
    * Waits for what is being sent upstream, `limitMs` at most, and a moment for the webhooks; then tells no more.

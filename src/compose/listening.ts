@@ -48,7 +48,7 @@ export interface Listening extends Pick<Listener, 'adopt'> {
    * the rest was cut off; 0 when nothing was.
    */
   drain(limitMs: number, inFlight: () => number): Promise<number>
-  /** Reads the certificate anew. False: it cannot be used, and the old one stays. */
+  /** Reads the certificate again. False: it cannot be used, and the old one stays in force. */
   reload(): Promise<boolean>
 }
 
@@ -107,7 +107,7 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
   }
 }
 
-/** Sockets that were passed stand in for the configured port: whoever passed them has chosen. */
+/** Passed sockets replace the configured port. */
 function placesOf({ config, baseDirectory, passedSockets }: ListeningParts): readonly Place[] {
   const { Http, Unix, Threads } = config.System.Server
   const passed = passedSockets.map(fd => ({ fd }))

@@ -55,7 +55,7 @@ export function threadsWarnings(config: Config, given: Given): readonly string[]
 }
 
 /**
- * The configuration of one of so many threads. Each has its part of the connections to upstreams, rounded up, since each
+ * The configuration of one of several threads. Each has its share of the connections to upstreams, rounded up, since each
  * needs one: together they may be one fewer than there are threads above what is configured.
  */
 export function shareOf(config: Config, threads: number): Config {

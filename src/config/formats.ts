@@ -36,7 +36,7 @@ export const cidr: Format = value => {
 
 const name = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/i
 
-/** `unix` stands for whoever comes over the unix socket. */
+/** `unix` stands for all clients of the unix socket. */
 export const peerRange: Format = value =>
   value.toLowerCase() === 'unix' || cidr(value) === undefined
     ? undefined

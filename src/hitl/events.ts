@@ -1,5 +1,5 @@
 /**
- * What happens to held requests, as it happens: for reviewers' event streams, for webhooks, and for whoever waits
+ * What happens to held requests, as it happens: for reviewers' event streams, for webhooks, and for calls that wait
  * for a verdict. In memory and bounded: the store has the truth, this only says where to look.
  */
 import type { hitlEvents } from '../config/formats.ts'
@@ -30,7 +30,7 @@ export interface EventLog {
 }
 
 export interface Subscription {
-  /** Whether events after `lastId` are no longer known, so that the list must be read anew. */
+  /** Whether events after `lastId` are no longer known, so that the list must be read again. */
   readonly missed: boolean
   /** Id of the newest event: who was told nothing yet comes back with this one. */
   readonly newest: string

@@ -2,7 +2,7 @@ import type { HitlFilter, HitlLine } from '../storage/store.ts'
 import type { HitlOptions } from './model.ts'
 import { lateSummary, lineText } from './view.ts'
 
-/** Items read at one go: whoever else is served waits a fraction of a millisecond for them. */
+/** Items read at a time: others wait a fraction of a millisecond for them. */
 const slice = 100
 
 type ListOptions = Pick<HitlOptions, 'store' | 'clock' | 'agentName'>

@@ -157,7 +157,7 @@ export interface HitlOptions {
   readonly reviewerOf: (id: string) => Person | undefined
   /** Name of an agent of the registry, for reviewers. */
   readonly agentName: (agentId: string) => string | undefined
-  /** Aborts when the gateway stops: whoever waits for a verdict is answered then. */
+  /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
   /** Told of faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void

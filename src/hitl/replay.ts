@@ -64,7 +64,7 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opene
   const { item, approval, lease } = wanted
   const problem = voterProblem(options, item, approval.reviewer.id)
   if (problem !== undefined) return problem
-  // A vote counts if whoever gave it may still vote when the last one is given.
+  // A vote counts if its reviewer may still vote when the last vote is given.
   const withdrawn = item.approvedBy.filter(id => voterProblem(options, item, id) !== undefined)
   const now = options.clock.now()
   const resend = approval.resend === true

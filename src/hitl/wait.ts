@@ -34,7 +34,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
     if (outcomes.has(event.type)) for (const wake of waiting.get(event.hitlId) ?? []) wake()
   })
 
-  /** Resolves at the event, the time limit or the abort, whichever is first. */
+  /** Resolves at the event, the time limit or the abort. */
   const listen = (id: string, ms: number, signal: AbortSignal) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, ms)

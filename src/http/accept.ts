@@ -41,7 +41,7 @@ export interface AcceptCounts {
   refused(code: RefusalCode): void
 }
 
-/** What becomes of a request, over whichever server it came. */
+/** Handles a request, from any of the servers. */
 export interface Acceptor {
   /** Takes the requests of a server. */
   serve(server: Server): void

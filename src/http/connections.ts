@@ -44,7 +44,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
       // Closes what is beyond the total before any work is done on it; not enough alone: each server counts its own.
       server.maxConnections = maxConnections
       server.on('connection', admit)
-      // TLS puts a socket of its own on top, which asks the system for the address anew, and keeps it.
+      // TLS puts a socket of its own on top, which asks the system for the address again, and keeps it.
       server.prependListener('secureConnection', (socket: Socket) => {
         if (isGone(socket)) socket.destroy()
       })

@@ -17,7 +17,7 @@ export interface TcpPlace {
   readonly reusePort?: boolean
 }
 
-/** A socket that was bound by whoever started this process, TCP or unix. */
+/** A socket, TCP or unix, bound by the process that started this one. */
 export interface PassedPlace {
   readonly fd: number
 }

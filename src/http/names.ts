@@ -9,7 +9,7 @@ export interface FieldName {
   readonly folded: string
   /** A lenient server may take it for a field that frames the message or belongs to the gateway. */
   readonly isDisguised: boolean
-  /** For one connection only, or set anew for the next one (spec 4.4, RFC 9110 section 7.6.1). */
+  /** For one connection only, or set again for the next one (spec 4.4, RFC 9110 section 7.6.1). */
   readonly hopByHopRequest: boolean
   /** For one connection only (RFC 9110 section 7.6.1). */
   readonly hopByHopResponse: boolean

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { sentBytes } from './sent-bytes.ts'
 
-/** A connection is looked at so many times before it counts as quiet. */
+/** Number of looks at a connection before it counts as quiet. */
 const looks = 4
 
 interface Seen {

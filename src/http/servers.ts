@@ -108,7 +108,7 @@ function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings): ServerO
   return {
     requireHostHeader: true,
     headersTimeout: headersTimeoutMs,
-    // A proxied body that moves has no total limit; one that stands still is cut off by whoever reads it.
+    // A proxied body that moves has no total limit; one that stands still is ended by its reader.
     requestTimeout: 0,
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: checkIntervalMs,

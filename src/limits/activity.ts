@@ -1,5 +1,5 @@
 /**
- * What each agent did lately, for rules and the risk score. Bounded: so many agents, so many hosts of each, and counts in
+ * Recent activity of each agent, for rules and the risk score. Bounded: the number of agents, of hosts for each, and counts in
  * buckets; an agent that was idle for eight days is forgotten. Nothing is kept over a restart.
  */
 export interface AgentActivity {

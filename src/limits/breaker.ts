@@ -1,7 +1,7 @@
 /**
  * Circuit breaker, the same for all threads that share the table. Each agent has a circuit to each origin, which opens
  * after so many failures that this agent saw; each origin has one for all agents, which opens when the circuits of two
- * agents have opened, or after so many failures to connect. So what one agent provokes is held against that agent alone.
+ * agents have opened, or after so many failures to connect. So failures that one agent provokes affect only that agent.
  *
  * Every permit is returned with an outcome. After the time of an open circuit one probe is let out; when it has said
  * nothing for as long again, its thread may have died, and another may go.
@@ -16,7 +16,7 @@ export interface BreakerSettings {
 }
 
 /**
- * `failure`: the upstream answered badly, or not at all. `unreachable`: there was no connection, whoever asks.
+ * `failure`: the upstream answered badly, or not at all. `unreachable`: no connection could be made, for any agent.
  * `neutral`: nothing was learnt of the upstream (the client left, the gateway refused).
  */
 export type Outcome = 'success' | 'failure' | 'unreachable' | 'neutral'

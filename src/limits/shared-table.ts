@@ -1,7 +1,7 @@
 /**
  * A table of numbers by key that all threads share: a fixed number of slots in one SharedArrayBuffer, found by a hash
- * of the key, and one lock. What is done between `lock` and `unlock` takes well under a microsecond, so whoever meets
- * another thread there waits for that. A thread that dies inside is let out by `releaseLock`, or by whoever has waited
+ * of the key, and one lock. What is done between `lock` and `unlock` takes well under a microsecond, so a
+ * thread that finds the lock taken waits for it. A thread that dies inside is let out by `releaseLock`, or by a thread that has waited
  * long enough.
  */
 export interface TableShape {

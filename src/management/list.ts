@@ -5,7 +5,7 @@ import type { Reply } from '../http/respond.ts'
 const slice = 65_536
 
 /**
- * A JSON array of whatever length, made as its items are read: thousands at once would hold up whoever else is
+ * A JSON array of any length, written as its items are read: thousands at once would delay the others that are
  * served. Rejects when the first items cannot be had; later, the connection breaks off.
  *
  * @param items JSON texts, some at a time

@@ -10,7 +10,7 @@ import type { AgentRecord } from '../storage/store.ts'
 import type { FailureKind } from '../telemetry/layout.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 
-/** What arrived: a request on the proxy road, checked as far as its framing. */
+/** A request on /proxy whose framing was checked. */
 export interface Arrival {
   readonly req: IncomingMessage
   readonly res: ServerResponse
@@ -29,8 +29,8 @@ export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string 
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'
 
 /**
- * What a step of the road comes to: a refusal, or nothing and the next step follows. `again`: the right to go on changed
- * while the step waited, and the request begins the road once more.
+ * Result of a step: a refusal, or nothing and the next step follows. `again`: the right to go on changed
+ * while the step waited, and the request starts again.
  */
 export type Outcome = Refusal | 'again' | undefined
 export type Step = Outcome | Promise<Outcome>
@@ -106,7 +106,7 @@ export class Exchange {
   holdsPlace = false
   /** Where it stands among the exchanges in flight (watch.ts). */
   place = -1
-  /** How often it has begun the road (pipeline.ts). */
+  /** Number of starts (pipeline.ts). */
   rounds = 0
   #continued = false
 

@@ -28,7 +28,7 @@ const oneWriteBytes = 65_536
 /** Up to this length node joins head and body as one string, which costs less than writing two pieces, bytes. */
 const oneStringBytes = 2_048
 
-/** Takes a request whose right to go on has changed back to the beginning of the road. */
+/** Starts a request again whose right to go on has changed. */
 type Again = (exchange: Exchange, parts: Parts) => Promise<void>
 
 /** An exchange whose destination has been checked. */
@@ -179,7 +179,7 @@ class Forward implements UpstreamHandler, Sender {
     else passInterim(this.#exchange, head)
   }
 
-  /** Nothing was sent. What it may do now is for the road to say. */
+  /** Nothing was sent. The pipeline decides what happens next. */
   #beginAgain(control: Control): void {
     this.#done = true
     this.#exchange.sender = undefined

@@ -19,7 +19,7 @@ import { isOver } from './rights.ts'
 import { coversGrant, suspend, useGrant } from './suspend.ts'
 
 /**
- * The road of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
+ * The steps of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
  * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing; a step
  * that must wait returns a promise, and nothing else is waited for: a turn of the microtask queue costs something too.
  */
@@ -30,7 +30,7 @@ export function enforce(arrival: Arrival, parts: Parts): Promise<void> {
   return travel(exchange, parts)
 }
 
-/** How often a request begins the road: its rights can hardly change more often while it waits. */
+/** Most times that a request starts again: its rights hardly change more often while it waits. */
 const mostRounds = 5
 
 async function travel(exchange: Exchange, parts: Parts): Promise<void> {
@@ -67,7 +67,7 @@ function enter(exchange: Exchange, parts: Parts): Refusal | undefined {
   return exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
 }
 
-/** What was not refused is forwarded, or held for a person unless one has let the like of it pass before. */
+/** Forwards a request that was not refused, or holds it for a person unless a grant covers it. */
 function carryOut(exchange: Exchange, parts: Parts): Step {
   if (isOver(exchange)) return undefined
   return exchange.effect === 'Hitl' ? review(exchange, parts) : pass(exchange, parts)
@@ -113,7 +113,7 @@ function noteReplaced(exchange: Exchange): void {
   exchange.ending = 'refused'
 }
 
-/** The end of every exchange, however it went: the permit goes back, and whoever counts is told. */
+/** The end of every exchange: returns the permit and updates the counters. */
 function settle(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)

@@ -37,7 +37,7 @@ type SenderParts = HeldParts &
   >
 
 /**
- * Sends what a person has approved: the same checks of policy, destination and circuit as on the proxy road, made again
+ * Sends an approved request: the same checks of policy, destination and circuit as for a proxied request, made again
  * now, and a connection that nothing else uses (spec 4.5).
  */
 export function createSender(parts: SenderParts): Send {
@@ -106,7 +106,7 @@ async function prepare(
   const blocked = parts.egress.checkHost(target.origin)
   if (blocked !== undefined) return blocked
   const rulebook = parts.rulebookOf(agent)
-  // As on the proxy road: a name is looked up after the decision, unless a rule reads the address.
+  // As for a proxied request: a name is looked up after the decision, unless a rule reads the address.
   const address = rulebook.readsDestination ? await reach(target, agentId, parts) : undefined
   if (isRefusal(address)) return address
   const pinned = address && firstOnly(address)

@@ -5,7 +5,7 @@ export interface WorkTurns {
 }
 
 /**
- * One turn in each round of the event loop, whoever asks and however many do: other requests are served in between. The
+ * One turn in each round of the event loop, however many agents ask: other requests are served in between. The
  * agents that wait get their turns one after the other, so that one with many long bodies holds up only itself.
  *
  * @param soon calls back in the next round of the event loop

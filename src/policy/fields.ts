@@ -13,7 +13,7 @@ export interface Field {
   readonly type: FieldKind['type']
   /** Whether `[*]` occurs, so that one value stands for each element. */
   readonly several: boolean
-  /** Value of a plain string of the head, which is always there; the fast road. */
+  /** Value of a plain string of the head, which is always present; the fast path. */
   readonly plain: ((facts: Facts) => string) | undefined
   /** A JSON value, a list, Several, `missing`, `unknown` or `unreadable`. */
   readonly read: (facts: Facts, zone: Zone) => unknown

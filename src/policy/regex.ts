@@ -25,7 +25,7 @@ const tooMuch = Symbol('too much')
 
 /**
  * Linear is not enough: patterns like `[ab]*a[ab]{800}c` cost the program size for each character, seconds for 64 KB.
- * The fast engine of RE2 makes its states as it goes. Here it may make so many in one search and not start over; and
+ * The fast engine of RE2 builds its states while it searches. Here their number in one search is limited, and
  * when it gives up, the slow engine is used on short texts only.
  */
 class BoundedRegex implements Regex {

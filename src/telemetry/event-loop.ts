@@ -4,7 +4,7 @@ import type { Metrics } from './metrics.ts'
 
 /** How often the loop is looked at, milliseconds: seldom enough to cost nothing. */
 const resolution = 20
-/** What is shown is the worst of the last minute at most, so that a scrape every so many seconds misses nothing. */
+/** Shows the worst delay of the last minute at most, so that scrapes at usual intervals miss nothing. */
 const samplesKept = 60
 
 export interface LoopWatch {

@@ -1,7 +1,7 @@
 import type { Family, Histogram } from './layout.ts'
 import { blockLength } from './layout.ts'
 
-/** Memory for the numbers of so many threads. */
+/** Memory for the counters of a number of threads. */
 export function createMetricsMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * blockLength * Float64Array.BYTES_PER_ELEMENT)
 }

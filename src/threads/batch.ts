@@ -25,7 +25,7 @@ export function createBatch<T>(tell: (items: readonly T[]) => void): Batch<T> {
   }
 }
 
-/** The same thing, so many times. */
+/** The same thing a number of times. */
 export type Counted<T> = readonly [item: T, times: number]
 
 /** A batch of things that often are the same. `keyOf` says which are. */

@@ -40,7 +40,7 @@ export interface Pool {
    * @param ports of the gateway, the one to share first
    */
   listen(ports: readonly number[]): Promise<void>
-  /** False when one of them could not read its credentials anew. */
+  /** False when one of them could not reload its credentials. */
   reload(): Promise<boolean>
   /** Requests that were cut off. */
   drain(limitMs: number): Promise<number>
@@ -55,7 +55,7 @@ export interface Pool {
 
 /** Every so often each thread is asked whether it still does anything, milliseconds. */
 const askMs = 1_000
-/** One that has not answered so many times is ended; one that starts has code to load. */
+/** Unanswered checks after which a thread is ended; a thread that starts has code to load. */
 const mostSilent = 5
 const mostSilentAtStart = 60
 /** One that has not made a change in this time is ended: what was revoked may not go on there. */

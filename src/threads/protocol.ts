@@ -43,7 +43,7 @@ export interface ThreadCalls {
   listen(port: number): Promise<void>
   /** Ports of the gateway, which nobody may be forwarded to. */
   setListeners(ports: readonly number[]): Promise<void>
-  /** Reads credentials of upstreams anew; false when that failed and the old ones stay. */
+  /** Reads credentials of upstreams again; false when that failed and the old ones stay. */
   reload(): Promise<boolean>
   /** Stops accepting; resolves with the number of requests that were cut off after the limit. */
   drain(limitMs: number): Promise<number>

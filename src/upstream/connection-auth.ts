@@ -1,5 +1,5 @@
 /**
- * Authentication of a connection instead of a request (RFC 4559 section 3): whoever sends the next request on it acts
+ * Authentication of a connection instead of a request (RFC 4559 section 3): the agent that sends the next request on it acts
  * with the rights of the one before. Such a connection carries one request.
  */
 

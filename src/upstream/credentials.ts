@@ -25,7 +25,7 @@ export interface Credentials {
   /** The fields to add, or a refusal when the agent sends one of them itself. */
   fieldsFor(request: CredentialRequest): readonly string[] | Refusal
   /**
-   * Reads every value anew. Rejects when one is missing or not fit to be sent; then all stay as they were.
+   * Reads every value again. Rejects when one is missing or cannot be sent; then all keep their old values.
    *
    * @throws StartupError
    */

@@ -8,7 +8,7 @@ export interface FairLineLimits {
   readonly waitingEach: number
 }
 
-/** A piece of work. It may stand in the lines of several owners; whoever's turn comes first starts it. */
+/** A piece of work. It may be in the queues of several owners; the first one whose turn comes starts it. */
 export interface Work {
   /** It still waits to be started. */
   readonly waits: boolean

@@ -125,7 +125,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
 
   /** Counts the time to the head of the answer from now on. */
   #watchHead(): void {
-    // Timers are set anew and never cleared: that costs less for each request, and a late one finds nothing to end.
+    // Timers are set again and never cleared: that costs less for each request, and a late timer finds nothing to end.
     if (this.#headersTimer !== undefined) this.#headersTimer.refresh()
     else {
       const late = () => this.#exchange?.headLate()

@@ -8,7 +8,7 @@ export interface NameRules {
   /** Domains in which names with fewer than `ndots` dots are looked for first. */
   readonly search: readonly string[]
   readonly ndots: number
-  /** Names are also found in other ways than the hosts file and DNS: through LDAP, mDNS or the like. */
+  /** Names are also found by other means than the hosts file and DNS, such as LDAP or mDNS. */
   readonly hasOtherSources: boolean
 }
 

@@ -14,7 +14,7 @@ export interface SystemLookupParts {
   readonly fallback: Lookup
 }
 
-/** A server gets so long for its first answer, milliseconds, and so many tries. */
+/** Time for the first answer of a server, milliseconds, and number of tries. */
 const timeout = 1_500
 const tries = 2
 

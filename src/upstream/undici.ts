@@ -64,7 +64,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
     })
     this.#exchange = exchange
     try {
-      // What must not be sent is refused by the same check, whichever client sends.
+      // The same check applies to both clients.
       writeHead(request, this.#authority)
     } catch (error) {
       exchange.fail(error as Error)

@@ -84,7 +84,7 @@ function isInFours(text: Text, at: number, separator: number): boolean {
   return fifth > 0 && isCard(text.bytes, at, lastGroup(text, fifth, 1, 3))
 }
 
-/** The place behind a group of so many digits and the separator behind it, or 0. */
+/** The index after a group of that many digits and its separator, or 0. */
 function behindGroup(text: Text, from: number, length: number, separator: number): number {
   const end = from + length
   return runLength(text, from, digit, length) === length && text.bytes[end] === separator ? end + 1 : 0

@@ -10,7 +10,7 @@ const block = asciiBytes(' BLOCK')
 const part = charset('A-Z0-9 -')
 const runs = new Runs(part, begin.length + title.length + dashes.length)
 
-/** Looks for `-----BEGIN RSA PRIVATE KEY-----` and the like, at each B behind a dash. */
+/** Looks for headers such as `-----BEGIN RSA PRIVATE KEY-----`, at each B after a dash. */
 export class PrivateKeyPass implements Pass {
   readonly best: number
   readonly #privateKey: Ranked

@@ -1,5 +1,5 @@
 /**
- * How many items wait for a verdict, of each agent and in all. Kept as counts: to count the items anew at each
+ * How many items wait for a verdict, of each agent and in all. Kept as counters: to count the items again at each
  * suspension takes the longer the more of them wait.
  */
 import { sql } from 'kysely'
