@@ -32,7 +32,7 @@ export interface EventLog {
 export interface Subscription {
   /** Whether events after `lastId` are no longer known, so that the list must be read again. */
   readonly missed: boolean
-  /** Id of the newest event: who was told nothing yet comes back with this one. */
+  /** Id of the newest event: a client without any event reconnects with this one. */
   readonly newest: string
   close(): void
 }

@@ -25,7 +25,7 @@ export interface Grants {
   covers(held: Suspension): Promise<boolean | Refusal>
   /** Active ones, oldest first. */
   list(agentId?: string): Promise<readonly GrantRecord[]>
-  /** `not_found` when there is none by that id. */
+  /** `not_found` when no grant has that id. */
   revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
 }
 

@@ -82,7 +82,7 @@ export interface GrantTerms {
 }
 
 export interface Approval extends Verdict {
-  /** Sends once more what was sent before without a known outcome. */
+  /** Sends a request again that was sent before without a known outcome. */
   readonly resend?: boolean | undefined
   readonly grant?: GrantTerms | undefined
 }
@@ -143,7 +143,7 @@ export interface HitlOptions {
   readonly store: Pick<Store, 'hitl' | 'grants' | 'audit'>
   readonly clock: Clock
   readonly settings: Config['HumanInTheLoop']
-  /** 32 bytes each, for nothing else. The first seals; the others open what was sealed before a rotation. */
+  /** 32 bytes each, used for nothing else. The first seals; the others open requests sealed before a rotation. */
   readonly sealingKeys: readonly [Uint8Array, ...Uint8Array[]]
   /** Name of the field that carries agent tokens; always redacted. */
   readonly tokenHeader: string

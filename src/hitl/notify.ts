@@ -1,6 +1,6 @@
 /**
  * Webhooks: tells others what happens to held requests. Signed, tried again, one after the other for each hook, and
- * never waited for: a hook that is down costs nobody anything, and what it missed is in the list of pending requests.
+ * never waited for: a hook that is down delays nothing, and the requests it missed are in the list of pending requests.
  */
 import { createHmac } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'

@@ -11,7 +11,7 @@ export interface Relayed {
 export interface RelayOptions {
   /** Most of a body that is kept, bytes. */
   readonly cap: number
-  /** Whether the outcome must be recorded now although the body goes on. */
+  /** Whether the outcome must be recorded now although the body has not ended. */
   readonly isLate: () => boolean
   /** Called once, as soon as it is clear what is kept; not called when the body breaks off before. */
   readonly record: (relayed: Relayed) => Promise<void>

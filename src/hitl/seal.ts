@@ -46,7 +46,7 @@ export function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** Seals the frame of a request together with what was known of it: one copy, so that neither can be exchanged. */
+/** Seals the frame of a request together with its facts: one copy, so that neither can be exchanged. */
 export function sealHeld(
   key: Uint8Array,
   id: string,

@@ -1,5 +1,5 @@
 /**
- * What holds for every verdict: who may give it, what a comment may be, and what a second verdict is told.
+ * Rules for every verdict: who may give it, what a comment may be, and the refusal of a second verdict.
  */
 
 import { escapeLines } from '../base/deceptive.ts'
@@ -17,7 +17,7 @@ const maxComment = 2_000
 export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   const item = await verdictOn(options, id, verdict)
   if ('refusal' in item) return item
-  // Who comes too late writes nothing; who comes at the same moment is told by the store.
+  // A late verdict writes nothing; of two at the same moment the store accepts one.
   if (item.status !== 'Pending') return decided(item)
   const problem = voterProblem(options, item, verdict.reviewer.id)
   if (problem !== undefined) return problem
@@ -81,7 +81,7 @@ export function decided(item: HitlBrief): Refusal {
   })
 }
 
-/** The audit entry of a verdict; what was judged is named by its digest. */
+/** The audit entry of a verdict; it names the request by its digest. */
 export function verdictEntry(
   now: number,
   verdict: Verdict,
@@ -99,7 +99,7 @@ export function verdictEntry(
   )
 }
 
-/** Answers a store that failed with a refusal: nothing was done, and the caller is told so. */
+/** Turns a failure of the store into a refusal: nothing was done. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T | Refusal> {
   try {
     return await work

@@ -21,7 +21,7 @@ export interface WaiterOptions {
   readonly brief: (id: string) => Promise<HitlBrief | undefined>
   /** The item with its body. */
   readonly read: (id: string) => Promise<HitlItem | undefined>
-  /** Aborts when the gateway stops: then nobody is kept waiting. */
+  /** Aborts when the gateway stops: every wait ends. */
   readonly stopping: AbortSignal
 }
 

@@ -12,7 +12,7 @@ import { decided } from './verdict.ts'
 export interface Withdrawal {
   readonly agentId: string
   readonly requestId: string | null
-  /** `asked`: DELETE /hitl/{id}. `left`: nobody waits for it any more. `cancelled`: notifications/cancelled of MCP. */
+  /** `asked`: DELETE /hitl/{id}. `left`: its call ended. `cancelled`: notifications/cancelled of MCP. */
   readonly cause: 'asked' | 'left' | 'cancelled'
 }
 

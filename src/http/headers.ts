@@ -7,7 +7,7 @@ const maxFields = 128
 
 const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?$/
 
-/** End-to-end fields that a `Connection` field must not name: dropping them would change what was decided on. */
+/** End-to-end fields that a `Connection` field must not name: dropping them would change the request after the decision. */
 const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
 
 /** What the gateway needs to know of a request's header section. Raw arrays are flat: name, value, name, value. */

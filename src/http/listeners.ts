@@ -79,7 +79,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
       acceptor.drain()
       const closed = servers.all.map(server => new Promise<void>(resolve => server.close(() => resolve())))
       for (const remove of removals.splice(0)) remove()
-      // A connection becomes idle only after its last answer: look again until none is left.
+      // A connection becomes idle only after its last answer: repeat until all are closed.
       const sweeper = setInterval(() => {
         for (const server of servers.all) server.closeIdleConnections()
       }, 100)

@@ -95,7 +95,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
   }
 }
 
-/** Closes the connection when the rest of a body that nobody wants does not come soon. */
+/** Closes the connection when the rest of an unused body does not arrive soon. */
 function awaitEnd(req: IncomingMessage): void {
   const timer = setTimeout(() => req.socket.destroy(), DRAIN_MS)
   const done = () => clearTimeout(timer)

@@ -31,9 +31,9 @@ export interface Servers {
   unix(): Server
   /** For connections that came another way, and are counted there. */
   adopting(): Server
-  /** For a socket of which nobody knows yet what it is. Takes no requests before `begin`. */
+  /** For a socket whose kind is not known yet. Takes no requests before `begin`. */
   blank(): Server
-  /** Takes the requests of what was blank. Undefined when it must be a TLS server, which `tcp` gives. */
+  /** Takes requests on a blank server. Undefined when it must be a TLS server, which `tcp` gives. */
   begin(server: Server, kind: 'tcp' | 'unix'): Server | undefined
   /** New connections get this certificate. Only for servers that began with one. */
   setCertificate(certificate: Certificate): void

@@ -10,7 +10,7 @@ export const answerBufferBytes = 65_536 + 16
 const mostKept = 32
 const free: Buffer[] = []
 
-/** Its old content must not leave: only what was written into it may be sent. */
+/** Its old content must not leave: only bytes written since may be sent. */
 export function takeBuffer(): Buffer {
   return free.pop() ?? Buffer.allocUnsafeSlow(answerBufferBytes)
 }

@@ -18,7 +18,7 @@ export function refuseOpenCircuit(wait: number): Refusal {
   return refuse('circuit_open', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
 }
 
-/** Returns the permit with what was learnt of the upstream. The first outcome counts, later calls do nothing. */
+/** Returns the permit with the outcome for the upstream. The first outcome counts; later calls do nothing. */
 export function closeCircuit(exchange: Exchange, outcome: Outcome, parts: Parts): void {
   const { permit } = exchange
   if (permit === undefined) return

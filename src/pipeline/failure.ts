@@ -78,7 +78,7 @@ export function outcomeOfError(error: Error, started: boolean): Outcome {
   return !started && connectFailures.has(failureKind(error)) ? 'unreachable' : 'failure'
 }
 
-/** What an agent is told of a failure, where it may be told. */
+/** The cause of a failure as the agent sees it, where it may see it. */
 const texts: { readonly [kind in FailureKind]?: string } = {
   refused: 'The upstream refused the connection.',
   reset: 'The upstream closed the connection before its answer was whole.',

@@ -40,7 +40,7 @@ const isChecked = (exchange: Exchange): exchange is Checked =>
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
 export function forward(exchange: Exchange, parts: Parts, again: Again): undefined {
   if (!isChecked(exchange)) throw new Error('cannot happen: forwarded before the checks')
-  // A client that left meanwhile has no use for an answer, and nobody would cancel the request.
+  // A client that left meanwhile needs no answer, and nothing else would cancel the request.
   if (isOver(exchange)) return undefined
   exchange.continue()
   const request = upstreamRequest(exchange, parts)
@@ -69,7 +69,7 @@ export function requestFields(exchange: Exchange, parts: Parts): string[] {
   return exchange.req.method === 'OPTIONS' ? countHop(headers) : headers
 }
 
-/** Pseudonym of this gateway in `Via` (RFC 9110 section 7.6.3): what comes back with it is a loop. */
+/** Pseudonym of this gateway in `Via` (RFC 9110 section 7.6.3): a request that arrives with it is a loop. */
 export const viaName = 'agent-gateway'
 const viaOf = (httpVersion: string) => `${httpVersion} ${viaName}`
 

@@ -133,7 +133,7 @@ async function reach(
   return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
 }
 
-/** They are added when the request leaves: what was held and shown has none. */
+/** They are added when the request leaves: the held and shown request does not contain them. */
 function credentialsFor(
   { rawHeaders }: HeldRequest,
   { origin }: Target,

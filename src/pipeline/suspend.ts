@@ -150,7 +150,7 @@ function denied(view: DetailView): Refusal {
   return refuse('hitl_denied', view.comment ?? undefined, { members })
 }
 
-/** Gives the agent the upstream's answer to what was approved. */
+/** Gives the agent the upstream's answer to its approved request. */
 async function deliver(wait: Wait, view: DetailView, parts: Parts): Promise<'answered' | Refusal> {
   const { exchange, id } = wait
   if (view.replay === 'failed') return refuse('upstream_failed', 'The request was approved, but the upstream failed.')

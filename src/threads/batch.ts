@@ -1,4 +1,4 @@
-/** Collects what is not urgent, so that it is told once every so often and not once for each request. */
+/** Collects messages that are not urgent and sends them together, not one for each request. */
 export interface Batch<T> {
   add(item: T): void
   /** Tells what is there. */

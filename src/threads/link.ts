@@ -33,7 +33,7 @@ export interface Link<Theirs> {
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
     options?: CallOptions,
   ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
-  /** A call that nobody waits for; what it throws is lost. */
+  /** A call without a result; an error that it throws is lost. */
   tell<K extends keyof Theirs & string>(
     method: K,
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,

@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import type { Link } from './link.ts'
 import type { ThreadCalls } from './protocol.ts'
 
-/** How long a thread may take to end once it is told to, milliseconds. Some calls of the system cannot be ended. */
+/** Time for a thread to end after the request to end, milliseconds. Some calls of the system cannot be ended. */
 const endMs = 1_000
 
 export interface MemberParts {

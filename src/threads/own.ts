@@ -81,7 +81,7 @@ function passBack(answer: IncomingMessage, { req, res }: Incoming): void {
     const name = answer.rawHeaders[i] as string
     if (!ofConnection.has(name.toLowerCase())) headers.push(name, answer.rawHeaders[i + 1] as string)
   }
-  // The rest of an upload that nobody reads would be taken for the next request.
+  // The unread rest of an upload would be taken for the next request.
   if (!req.complete) headers.push('Connection', 'close')
   res.sendDate = false
   res.writeHead(answer.statusCode ?? 500, headers)

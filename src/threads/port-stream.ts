@@ -6,7 +6,7 @@ type Message = Uint8Array<ArrayBuffer> | 'more' | 'end'
 
 /** A connection between two threads, with back-pressure: for node:http it is a socket like any other. */
 export class PortStream extends Duplex {
-  /** Address of the client for whom it was opened. */
+  /** Address of the client it was opened for. */
   readonly remoteAddress: string | undefined
   bytesRead = 0
   bytesWritten = 0

@@ -21,7 +21,7 @@ export interface ThreadData {
   /** From 1; the main thread is 0. */
   readonly thread: number
   readonly memory: SharedMemory
-  /** Where what threads note of exchanges is told. */
+  /** Takes what threads note of exchanges. */
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
   /** One number, 1 when the main thread has given this one up: then nothing may leave any more. */

@@ -45,7 +45,7 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(port, {
 })
 const served = serve()
 
-/** What this thread knows, and whom it tells. */
+/** State of this thread, and its link to the first thread. */
 async function learn() {
   const { config, baseDirectory, dataDirectory, env } = data
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)

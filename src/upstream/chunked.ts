@@ -2,7 +2,7 @@ import { tokenPattern } from '../base/field-names.ts'
 import { UpstreamError } from './handler.ts'
 import { checkBytes, readFields } from './http1-head.ts'
 
-/** Longest line before a chunk: its size and extensions, which nobody here reads, bytes. */
+/** Longest line before a chunk: its size and extensions, which are ignored, bytes. */
 const maxSizeLine = 1_024
 const quoted = String.raw`"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"`
 /** Most hexadecimal digits of a size that is an exact number. Extensions have no space around them. */

@@ -21,7 +21,7 @@ export interface Pool {
   multiplexes: boolean
 }
 
-/** Who is told what becomes of a connection. */
+/** Handler of the events of a connection. */
 export interface ConnectionOwner {
   /** It has room for a request. */
   giveBack(connection: Connection): void

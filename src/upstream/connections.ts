@@ -112,7 +112,7 @@ export class Connections implements ConnectionOwner {
     for (const connection of pools.flatMap(pool => pool.free.slice())) connection.retire()
   }
 
-  /** The next waiters get it, or it goes on the stack. */
+  /** Gives it to the next waiters, or puts it on the stack. */
   giveBack(connection: Connection): void {
     const { pool } = connection
     this.#settle(connection, connection.multiplexed)
@@ -164,7 +164,7 @@ export class Connections implements ConnectionOwner {
     while (this.#openForOne(pool));
   }
 
-  /** Opens a connection for the next that waits. False: nobody waits, or there may be no more connections. */
+  /** Opens a connection for the next waiter. False: there is no waiter, or no more connections are allowed. */
   #openForOne(pool: Pool): boolean {
     const waiter = this.#isComing(pool) ? undefined : nextWaiter(pool)
     const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)

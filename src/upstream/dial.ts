@@ -32,7 +32,7 @@ export type Dial = (addresses: readonly string[], attempt: Attempt, done: Dialle
 const maxSessions = 256
 const keepAliveProbeMs = 60_000
 
-/** Connections to addresses that egress has checked: what is connected to is compared with what was checked. */
+/** Connections to addresses that egress has checked: the connected address is compared with the checked ones. */
 export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   // Made once: reading a few hundred authorities takes 24 ms.
   const secureContext = createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] })

@@ -1,4 +1,4 @@
-/** A request to an upstream, and who is told what becomes of it: the same over HTTP/1.1 and HTTP/2. */
+/** A request to an upstream, and the handler of its events: the same over HTTP/1.1 and HTTP/2. */
 import type { Readable } from 'node:stream'
 
 export interface UpstreamRequest {
@@ -24,7 +24,7 @@ export interface ResponseHead {
   readonly reason: string
   /** Flat, as received: bytes as the code points of the same number. */
   readonly fields: string[]
-  /** Length that is announced, bytes; undefined when none is. */
+  /** Announced length, bytes; undefined without one. */
   readonly contentLength: number | undefined
 }
 

@@ -92,7 +92,7 @@ export class Http1Exchange implements Control {
         if (chunked) socket.write('0\r\n\r\n', 'latin1')
         onSent()
       },
-      // A write that the system took at once needs a drain as well, and is none to wait for.
+      // A write that the system took at once also needs a drain event, but nothing to wait for.
       isFull: () => socket.writableNeedDrain && socket.writableLength > 0,
       onChunk: bytes => {
         this.#guarded(() => this.#handler.onBodySent?.(bytes))

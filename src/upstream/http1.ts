@@ -153,7 +153,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
     return this.#isStale ? new StaleConnectionError() : error
   }
 
-  /** The exchange is over; its handler is told behind this. */
+  /** The exchange is over; its handler is called after this. */
   #over({ reusable, keepAlive }: ExchangeEnd): void {
     this.#exchange = undefined
     this.#served = true

@@ -44,7 +44,7 @@ export class Http2Session extends EventEmitter implements Carrier {
       if (this.#hasRoom) this.emit('drain')
     })
     session.on('goaway', () => this.#retire())
-    // Each stream is told by itself.
+    // Each stream gets its own event.
     session.on('error', () => {})
     session.once('close', () => {
       clearTimeout(this.#idle)

@@ -17,7 +17,7 @@ export interface Resolution {
   readonly validUntil: number
 }
 
-/** Why a name has no address: it has none, the name servers were silent, or too many look-ups wait already. */
+/** Why a look-up failed: no address exists, the name servers did not answer, or too many look-ups wait already. */
 export interface ResolveFailure {
   readonly failed: 'notFound' | 'timedOut' | 'busy'
 }

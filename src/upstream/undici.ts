@@ -96,7 +96,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
         return
       }
       this.#socket = socket
-      // Before undici is told, which takes a body that ends with a reset connection for whole.
+      // Before undici gets the event: it takes a body that ends with a reset connection for complete.
       socket.on('error', broken => this.#exchange?.broken(broken))
       socket.on('close', () => this.#end())
       socket.on('end', () => this.#ended())
