@@ -72,11 +72,12 @@ async function main(): Promise<void> {
   const slices = { connections: size.connections, slices: Number(values.slices), perSlice: 1_000, cores: cores.others }
   const cpu = slices.slices === 0 ? new Map<string, number[]>() : await measureSlices(contestants, slices)
   const measured = rounds.map(one => ({ ...one, cpu: cpu.get(one.name) ?? one.cpu }))
+  // While those that it leaves out are still there.
+  const others = othersShare()
   await Promise.all(contestants.filter(({ name }) => !isPaced(name)).map(({ process }) => process?.stop()))
   const worked = await measureWorks(chosen, { ...slices, cores, built: !values.sources, progress })
   const paced: Paced[] = []
   for (const goal of pacedGoals) paced.push(...(await measurePaced(goal, contestants, measured, sender)))
-  const others = othersShare()
   progress('')
   const slack = Number(values.check ?? 1)
   const outcomes = [
@@ -140,7 +141,8 @@ async function measurePaced(
 ): Promise<readonly Paced[]> {
   const names = [goal.of, goal.against]
   const both = contestants.filter(({ name }) => names.includes(name))
-  if (both.length < 2) return []
+  // Without rounds it is not known what load they carry.
+  if (both.length < 2 || size.rounds === 0) return []
   const carried = measured.filter(({ name }) => names.includes(name))
   const slower = Math.min(...carried.map(({ rounds }) => median(rounds.map(({ perSecond }) => perSecond))))
   const perSecond = Math.round(slower * pacedShare)
