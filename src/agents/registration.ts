@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { chosenSecretProblem } from '../config/entropy.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { startingTrust } from './trust.ts'
+
+/** Roles that decide, read everything or administer. */
+export function arePrivileged(roles: readonly Role[]): boolean {
+  return roles.some(role => role !== 'agent')
+}
 
 export interface Registration {
   readonly name: string
@@ -34,5 +40,6 @@ export function newAgent(registration: Registration, now: number, defaultPolicy:
     trustValue: startingTrust,
     trustAt: now,
     createdAt: now,
+    weakSecret: chosenSecretProblem(registration.clientSecret) !== undefined,
   }
 }

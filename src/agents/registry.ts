@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../clock.ts'
+import { chosenSecretProblem } from '../config/entropy.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Role, Store } from '../storage/store.ts'
@@ -7,7 +8,7 @@ import type { Transition } from './agent.ts'
 import { transitions, trustScore } from './agent.ts'
 import { createLanes } from './lanes.ts'
 import type { Registration } from './registration.ts'
-import { newAgent, recorded } from './registration.ts'
+import { arePrivileged, newAgent, recorded } from './registration.ts'
 import type { SecretHasher } from './secret.ts'
 import { generateSecret, secretProblem } from './secret.ts'
 import type { AgentListener, Snapshot } from './snapshot.ts'
@@ -153,7 +154,12 @@ class StoredRegistry implements Registry {
     return this.#change(id, { policyName }, { action: 'agent.policy', by })
   }
 
-  setRoles(id: string, roles: readonly Role[], by: By) {
+  async setRoles(id: string, roles: readonly Role[], by: By) {
+    if (arePrivileged(roles) && this.get(id)?.weakSecret === true) {
+      const message =
+        'must not be given to an agent with a weak client secret: POST /agents/{agentId}/rotate-secret first'
+      return refuse('invalid_body', undefined, { errors: [{ field: 'roles', message }] })
+    }
     return this.#change(id, { roles: [...new Set(roles)] }, { action: 'agent.roles', by })
   }
 
@@ -177,7 +183,8 @@ class StoredRegistry implements Registry {
     const clientSecret = generateSecret()
     const secretHash = await this.#options.secrets.hash(clientSecret)
     if (isRefusal(secretHash)) return secretHash
-    const changed = await this.#change(id, { secretHash }, { action: 'agent.rotateSecret', by })
+    const strong = this.get(id)?.weakSecret === true ? { weakSecret: false } : {}
+    const changed = await this.#change(id, { secretHash, ...strong }, { action: 'agent.rotateSecret', by })
     return isRefusal(changed) ? changed : { clientSecret }
   }
 
@@ -260,7 +267,7 @@ class StoredRegistry implements Registry {
 
   async #insert(agent: AgentRecord, secret: string, by: By): Promise<AgentRecord | Refusal> {
     if (this.get(agent.id) !== undefined) return refuse('already_exists')
-    const message = secretProblem(secret)
+    const message = secretProblem(secret) ?? (arePrivileged(agent.roles) ? chosenSecretProblem(secret) : undefined)
     if (message !== undefined)
       return refuse('invalid_body', undefined, { errors: [{ field: 'clientSecret', message }] })
     const hash = await this.#options.secrets.hash(secret)

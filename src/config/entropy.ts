@@ -40,6 +40,23 @@ function weaknessOf(secret: string): string | undefined {
   return undefined
 }
 
+/** Least length and least estimated randomness of a secret that a person may have chosen. */
+const minChosenBytes = 16
+const minChosenBits = 32
+
+/**
+ * Why a client secret is too weak for those who decide or administer, or a key of webhooks; undefined when it is not.
+ * Never holds the secret.
+ */
+export function chosenSecretProblem(secret: string): string | undefined {
+  if (new TextEncoder().encode(secret).length < minChosenBytes) return `must be ${minChosenBytes} bytes or more`
+  // What well-known words add cannot be counted: guesses begin with them.
+  const rest = sampleWords.reduce((text, word) => text.replaceAll(word, ''), secret.toLowerCase())
+  return estimateBits(rest) < minChosenBits
+    ? 'must be harder to guess. Make one with: openssl rand -base64 24'
+    : undefined
+}
+
 /** Shannon entropy of the characters, times the length of the shortest part that the text repeats. */
 function estimateBits(text: string): number {
   const unit = text.slice(0, shortestPeriod(text))

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { parseRange } from '../base/address.ts'
 import { hopByHopRequest, token } from '../base/field-names.ts'
 import { parseHostPattern } from '../base/host.ts'
+import { chosenSecretProblem } from './entropy.ts'
 import type { Format } from './setting.ts'
 
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */
@@ -105,7 +106,7 @@ export const uuid: Format = value =>
 
 /** bcrypt reads no more than 72 bytes. */
 export const clientSecret: Format = value =>
-  Buffer.byteLength(value) <= 72 ? undefined : 'must be no longer than 72 bytes'
+  Buffer.byteLength(value) <= 72 ? chosenSecretProblem(value) : 'must be no longer than 72 bytes'
 
 /** The one kind of identity provider (spec.md 5.6). */
 export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')

@@ -1,4 +1,4 @@
-import { secretProblem } from './entropy.ts'
+import { chosenSecretProblem, secretProblem } from './entropy.ts'
 import {
   cidr,
   clientSecret,
@@ -103,7 +103,10 @@ export const schema = {
     },
     Bootstrap: {
       AgentId: optional('UUID of the first admin; generated if absent.', uuid),
-      ClientSecret: secret('Secret of the first admin; generated into bootstrap.json if absent.', clientSecret),
+      ClientSecret: secret(
+        'Secret of the first admin, 16 to 72 bytes; generated into bootstrap.json if absent.',
+        clientSecret,
+      ),
     },
     Sealing: {
       Secret: secret(
@@ -235,7 +238,10 @@ export const schema = {
       {
         Url: secret('URL that gets the events of requests held for review. It often contains a key.', httpUrl),
         Format: choice(['generic', 'slack'], 'generic', 'generic: the event as JSON; slack: text for people.'),
-        Secret: secret('Key of the HMAC-SHA256 in Gateway-Signature; absent: not signed.'),
+        Secret: secret(
+          'Key of the HMAC-SHA256 in Gateway-Signature, 16 bytes or more; absent: not signed.',
+          chosenSecretProblem,
+        ),
         Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
       },
       'Receivers of the events of requests held for review: a list of Url, Format, Secret and Events.',

@@ -2,6 +2,7 @@ import type { Transition } from '../agents/agent.ts'
 import { detail, summarise } from '../agents/agent.ts'
 import type { Registration } from '../agents/registration.ts'
 import type { By, Registry } from '../agents/registry.ts'
+import { generateSecret } from '../agents/secret.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
@@ -17,6 +18,8 @@ export interface AgentParts {
   readonly hasPolicy: (name: string) => boolean
   readonly clock: Clock
 }
+
+const weakSecretWarning = 'clientSecret: is short or easy to guess. Leave it out, and the gateway makes one'
 
 /** Operations of spec 4.2, and the roles and statuses that go with them. */
 export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handlers['guarded'] {
@@ -37,13 +40,18 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
       return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
     },
     async registerAgent(call) {
-      const registration = call.body as Registration
+      const given = call.body as Omit<Registration, 'clientSecret'> & Partial<Registration>
+      const registration: Registration = { ...given, clientSecret: given.clientSecret ?? generateSecret() }
       const problem = policyProblem(registration.policyName)
       if (problem !== undefined) return problem
       const agent = await registry.register(registration, by(call))
       if (isRefusal(agent)) return agent
       const { id, name } = agent
-      return jsonReply(201, { id, name, clientSecret: registration.clientSecret }, ['Location', `/agents/${id}`])
+      // Who logs in with the identity provider needs none; one can still be had by rotating it.
+      const isShown = given.clientSecret !== undefined || given.externalSubject === undefined
+      const secret = isShown ? { clientSecret: registration.clientSecret } : {}
+      const warnings = agent.weakSecret ? { warnings: [weakSecretWarning] } : {}
+      return jsonReply(201, { id, name, ...secret, ...warnings }, ['Location', `/agents/${id}`])
     },
     getAgent(call) {
       const agent = registry.get(agentId(call))

@@ -21,6 +21,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0005-hitl-shown': { up: db => run(db, shown) },
     '0006-hitl-repeat': { up: db => run(db, repeat) },
     '0007-granted-keys': { up: db => run(db, grantedKeys) },
+    '0008-weak-secrets': { up: db => run(db, weakSecrets) },
   }
 }
 
@@ -182,6 +183,8 @@ const grantedKeys = [
   )`,
   sql`create index granted_keys_expiry on granted_keys (expires_at)`,
 ]
+
+const weakSecrets = [sql`alter table agents add column weak_secret integer not null default 0`]
 
 /** What was held before had to be repeated with every header: no later request has that digest. */
 const repeat = [

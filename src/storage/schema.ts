@@ -20,6 +20,8 @@ export interface AgentRow {
   created_at: number
   /** bcrypt. */
   secret_hash: string
+  /** 1 when the secret is weak. */
+  weak_secret: number
 }
 
 export interface PolicyRow {

@@ -33,11 +33,13 @@ export interface AgentRecord {
   readonly trustValue: number
   readonly trustAt: number
   readonly createdAt: number
+  /** Its client secret is short or easy to guess. */
+  readonly weakSecret: boolean
 }
 
 /** The fields of an agent that change after registration. */
 export type AgentChange = Partial<
-  Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt'>
+  Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt' | 'weakSecret'>
 > & { readonly secretHash?: string }
 
 export interface AgentTable {

@@ -59,8 +59,11 @@ t.test('when the only admin is barred, the next start makes a new one', async t 
 
 t.test('a configured credential is used, and not written to any file', async t => {
   const { registry, options, file } = await openData(t)
-  t.equal(await bootstrapAdmin({ ...options, agentId: id.toUpperCase(), clientSecret: 'from the vault' }), id)
-  t.equal(await registry.verifySecret(id, 'from the vault'), true)
+  t.equal(
+    await bootstrapAdmin({ ...options, agentId: id.toUpperCase(), clientSecret: 'from the vault of the owner' }),
+    id,
+  )
+  t.equal(await registry.verifySecret(id, 'from the vault of the owner'), true)
   t.throws(() => statSync(file), { code: 'ENOENT' })
 })
 

@@ -14,6 +14,7 @@ const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => 
   trustValue: 0.5,
   trustAt: 0,
   createdAt: i,
+  weakSecret: false,
 }))
 
 t.test('pages follow the order of registration, whatever the order of the store', async t => {

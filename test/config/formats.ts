@@ -80,7 +80,19 @@ const formats: Record<string, { format: Format; right: string[]; wrong: string[]
     right: ['00000000-0000-4000-8000-000000000001', 'ABCDEF00-0000-4000-8000-000000000001'],
     wrong: ['', '1', '{00000000-0000-4000-8000-000000000001}', '00000000-0000-4000-8000-00000000000g'],
   },
-  clientSecret: { format: clientSecret, right: ['a', 'a'.repeat(72)], wrong: ['a'.repeat(73), 'ä'.repeat(37)] },
+  clientSecret: {
+    format: clientSecret,
+    right: ['from the vault of the owner', 'kX3v9QmZt7Lr2WfB'],
+    wrong: [
+      'q'.repeat(73),
+      'ä'.repeat(37),
+      'a',
+      'password1234',
+      'a'.repeat(40),
+      'changeme-password',
+      'abababababababababab',
+    ],
+  },
   provider: { format: provider, right: ['Jwt', 'jwt'], wrong: ['oidc', 'Jwt '] },
 }
 

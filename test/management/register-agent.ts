@@ -28,6 +28,30 @@ t.test('roles, policy and external subject may be given', async t => {
   t.match(registry.get(json.id), { roles: ['agent', 'reviewer'], policyName: 'p', externalSubject: 'user-1' })
 })
 
+t.test('a secret that is left out is made and shown once, unless the agent has another identity', async t => {
+  const { call, admin } = control
+  const without = { name: 'bot', ownerId: 'team' }
+  const { status, json } = await call('POST', '/agents', { token: admin.token, body: { ...without, roles: ['admin'] } })
+  t.equal(status, 201)
+  t.match(json.clientSecret, /^[\w-]{43}$/)
+  const login = { agentId: json.id, clientSecret: json.clientSecret }
+  t.match(await call('POST', '/tokens', { body: login }), { status: 200 })
+  const bound = await call('POST', '/agents', { token: admin.token, body: { ...without, externalSubject: 'user-9' } })
+  t.strictSame([bound.status, Object.keys(bound.json)], [201, ['id', 'name']])
+})
+
+t.test('a weak secret is good enough for an agent, with a warning, until it may decide', async t => {
+  const { call, admin } = control
+  const weak = await call('POST', '/agents', { token: admin.token, body: { ...body, clientSecret: 'a' } })
+  t.equal(weak.status, 201)
+  t.match(weak.json.warnings, [/^clientSecret: is short or easy to guess/])
+  const path = `/agents/${weak.json.id}`
+  const assign = () => call('PUT', `${path}/roles`, { token: admin.token, body: { roles: ['reviewer'] } })
+  t.match(await assign(), { status: 400, json: { errors: [{ field: 'roles', message: /rotate-secret first$/ }] } })
+  t.match(await call('POST', `${path}/rotate-secret`, { token: admin.token }), { status: 200 })
+  t.match(await assign(), { status: 200 })
+})
+
 t.test('what the gateway gives by itself cannot be asked for, and nothing is stored', async t => {
   const { call, admin } = control
   const before = count()
@@ -50,13 +74,15 @@ t.test('each mistake is named, and nothing is stored', async t => {
   const cases: [object, string][] = [
     [{ name: undefined }, 'name'],
     [{ ownerId: undefined }, 'ownerId'],
-    [{ clientSecret: undefined }, 'clientSecret'],
     [{ name: '' }, 'name'],
     [{ name: 'x'.repeat(10_240) }, 'name'],
     [{ ownerId: 5 }, 'ownerId'],
     [{ clientSecret: '' }, 'clientSecret'],
     [{ clientSecret: 'x'.repeat(73) }, 'clientSecret'],
     [{ clientSecret: 'ä'.repeat(37) }, 'clientSecret'],
+    [{ clientSecret: 'a', roles: ['reviewer'] }, 'clientSecret'],
+    [{ clientSecret: 'password12345678', roles: ['agent', 'admin'] }, 'clientSecret'],
+    [{ clientSecret: 'abababababababababab', roles: ['auditor'] }, 'clientSecret'],
     [{ roles: [] }, 'roles'],
     [{ roles: ['agent', 'root'] }, 'roles[1]'],
     [{ policyName: 'no-such-policy' }, 'policyName'],

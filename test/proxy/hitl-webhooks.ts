@@ -34,7 +34,7 @@ t.test(
     const [generic, slack] = [await startHook(t), await startHook(t)]
     const review = await startReview(t, {
       config: settings([
-        { Url: `${generic.url}/hook?key=k`, Secret: 'shared', Events: ['pending', 'denied'] },
+        { Url: `${generic.url}/hook?key=k`, Secret: 'b64-7Qx2mLr9TfWz', Events: ['pending', 'denied'] },
         { Url: slack.url, Format: 'slack' },
       ]),
     })
@@ -46,7 +46,7 @@ t.test(
     t.match(JSON.parse(body.toString()), { type: 'hitl.pending', hitlId: id, data: { agentId: review.bot.id } })
     t.notMatch(body.toString(), 'of-the-upstream')
     const [, time, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['gateway-signature']))!
-    t.equal(signature, createHmac('sha256', 'shared').update(`${time}.${body}`).digest('hex'))
+    t.equal(signature, createHmac('sha256', 'b64-7Qx2mLr9TfWz').update(`${time}.${body}`).digest('hex'))
     const text = JSON.parse((await slack.next()).body.toString()).text
     t.match(text, `POST ${review.origin.url}/things`)
     t.match(text, `GET /hitl/${id}`)

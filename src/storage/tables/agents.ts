@@ -14,6 +14,7 @@ const publicColumns = [
   'trust_value',
   'trust_at',
   'created_at',
+  'weak_secret',
 ] as const
 
 export const agents: Operations<AgentTable> = {
@@ -71,6 +72,7 @@ function toColumns(change: AgentChange): Partial<AgentRow> {
     ...(change.externalSubject !== undefined && { external_subject: change.externalSubject }),
     ...(change.trustValue !== undefined && { trust_value: change.trustValue }),
     ...(change.trustAt !== undefined && { trust_at: change.trustAt }),
+    ...(change.weakSecret !== undefined && { weak_secret: Number(change.weakSecret) }),
     ...(change.secretHash !== undefined && { secret_hash: change.secretHash }),
   }
 }
@@ -89,6 +91,7 @@ function toRow(agent: AgentRecord, secretHash: string): AgentRow {
     trust_at: agent.trustAt,
     created_at: agent.createdAt,
     secret_hash: secretHash,
+    weak_secret: Number(agent.weakSecret),
   }
 }
 
@@ -105,5 +108,6 @@ function toRecord(row: Omit<AgentRow, 'secret_hash'>): AgentRecord {
     trustValue: row.trust_value,
     trustAt: row.trust_at,
     createdAt: row.created_at,
+    weakSecret: row.weak_secret !== 0,
   }
 }

@@ -17,6 +17,7 @@ export function agent(id: string, over: Partial<AgentRecord> = {}): AgentRecord 
     trustValue: 0.5,
     trustAt: 1_000,
     createdAt: 1_000,
+    weakSecret: false,
     ...over,
   }
 }
