@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../clock.ts'
-import { chosenSecretProblem } from '../config/entropy.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Role, Store } from '../storage/store.ts'
@@ -8,7 +7,7 @@ import type { Transition } from './agent.ts'
 import { transitions, trustScore } from './agent.ts'
 import { createLanes } from './lanes.ts'
 import type { Registration } from './registration.ts'
-import { arePrivileged, newAgent, recorded } from './registration.ts'
+import { chosenProblem, newAgent, recorded, rolesProblem } from './registration.ts'
 import type { SecretHasher } from './secret.ts'
 import { generateSecret, secretProblem } from './secret.ts'
 import type { AgentListener, Snapshot } from './snapshot.ts'
@@ -155,11 +154,8 @@ class StoredRegistry implements Registry {
   }
 
   async setRoles(id: string, roles: readonly Role[], by: By) {
-    if (arePrivileged(roles) && this.get(id)?.weakSecret === true) {
-      const message =
-        'must not be given to an agent with a weak client secret: POST /agents/{agentId}/rotate-secret first'
-      return refuse('invalid_body', undefined, { errors: [{ field: 'roles', message }] })
-    }
+    const refusal = rolesProblem(this.get(id), roles)
+    if (refusal !== undefined) return refusal
     return this.#change(id, { roles: [...new Set(roles)] }, { action: 'agent.roles', by })
   }
 
@@ -267,9 +263,8 @@ class StoredRegistry implements Registry {
 
   async #insert(agent: AgentRecord, secret: string, by: By): Promise<AgentRecord | Refusal> {
     if (this.get(agent.id) !== undefined) return refuse('already_exists')
-    const message = secretProblem(secret) ?? (arePrivileged(agent.roles) ? chosenSecretProblem(secret) : undefined)
-    if (message !== undefined)
-      return refuse('invalid_body', undefined, { errors: [{ field: 'clientSecret', message }] })
+    const refusal = chosenProblem(agent, secret)
+    if (refusal !== undefined) return refusal
     const hash = await this.#options.secrets.hash(secret)
     if (isRefusal(hash)) return hash
     const entry = this.#entry('agent.register', agent.id, by, { after: recorded(agent) })

@@ -8,7 +8,7 @@ import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import type { Reply } from '../http/respond.ts'
 import { jsonReply } from '../http/respond.ts'
-import type { Role } from '../storage/store.ts'
+import type { AgentRecord, Role } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 import { done } from './call.ts'
 import { pageReply, readPage } from './page.ts'
@@ -46,12 +46,7 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
       if (problem !== undefined) return problem
       const agent = await registry.register(registration, by(call))
       if (isRefusal(agent)) return agent
-      const { id, name } = agent
-      // Who logs in with the identity provider needs none; one can still be had by rotating it.
-      const isShown = given.clientSecret !== undefined || given.externalSubject === undefined
-      const secret = isShown ? { clientSecret: registration.clientSecret } : {}
-      const warnings = agent.weakSecret ? { warnings: [weakSecretWarning] } : {}
-      return jsonReply(201, { id, name, ...secret, ...warnings }, ['Location', `/agents/${id}`])
+      return registered(agent, given, registration.clientSecret)
     },
     getAgent(call) {
       const agent = registry.get(agentId(call))
@@ -83,6 +78,15 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
     deactivateAgent: change('deactivate'),
     activateAgent: change('activate'),
   }
+}
+
+function registered(agent: AgentRecord, given: Partial<Registration>, clientSecret: string): Reply {
+  const { id, name, weakSecret } = agent
+  // Who logs in with the identity provider needs no secret; rotating it makes one.
+  const isShown = given.clientSecret !== undefined || given.externalSubject === undefined
+  const secret = isShown ? { clientSecret } : {}
+  const warnings = weakSecret ? { warnings: [weakSecretWarning] } : {}
+  return jsonReply(201, { id, name, ...secret, ...warnings }, ['Location', `/agents/${id}`])
 }
 
 /** Whom the audit trail names. */

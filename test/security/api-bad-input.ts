@@ -159,7 +159,7 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
   async A023(t) {
     const before = await countOf('/agents')
     for (const field of Object.keys(registration))
-      for (const value of [undefined, null, 1, {}, []])
+      for (const value of [...(field === 'clientSecret' ? [] : [undefined]), null, 1, {}, []])
         t.equal(await statusOf('POST', '/agents', { ...registration, [field]: value }), 400)
     t.equal(await countOf('/agents'), before)
   },
