@@ -155,8 +155,7 @@ class StoredRegistry implements Registry {
 
   async setRoles(id: string, roles: readonly Role[], by: By) {
     const refusal = rolesProblem(this.get(id), roles)
-    if (refusal !== undefined) return refusal
-    return this.#change(id, { roles: [...new Set(roles)] }, { action: 'agent.roles', by })
+    return refusal ?? this.#change(id, { roles: [...new Set(roles)] }, { action: 'agent.roles', by })
   }
 
   setExternalSubject(id: string, externalSubject: string | null, by: By) {
@@ -263,9 +262,7 @@ class StoredRegistry implements Registry {
 
   async #insert(agent: AgentRecord, secret: string, by: By): Promise<AgentRecord | Refusal> {
     if (this.get(agent.id) !== undefined) return refuse('already_exists')
-    const refusal = chosenProblem(agent, secret)
-    if (refusal !== undefined) return refusal
-    const hash = await this.#options.secrets.hash(secret)
+    const hash = chosenProblem(agent, secret) ?? (await this.#options.secrets.hash(secret))
     if (isRefusal(hash)) return hash
     const entry = this.#entry('agent.register', agent.id, by, { after: recorded(agent) })
     await this.#options.store.agents.insert(agent, hash, entry)
