@@ -27,7 +27,14 @@ const bodies: readonly (readonly [name: string, type: string, body: string])[] =
   ['JSON, objects', json, `[${'{},'.repeat(99_900)}{}]`],
   ['JSON, objects, too many', json, `[${'{},'.repeat(349_000)}{}]`],
   ['JSON, exponents', json, `[${'1e1,'.repeat(99_900)}1]`],
-  ['JSON, names', json, JSON.stringify(Object.fromEntries(Array.from({ length: 90_000 }, (_, at) => [`k${at}`, 1])))],
+  ['JSON, vector', json, `{"input":[${'0.1234567,'.repeat(95_000)}1]}`],
+  ['JSON, names', json, JSON.stringify(Array.from({ length: 49_000 }, (_, at) => ({ [`k${at}`]: 1 })))],
+  ['JSON, short texts', json, JSON.stringify(Array.from({ length: 90_000 }, (_, at) => `k${at}`))],
+  [
+    'JSON, names, too many',
+    json,
+    JSON.stringify(Object.fromEntries(Array.from({ length: 90_000 }, (_, at) => [`k${at}`, 1]))),
+  ],
   ['form', 'application/x-www-form-urlencoded', 'a=b&'.repeat(99_900)],
   ...busyPieces.map(piece => [`text, ${JSON.stringify(piece).slice(0, 40)}`, 'text/plain', fill(piece)] as const),
 ]

@@ -5,6 +5,8 @@ import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse, StartupError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { WorkTurns } from '../pipeline/work-turns.ts'
+import { createWorkTurns } from '../pipeline/work-turns.ts'
 import { describeChanges } from '../policies/changes.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { Policies } from '../policies/open.ts'
@@ -12,8 +14,9 @@ import { openPolicies } from '../policies/open.ts'
 import type { CompiledPolicy } from '../policy/compile.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import { createRulebook } from '../policy/decide.ts'
-import type { RequestDescription } from '../policy/describe.ts'
-import { explainDescription } from '../policy/explain.ts'
+import type { DescriptionProblem, RequestDescription } from '../policy/describe.ts'
+import type { OpenExplanation } from '../policy/explain.ts'
+import { openExplanation } from '../policy/explain.ts'
 import type { DecisionSettings } from '../policy/rulebook.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
 import { decisionSettings, languageOf, missingPolicies, soloRulebook, soloRulebooks } from './language.ts'
@@ -35,7 +38,7 @@ export interface Rules {
   readonly policies: Policies<CompiledPolicy>
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   /** What a policy makes of a described request, rule by rule. */
-  readonly explain: (policy: CompiledPolicy, description: unknown) => object | Refusal
+  readonly explain: (policy: CompiledPolicy, description: unknown) => Promise<object | Refusal>
 }
 
 /** @throws StartupError with a line for each mistake in the policies, or when a setting names one that is not there */
@@ -66,20 +69,30 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
     policies.close()
     throw new StartupError(missing.join('\n'))
   }
+  const turns = createWorkTurns()
   return {
     policies,
     rulebookOf: createRulebooks(config, settings, policies.book),
     explain: (policy, description) =>
       // The body was checked against openapi.json, which describes this very shape.
-      explainOrRefuse(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
+      explainInTurns(
+        openExplanation(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
+        turns,
+      ),
   }
 }
 
 /** A URL that `/proxy/` refuses is refused with the same code. */
-export function explainOrRefuse(rulebook: Rulebook, given: RequestDescription, now: number): object | Refusal {
-  const explained = explainDescription(rulebook, given, now)
-  if (!('problem' in explained)) return explained
-  return refuse(explained.part === 'target' ? 'invalid_target' : 'invalid_body', explained.problem)
+export async function explainInTurns(
+  open: OpenExplanation | DescriptionProblem,
+  turns: WorkTurns,
+): Promise<object | Refusal> {
+  if ('problem' in open) return refuse(open.part === 'target' ? 'invalid_target' : 'invalid_body', open.problem)
+  for (;;) {
+    await turns.next('')
+    const explained = open.takeTurn()
+    if (explained !== undefined) return explained
+  }
 }
 
 /** What still names a policy, for people. */

@@ -10,7 +10,7 @@ import { done } from './call.ts'
 import { cutPage, pageReply, readPage } from './page.ts'
 
 /** What a policy decides on a described request, which openapi.json has checked. */
-export type Explain<C> = (policy: C, request: unknown) => object | Refusal
+export type Explain<C> = (policy: C, request: unknown) => Promise<object | Refusal>
 
 export interface PolicyParts<C> {
   readonly book: PolicyBook<C>
@@ -46,10 +46,10 @@ export function policyHandlers<C>({ book, explain, shadows }: PolicyParts<C>): H
       const removed = await book.remove(policyName(call), by(call))
       return isRefusal(removed) ? removed : done
     },
-    explainPolicy(call) {
+    async explainPolicy(call) {
       const policy = book.get(policyName(call))
       if (policy === undefined) return refuse('not_found')
-      const explanation = explain(policy, call.body)
+      const explanation = await explain(policy, call.body)
       return isRefusal(explanation) ? explanation : jsonReply(200, explanation)
     },
   }

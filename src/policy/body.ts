@@ -2,11 +2,12 @@ import { isUtf8 as validUtf8 } from 'node:buffer'
 import type { Text } from './detectors/bytes.ts'
 import { personalDataSearch, type Search, secretSearch } from './detectors/detectors.ts'
 import type { Scan } from './detectors/scan.ts'
-import { claim, finish } from './detectors/turns.ts'
-import { readForm } from './form.ts'
+import { finish } from './evaluation.ts'
+import { FormReading } from './form.ts'
 import type { RequestBody } from './input.ts'
-import { defaultMaxJsonValues, type JsonDocument, readJson } from './json.ts'
+import { defaultMaxJsonValues, type JsonDocument, JsonReading } from './json.ts'
 import { missing, unreadable } from './truth.ts'
+import type { Work } from './work.ts'
 
 export type BodyKind = 'none' | 'json' | 'form' | 'multipart' | 'text' | 'binary' | 'invalid' | 'truncated' | 'encoded'
 
@@ -34,6 +35,8 @@ export class BodyView {
   #kind: BodyKind | undefined
   #value: unknown = missing
   #json: JsonDocument | undefined
+  /** A body is of one kind, so it is read in one way. */
+  #reading: Work | undefined
   #problem = ''
   readonly #searches = new Map<Search, Scan>()
 
@@ -92,7 +95,8 @@ export class BodyView {
       scan = search.begin(this.#searched)
       this.#searches.set(search, scan)
     }
-    return finish(scan)
+    finish(scan)
+    return scan.id
   }
 
   /** Text that cannot be decoded is searched byte by byte. */
@@ -128,27 +132,34 @@ export class BodyView {
   #classifyJson(): BodyKind {
     const text = this.#strictText()
     if (text === undefined) return 'invalid'
-    claim(text.length)
-    const read = readJson(text, this.#maxValues)
-    if (typeof read === 'string') {
-      this.#problem = read
+    const reading = this.#read(() => new JsonReading(text, this.#maxValues))
+    if (typeof reading.result === 'string') {
+      this.#problem = reading.result
       return 'invalid'
     }
-    this.#json = read
+    this.#json = reading.result
     return 'json'
   }
 
   #classifyForm(): BodyKind {
     const text = this.#strictText()
     if (text === undefined) return 'invalid'
-    claim(text.length)
-    const form = readForm(text, this.#maxValues)
-    if (typeof form === 'string') {
-      this.#problem = form
+    const reading = this.#read(() => new FormReading(text, this.#maxValues))
+    if (typeof reading.result === 'string') {
+      this.#problem = reading.result
       return 'invalid'
     }
-    this.#value = form
+    this.#value = reading.result
     return 'form'
+  }
+
+  /** Reads the text to its end, which may take several turns. */
+  #read<W extends Work>(begin: () => W): W {
+    this.#reading ??= begin()
+    const reading = this.#reading as W
+    finish(reading)
+    this.#reading = undefined
+    return reading
   }
 
   /** UTF-8 that every parser reads alike. */

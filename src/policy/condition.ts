@@ -1,3 +1,4 @@
+import { askCounted } from './evaluation.ts'
 import type { Facts } from './facts.ts'
 import { type Field, hideValue, parseField } from './fields.ts'
 import type { Condition } from './model.ts'
@@ -44,7 +45,8 @@ export function compileCondition(condition: Condition, scope: Scope): Test | Wro
   const positive =
     field.kind.phase === 'risk' ? riskTest(operator, operand) : positiveTest({ operator, operand, condition, scope })
   if (positive instanceof WrongValue) return new WrongCondition(positive.code, positive.message)
-  const test = field.kind.ofPath === true ? onEveryReading(positive) : positive
+  const test =
+    field.kind.phase === 'body' ? counted(positive) : field.kind.ofPath === true ? onEveryReading(positive) : positive
   return isNegation(operator, value) ? facts => not(test(facts)) : test
 }
 
@@ -73,6 +75,11 @@ function mayBeNumber(field: Field): boolean {
   if (field.type === 'number' || field.type === 'json') return true
   const named = field.kind.below !== 'none' || field.kind.phase === 'body'
   return field.type === 'string' && named && field.kind.values === undefined
+}
+
+/** Bodies may be long: their conditions are asked in turns. */
+function counted(test: Test): Test {
+  return facts => askCounted(test, facts)
 }
 
 /** Servers read a path in different ways: where the answers differ, nobody knows which of them is right. */

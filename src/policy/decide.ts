@@ -1,5 +1,5 @@
 import type { Decision, DecisionRecord, DecisionSource, Effect, NeedBody } from './decision.ts'
-import { SearchTurns } from './detectors/turns.ts'
+import { EvaluationTurns } from './evaluation.ts'
 import { Facts } from './facts.ts'
 import type { RequestBody, RequestHead } from './input.ts'
 import { stricter } from './model.ts'
@@ -55,14 +55,19 @@ export class BodyDecision {
   readonly isLong: boolean
   readonly #rulebook: Rulebook
   readonly #begin: () => Parts
-  readonly #turns: SearchTurns | undefined
+  readonly #turns: EvaluationTurns | undefined
   #parts: Parts | undefined
 
   constructor(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined, body: RequestBody) {
     this.isLong = body.bytes.length > shortBody
     this.#rulebook = rulebook
     this.#begin = () => withBody(partsAtHead(rulebook, request, need), body)
-    this.#turns = this.isLong ? new SearchTurns() : undefined
+    this.#turns = this.isLong ? new EvaluationTurns() : undefined
+  }
+
+  /** Steps that the last turn took. */
+  get steps(): number {
+    return this.#turns?.steps ?? 0
   }
 
   /** Undefined when another turn is needed. Never throws. */
@@ -93,11 +98,29 @@ export function recordHead(rulebook: Rulebook, request: RequestHead): DecisionRe
 /** The same with the body known. */
 export function recordWhole(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
   try {
-    const found = weighHead(rulebook, request)
-    const settled = found instanceof Waiting ? weighBody(withBody(found.parts, body)) : found
-    return recordWholly(settled)
+    return new WholeRecord(rulebook, request, body).record()
   } catch (error) {
     return failedDecision(rulebook, 'body', error)
+  }
+}
+
+/** The same for an evaluation in turns, which asks for the record in each of them. */
+export class WholeRecord {
+  /** The request with its body; undefined when the head decides. */
+  readonly facts: Facts | undefined
+  /** The record, when the head decides. */
+  readonly #byHead: DecisionRecord | undefined
+  readonly #parts: Parts | undefined
+
+  constructor(rulebook: Rulebook, request: RequestHead, body: RequestBody) {
+    const found = weighHead(rulebook, request)
+    if (found instanceof Waiting) this.#parts = withBody(found.parts, body)
+    else this.#byHead = recordWholly(found)
+    this.facts = this.#parts?.facts
+  }
+
+  record(): DecisionRecord {
+    return this.#byHead ?? recordWholly(weighBody(this.#parts as Parts))
   }
 }
 

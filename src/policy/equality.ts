@@ -1,6 +1,10 @@
+import { chargeElement, progressOf } from './evaluation.ts'
+import { foldValue } from './folding.ts'
+import { ListLookup } from './list-lookup.ts'
 import { compareNumeric, isNumeric, LongNumber, type Numeric, parseNumeric } from './numbers.ts'
+import { Several } from './path.ts'
 import { didYouMean } from './problems.ts'
-import { False, True, type Truth } from './truth.ts'
+import { False, missing, True, type Truth } from './truth.ts'
 import { fold, type Operand, readList, type Scalar, WrongValue } from './values.ts'
 
 export type ElementTest = (element: unknown) => Truth
@@ -13,27 +17,37 @@ export function buildEq(operand: Operand): ElementTest | WrongValue {
   return element => (equals(element) ? True : False)
 }
 
-/** `in`: some listed value is equal. Plain texts are looked up, whatever the length of the list. */
+/** `in`: some listed value is equal. */
 export function buildIn(operand: Operand): ElementTest | WrongValue {
   const items = normaliseList(operand)
   if (items instanceof WrongValue) return items
-  const texts = new Set(items.filter(item => item.type === undefined).map(item => caseOf(item.text, operand)))
-  const others = items.filter(mayEqualOther).map(item => matcherOf(item, operand))
-  return element => {
-    if (typeof element === 'string' && texts.has(caseOf(element, operand))) return True
-    return others.some(equals => equals(element)) ? True : False
-  }
+  const lookup = new ListLookup(items, operand)
+  return element => (lookup.find(element).length > 0 ? True : False)
 }
 
-/** Whether an entry can equal anything but its own text. */
-function mayEqualOther(item: Scalar): boolean {
-  return item.type !== undefined || parseNumeric(item.text) !== undefined || /^(true|false|null)$/i.test(item.text)
-}
-
-/** One test for each listed value, for `hasAll`. */
-export function buildEach(operand: Operand): readonly ((element: unknown) => boolean)[] | WrongValue {
+/** `hasAll`: each listed value equals some element of the value. */
+export function buildHasAll(operand: Operand): ElementTest | WrongValue {
   const items = normaliseList(operand)
-  return items instanceof WrongValue ? items : items.map(item => matcherOf(item, operand))
+  if (items instanceof WrongValue) return items
+  const lookup = new ListLookup(items, operand)
+  const hasAll: ElementTest = value => {
+    const elements = elementsOf(value)
+    const progress = progressOf(hasAll, False, () => new Set<number>(items.keys()))
+    const wanted = progress.state
+    for (; progress.at < elements.length && wanted.size > 0; progress.at++) {
+      chargeElement(elements[progress.at])
+      for (const place of lookup.find(elements[progress.at])) wanted.delete(place)
+    }
+    return wanted.size === 0 ? True : False
+  }
+  return hasAll
+}
+
+/** The values that a field stands for. */
+function elementsOf(value: unknown): readonly unknown[] {
+  if (value instanceof Several) return value.leaves
+  if (value === missing) return []
+  return Array.isArray(value) ? value : [value]
 }
 
 function normaliseList(operand: Operand): readonly Scalar[] | WrongValue {
@@ -90,7 +104,7 @@ function equalNumbers(element: Numeric, number: Numeric | undefined): boolean {
 
 function textMatcher(scalar: Scalar, text: string, operand: Operand): (element: string) => boolean {
   if (scalar.type === undefined) {
-    return operand.ignoreCase ? element => fold(element) === text : element => element === text
+    return operand.ignoreCase ? element => foldValue(element) === text : element => element === text
   }
   if (operand.field.kind.channel === 'json') return () => false
   if (scalar.type === 'boolean') return element => element === scalar.text

@@ -37,6 +37,12 @@ function endOfLongString(text: string, from: number): number {
   }
 }
 
+/** Assignment would set the prototype. */
+export function setMember(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') object[name] = value
+  else Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
+}
+
 /**
  * Reads JSON text again that JSON.parse has accepted, each number as it is written: what a double cannot hold comes as
  * LongNumber. A reviver would do the same, at twenty times the time.
@@ -83,10 +89,7 @@ export class ExactReader {
       this.#next()
       this.#at++
       const value = this.read()
-      // Assignment would set the prototype.
-      if (key === '__proto__') {
-        Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
-      } else object[key] = value
+      setMember(object, key, value)
       if (this.#closes(125)) return object
       this.#at++
     }

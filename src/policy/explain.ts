@@ -1,5 +1,5 @@
 import type { CompiledPolicy } from './compile.ts'
-import { recordHead, recordWhole } from './decide.ts'
+import { recordHead, WholeRecord } from './decide.ts'
 import type { DecisionRecord, Effect, NeedBody } from './decision.ts'
 import {
   type DescribedRequest,
@@ -7,6 +7,7 @@ import {
   type RequestDescription,
   requestFromDescription,
 } from './describe.ts'
+import { EvaluationTurns, once, share } from './evaluation.ts'
 import { Facts } from './facts.ts'
 import { actualOf, describeNode } from './reason.ts'
 import { RiskAssessment } from './risk.ts'
@@ -57,9 +58,19 @@ export function explainDescription(
   given: RequestDescription,
   now: number,
 ): Explanation | DescriptionProblem {
+  const open = openExplanation(rulebook, given, now)
+  return 'problem' in open ? open : open.takeAll()
+}
+
+/** The same in turns of the event loop. */
+export function openExplanation(
+  rulebook: Rulebook,
+  given: RequestDescription,
+  now: number,
+): OpenExplanation | DescriptionProblem {
   const described = requestFromDescription(given, now)
   if ('problem' in described) return described
-  return explain(whatIf(rulebook, given), described, given.phase ?? 'body')
+  return new OpenExplanation(whatIf(rulebook, given), described, given.phase ?? 'body')
 }
 
 /** The rulebook with the score and threshold that a description asks for. */
@@ -69,28 +80,59 @@ function whatIf(rulebook: Rulebook, given: RequestDescription): Rulebook {
   return { ...rulebook, risk: { ...rulebook.risk, threshold, ...(score === undefined ? {} : { score }) } }
 }
 
-function explain(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'head' | 'body'): Explanation {
-  const risk = new RiskAssessment(rulebook.risk)
-  const known = new Facts(head, risk)
-  const facts =
-    phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, risk, rulebook.maxJsonValues)
-  const explained = {
-    ...(head.readings === undefined ? {} : { readings: head.readings }),
-    rules: rulebook.policy === undefined ? [] : explainRules(rulebook.policy, facts),
+/** An explanation that is made in turns, each of which takes some milliseconds. */
+export class OpenExplanation {
+  readonly #policy: CompiledPolicy | undefined
+  readonly #readings: readonly string[] | undefined
+  readonly #facts: Facts
+  readonly #result: () => DecisionRecord | NeedBody
+  readonly #turns = new EvaluationTurns()
+
+  constructor(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'head' | 'body') {
+    this.#policy = rulebook.policy
+    this.#readings = head.readings
+    const risk = new RiskAssessment(rulebook.risk)
+    const known = new Facts(head, risk)
+    if (phase === 'head') {
+      const result = recordHead(rulebook, head)
+      this.#result = () => result
+      this.#facts = known
+      return
+    }
+    const whole = new WholeRecord(rulebook, head, body)
+    this.#result = () => whole.record()
+    const complete = () => (head.contentLength === 0 ? known : known.withBody(body, risk, rulebook.maxJsonValues))
+    this.#facts = whole.facts ?? complete()
   }
-  const result = phase === 'head' ? recordHead(rulebook, head) : recordWhole(rulebook, head, body)
-  if (!('need' in result)) return { result, ...explained }
-  const { need, pending, otherwise } = result
-  return { result: { decision: null, need, pending, otherwise }, ...explained }
+
+  /** Undefined when another turn is needed. */
+  takeTurn(): Explanation | undefined {
+    return this.#turns.take(() => this.takeAll())
+  }
+
+  takeAll(): Explanation {
+    const explained = {
+      ...(this.#readings === undefined ? {} : { readings: this.#readings }),
+      rules: this.#policy === undefined ? [] : explainRules(this.#policy, this.#facts),
+    }
+    const result = this.#result()
+    if (!('need' in result)) return { result, ...explained }
+    const { need, pending, otherwise } = result
+    return { result: { decision: null, need, pending, otherwise }, ...explained }
+  }
 }
 
 function explainRules(policy: CompiledPolicy, facts: Facts): RuleExplanation[] {
   const all = [...policy.rules, ...policy.shadowRules].sort((left, right) => left.rank - right.rank)
-  return all.map(compiled => explainRule(compiled, policy, facts))
+  return all.map(compiled => once(compiled.nodes, () => explainRule(compiled, policy, facts)))
 }
+
+/** Steps that explaining a rule takes beside its conditions. */
+const stepsPerRule = 512
 
 function explainRule(compiled: CompiledRule, policy: CompiledPolicy, facts: Facts): RuleExplanation {
   const { rule } = compiled
+  share(stepsPerRule)
   const conditions = compiled.nodes.map(node => explainNode(node, policy, facts))
   return {
     rule: rule.name,

@@ -1,3 +1,4 @@
+import { charge, once, spend } from './evaluation.ts'
 import type { Facts } from './facts.ts'
 import { type FieldKind, fieldKinds } from './field-table.ts'
 import { follow, parsePath, Several, type Step } from './path.ts'
@@ -109,8 +110,23 @@ function headerReader(name: string, steps: readonly Step[]): Field['read'] {
 
 function reader(kind: FieldKind, steps: readonly Step[]): Field['read'] {
   const read: Field['read'] = steps.length === 0 ? kind.read : (facts, zone) => below(kind.read(facts, zone), steps)
+  if (kind.phase !== 'body') return read
   const last = steps.at(-1)?.kind
-  return kind.phase === 'body' && last !== 'size' && last !== 'type' ? exactly(read) : read
+  return remembered(last === 'size' || last === 'type' ? read : exactly(read))
+}
+
+/** Steps that finding one of several values takes. */
+const stepsPerValue = 4
+
+/** Read once in an evaluation that is made in turns. */
+function remembered(read: Field['read']): Field['read'] {
+  const counted: Field['read'] = (facts, zone) => {
+    charge(0)
+    const value = read(facts, zone)
+    if (value instanceof Several) spend(value.items.length * stepsPerValue)
+    return value
+  }
+  return (facts, zone) => once(counted, () => counted(facts, zone))
 }
 
 /** Numbers of a body are doubles until a rule reads one; if some of them may be rounded, it is read again then. */

@@ -1,48 +1,81 @@
+import { type Budget, stepsOfText, type Work } from './work.ts'
+
 /** Names and values of a form or a query; a repeated name gives a list. Own properties of an object without prototype. */
 export type Pairs = Record<string, string | string[]>
 
 /** The pairs of a query, read as browsers read them: what cannot be decoded becomes U+FFFD. */
 export function readQuery(text: string): Pairs {
-  return readPairs(text, part => decodePart(part) ?? repairPart(part)) as Pairs
-}
-
-/** The pairs of a form. A string is why it cannot be read: it has too many pairs, or can be read in two ways. */
-export function readForm(text: string, mostPairs: number): Pairs | string {
-  if (countPairs(text, mostPairs) > mostPairs) return `of more than ${mostPairs} values`
-  return readPairs(text, decodePart) ?? 'not a valid form'
-}
-
-/** Pairs, counted no further than past `most`. */
-function countPairs(text: string, most: number): number {
-  let pairs = 1
-  for (let at = text.indexOf('&'); at >= 0 && pairs <= most; at = text.indexOf('&', at + 1)) pairs++
-  return pairs
-}
-
-/** Undefined when a name or value cannot be decoded. */
-function readPairs(text: string, decode: (part: string) => string | undefined): Pairs | undefined {
   const pairs: Pairs = Object.create(null)
   for (let start = 0; start < text.length; ) {
-    const found = text.indexOf('&', start)
-    const end = found < 0 ? text.length : found
-    if (end > start) {
-      const pair = text.slice(start, end)
-      const equals = pair.indexOf('=')
-      const name = decode(equals < 0 ? pair : pair.slice(0, equals))
-      const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
-      if (name === undefined || value === undefined) return undefined
-      addPair(pairs, name, value)
-    }
+    const end = endOfPair(text, start)
+    if (end > start) addPair(pairs, readPair(text.slice(start, end), decodeOrRepair)!)
     start = end + 1
   }
   return pairs
 }
 
-function addPair(pairs: Pairs, name: string, value: string): void {
+/** Steps that reading a pair takes at most. */
+const stepsPerPair = 48
+/** Most different names of one form. */
+const maxNames = 10_000
+
+/** Reads the pairs of a form. */
+export class FormReading implements Work {
+  /** The pairs that were read; a string is why they cannot be: there are too many, or they can be read in two ways. */
+  result: Pairs | string = Object.create(null)
+  readonly #text: string
+  readonly #mostPairs: number
+  #at = 0
+  #pairs = 0
+  #names = 0
+
+  constructor(text: string, mostPairs: number) {
+    this.#text = text
+    this.#mostPairs = mostPairs
+  }
+
+  advance(budget: Budget): boolean {
+    while (this.#at < this.#text.length && typeof this.result !== 'string') {
+      if (budget.left <= 0) return false
+      const from = this.#at
+      this.#step(this.result)
+      budget.left -= stepsPerPair + stepsOfText(this.#at - from)
+    }
+    return true
+  }
+
+  #step(pairs: Pairs): void {
+    const start = this.#at
+    const end = endOfPair(this.#text, start)
+    this.#at = end + 1
+    if (++this.#pairs > this.#mostPairs) this.result = `of more than ${this.#mostPairs} values`
+    if (end === start || typeof this.result === 'string') return
+    const pair = readPair(this.#text.slice(start, end), decodePart)
+    if (pair === undefined) this.result = 'not a valid form'
+    else if (addPair(pairs, pair) && ++this.#names > maxNames) this.result = `of more than ${maxNames} names`
+  }
+}
+
+function endOfPair(text: string, start: number): number {
+  const found = text.indexOf('&', start)
+  return found < 0 ? text.length : found
+}
+
+/** Name and value; undefined when one of them cannot be decoded. */
+function readPair(pair: string, decode: (part: string) => string | undefined): readonly [string, string] | undefined {
+  const equals = pair.indexOf('=')
+  const name = decode(equals < 0 ? pair : pair.slice(0, equals))
+  const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
+  return name === undefined || value === undefined ? undefined : [name, value]
+}
+
+/** True when the name is new. */
+function addPair(pairs: Pairs, [name, value]: readonly [string, string]): boolean {
   const known = pairs[name]
   if (known === undefined) pairs[name] = value
   else if (Array.isArray(known)) known.push(value)
   else pairs[name] = [known, value]
+  return known === undefined
 }
 
 /** Plus signs are spaces, and what is percent-encoded is UTF-8; undefined when it is not. */
@@ -63,6 +96,6 @@ function plusToSpace(part: string): string {
   return bytes.toString()
 }
 
-function repairPart(part: string): string {
-  return new URLSearchParams(`x=${part}`).get('x') as string
+function decodeOrRepair(part: string): string {
+  return decodePart(part) ?? (new URLSearchParams(`x=${part}`).get('x') as string)
 }

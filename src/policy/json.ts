@@ -1,5 +1,8 @@
+import { finish } from './evaluation.ts'
 import { ExactReader, endOfString } from './exact-json.ts'
+import { maxMembers, PieceReader } from './json-pieces.ts'
 import { isNumberPart } from './numbers.ts'
+import { type Budget, stepsOfText, type Work } from './work.ts'
 
 /** Deepest nesting that is read; deeper bodies are unreadable. */
 const maxDepth = 64
@@ -13,6 +16,7 @@ export class JsonDocument {
   #text: string
   /** Whether a double may not hold some number of it, so that the value of one may be rounded. */
   #mayRound: boolean
+  #exact: PieceReader | undefined
 
   constructor(value: unknown, text: string, mayRound: boolean) {
     this.#value = value
@@ -27,7 +31,10 @@ export class JsonDocument {
   /** Makes every number exact that a double cannot hold. False when all were before. */
   makeExact(): boolean {
     if (!this.#mayRound) return false
-    this.#value = new ExactReader(this.#text).read()
+    this.#exact ??= new PieceReader(this.#text, text => new ExactReader(text).read())
+    finish(this.#exact)
+    this.#value = this.#exact.value
+    this.#exact = undefined
     this.#text = ''
     this.#mayRound = false
     return true
@@ -35,24 +42,54 @@ export class JsonDocument {
 }
 
 /**
- * Strict JSON (RFC 8259): no byte order mark, no duplicate keys, at most 64 levels and `maxValues` values. A string is
- * why the text cannot be read.
+ * Reads strict JSON (RFC 8259): no byte order mark, no duplicate keys, at most 64 levels, `maxValues` values and 10,000
+ * members of one object.
  *
- * JSON.parse is the fast part, but its time and memory grow with the number of values, so they are counted first. The
- * same pass counts members, which tells duplicate keys: the parsed tree then has fewer.
+ * The time of JSON.parse grows with the number of values, so they are counted first. The same pass counts members, which
+ * tells duplicate keys: the parsed tree then has fewer.
  */
-export function readJson(text: string, maxValues = defaultMaxJsonValues): JsonDocument | string {
-  const survey = surveyOf(text, maxValues)
-  if (survey.deepest > maxDepth) return `nested deeper than ${maxDepth}`
-  if (survey.values > maxValues) return `of more than ${maxValues} values`
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return 'not valid JSON'
+export class JsonReading implements Work {
+  readonly #text: string
+  readonly #maxValues: number
+  #survey: Survey | undefined
+  readonly #pieces: PieceReader
+
+  constructor(text: string, maxValues: number) {
+    this.#text = text
+    this.#maxValues = maxValues
+    this.#pieces = new PieceReader(text, JSON.parse)
   }
-  if (countMembers(value) !== survey.members) return 'duplicate keys'
-  return new JsonDocument(value, text, survey.longNumbers)
+
+  advance(budget: Budget): boolean {
+    if (this.#survey === undefined) {
+      this.#survey = surveyOf(this.#text, this.#maxValues)
+      budget.left -= stepsOfText(this.#text.length)
+    }
+    return this.#tooMuch !== undefined || this.#pieces.advance(budget)
+  }
+
+  get #tooMuch(): string | undefined {
+    const { deepest, values } = this.#survey as Survey
+    if (deepest > maxDepth) return `nested deeper than ${maxDepth}`
+    return values > this.#maxValues ? `of more than ${this.#maxValues} values` : undefined
+  }
+
+  /** What was read once all is; a string is why it cannot be read. */
+  get result(): JsonDocument | string {
+    const { members, longNumbers } = this.#survey as Survey
+    const { value, isInvalid, hasLongObject } = this.#pieces
+    if (this.#tooMuch !== undefined) return this.#tooMuch
+    if (isInvalid) return 'not valid JSON'
+    if (hasLongObject) return `of more than ${maxMembers} members in one object`
+    return this.#pieces.members === members ? new JsonDocument(value, this.#text, longNumbers) : 'duplicate keys'
+  }
+}
+
+/** The same at once. */
+export function readJson(text: string, maxValues = defaultMaxJsonValues): JsonDocument | string {
+  const reading = new JsonReading(text, maxValues)
+  reading.advance({ left: Number.POSITIVE_INFINITY })
+  return reading.result
 }
 
 /** What characters outside strings begin. */
@@ -120,19 +157,4 @@ function endOfNumber(text: string, start: number): number {
 
 function isExponent(text: string, at: number): boolean {
   return (text.charCodeAt(at) | 32) === 101
-}
-
-/** Members of all objects in the tree; its depth was checked before. */
-function countMembers(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
-  if (Array.isArray(value)) {
-    let count = 0
-    for (let index = 0; index < value.length; index++) count += countMembers(value[index])
-    return count
-  }
-  // Names first: Object.values takes twice as long for an object of many members.
-  const names = Object.keys(value)
-  let count = names.length
-  for (const name of names) count += countMembers((value as Record<string, unknown>)[name])
-  return count
 }

@@ -79,6 +79,13 @@ export function compareNumeric(left: Numeric, right: Numeric): number {
   return compareDecimal(decimal(String(left)), decimal(String(right)))
 }
 
+/** Equal for equal numbers. A number that a double holds never equals one that it does not. */
+export function numericKey(number: Numeric): number | string {
+  if (typeof number === 'number') return number
+  const { sign, digits, point } = decimal(number.text)
+  return `${sign} ${digits} ${point}`
+}
+
 /** The value is sign x 0.digits x 10^point; `digits` has no zero at either end. */
 interface Decimal {
   readonly sign: -1 | 0 | 1

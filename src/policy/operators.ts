@@ -1,6 +1,6 @@
-import { buildEach, buildEq, buildIn, type ElementTest } from './equality.ts'
+import { buildEq, buildHasAll, buildIn, type ElementTest } from './equality.ts'
 import { buildBetween, buildOrdering } from './ordering.ts'
-import { isRecord, Several, typeName } from './path.ts'
+import { isRecord, typeName } from './path.ts'
 import * as text from './text-tests.ts'
 import { False, missing, True, type Truth } from './truth.ts'
 import { type Operand, readFlag, readWords, WrongValue } from './values.ts'
@@ -59,22 +59,6 @@ function buildTypeIs(operand: Operand): ElementTest | WrongValue {
   const wrong = names.find(name => !typeNames.includes(name))
   if (wrong !== undefined) return new WrongValue(`${JSON.stringify(wrong)} is not one of ${typeNames.join(', ')}`)
   return value => (value !== missing && names.includes(typeName(value)) ? True : False)
-}
-
-function buildHasAll(operand: Operand): ElementTest | WrongValue {
-  const wanted = buildEach(operand)
-  if (wanted instanceof WrongValue) return wanted
-  return value => {
-    const elements = elementsOf(value)
-    return wanted.every(equals => elements.some(equals)) ? True : False
-  }
-}
-
-/** The values that a field stands for. */
-function elementsOf(value: unknown): readonly unknown[] {
-  if (value instanceof Several) return value.items.flatMap(elementsOf)
-  if (value === missing) return []
-  return Array.isArray(value) ? value : [value]
 }
 
 const ordering = (name: 'gt' | 'gte' | 'lt' | 'lte') =>

@@ -12,9 +12,22 @@ export type Step =
 /** What `[*]` finds: one entry for each element, `missing` where the rest of the path leads nowhere. */
 export class Several {
   readonly items: readonly unknown[]
+  #leaves: readonly unknown[] | undefined
+
   constructor(items: readonly unknown[]) {
     this.items = items
   }
+
+  /** A list at the end of the path stands for its entries, an empty one for a missing entry. */
+  get leaves(): readonly unknown[] {
+    this.#leaves ??= this.items.some(Array.isArray) ? this.items.flatMap(entriesOf) : this.items
+    return this.#leaves
+  }
+}
+
+function entriesOf(item: unknown): readonly unknown[] {
+  if (!Array.isArray(item)) return [item]
+  return item.length > 0 ? item : [missing]
 }
 
 const maxLength = 512
@@ -79,7 +92,7 @@ function followEach(value: unknown, steps: readonly Step[], from: number): unkno
   const items: unknown[] = []
   for (const element of value) {
     const found = follow(element, steps, from)
-    if (found instanceof Several) items.push(...found.items)
+    if (found instanceof Several) for (const item of found.items) items.push(item)
     else items.push(found)
   }
   return new Several(items)

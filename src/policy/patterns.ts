@@ -1,11 +1,14 @@
 /** Text patterns that need no regular expression: globs and path patterns. Both run in bounded time. */
 
+import { resume } from './evaluation.ts'
+import type { Budget, Work } from './work.ts'
+
 export type TextTest = (text: string) => boolean
 
 /** `*` any run, `?` one character, `\` escapes; the whole text. */
 export function compileGlob(pattern: string): TextTest {
   const tokens = tokenise(pattern)
-  return text => matchGlob(tokens, text)
+  return text => resume(tokens, text, () => new GlobMatch(tokens, text)).matches
 }
 
 const anyRun = -1
@@ -27,26 +30,46 @@ function tokenise(pattern: string): Int32Array {
 }
 
 /** Goes back to the last star only: at most text length times pattern length steps. */
-function matchGlob(tokens: Int32Array, text: string): boolean {
-  let token = 0
-  let at = 0
-  let starToken = -1
-  let starAt = 0
-  while (at < text.length) {
-    const wanted = tokens[token]
-    if (wanted === anyRun) {
-      starToken = token++
-      starAt = at
-    } else if (wanted === anyOne || wanted === text.charCodeAt(at)) {
-      token++
-      at++
-    } else if (starToken >= 0) {
-      token = starToken + 1
-      at = ++starAt
-    } else return false
+class GlobMatch implements Work {
+  matches = false
+  readonly #tokens: Int32Array
+  readonly #text: string
+  #token = 0
+  #at = 0
+  #starToken = -1
+  #starAt = 0
+
+  constructor(tokens: Int32Array, text: string) {
+    this.#tokens = tokens
+    this.#text = text
   }
-  while (tokens[token] === anyRun) token++
-  return token === tokens.length
+
+  advance(budget: Budget): boolean {
+    const { length } = this.#text
+    for (; this.#at < length; budget.left--) {
+      if (budget.left <= 0) return false
+      if (!this.#step()) return true
+    }
+    const rest = this.#tokens.subarray(this.#token)
+    this.matches = rest.every(token => token === anyRun)
+    return true
+  }
+
+  /** False when the text cannot match any more. */
+  #step(): boolean {
+    const wanted = this.#tokens[this.#token]
+    if (wanted === anyRun) {
+      this.#starToken = this.#token++
+      this.#starAt = this.#at
+    } else if (wanted === anyOne || wanted === this.#text.charCodeAt(this.#at)) {
+      this.#token++
+      this.#at++
+    } else if (this.#starToken >= 0) {
+      this.#token = this.#starToken + 1
+      this.#at = ++this.#starAt
+    } else return false
+    return true
+  }
 }
 
 type Segment = { readonly any: 'one' | 'many' } | { readonly text: string } | { readonly glob: TextTest }

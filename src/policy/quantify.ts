@@ -1,4 +1,5 @@
 import type { ElementTest } from './equality.ts'
+import { chargeElement, progressOf } from './evaluation.ts'
 import type { Operator } from './operators.ts'
 import { Several } from './path.ts'
 import { and, False, missing, or, True, type Truth, Unknown, Unreadable, unknown, unreadable } from './truth.ts'
@@ -18,9 +19,11 @@ export function asker(operator: Operator, test: ElementTest, quantifier: 'any' |
     const state = stateOf(value)
     if (state !== undefined) return state
     if (Array.isArray(value)) return combine(value, test)
-    return value instanceof Several ? combine(leavesOf(value), present) : test(value)
+    return value instanceof Several ? combine(value.leaves, present) : test(value)
   }
 }
+
+const nothing = () => undefined
 
 type Combine = (elements: readonly unknown[], test: ElementTest) => Truth
 
@@ -35,31 +38,22 @@ function stateOf(value: unknown): Truth | undefined {
   return value === unreadable ? Unreadable : undefined
 }
 
-/** Elements behind `[*]`; a list at the end of the path stands for its entries, an empty one for a missing entry. */
-function leavesOf(several: Several): readonly unknown[] {
-  return several.items.flatMap(item => (Array.isArray(item) && item.length > 0 ? item : [emptyAsMissing(item)]))
-}
-
-function emptyAsMissing(item: unknown): unknown {
-  return Array.isArray(item) ? missing : item
-}
-
 function some(elements: readonly unknown[], test: ElementTest): Truth {
-  let result: Truth = False
-  for (const element of elements) {
-    result = or(result, test(element))
-    if (result === True) return True
+  const progress = progressOf(test, False, nothing)
+  for (; progress.at < elements.length && progress.result !== True; progress.at++) {
+    chargeElement(elements[progress.at])
+    progress.result = or(progress.result, test(elements[progress.at]))
   }
-  return result
+  return progress.result
 }
 
 /** Every element and at least one. */
 function every(elements: readonly unknown[], test: ElementTest): Truth {
   if (elements.length === 0) return False
-  let result: Truth = True
-  for (const element of elements) {
-    result = and(result, test(element))
-    if (result === False) return False
+  const progress = progressOf(test, True, nothing)
+  for (; progress.at < elements.length && progress.result !== False; progress.at++) {
+    chargeElement(elements[progress.at])
+    progress.result = and(progress.result, test(elements[progress.at]))
   }
-  return result
+  return progress.result
 }

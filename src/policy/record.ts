@@ -8,6 +8,7 @@ import type {
   MatchedCondition,
   ShadowOutcome,
 } from './decision.ts'
+import { once } from './evaluation.ts'
 import type { Facts } from './facts.ts'
 import { matchedConditions, ruleReason, unreadableFields } from './reason.ts'
 import { riskReason } from './risk.ts'
@@ -144,7 +145,10 @@ const noShadow: readonly ShadowOutcome[] = []
 function shadowOutcomes(outcome: Outcome): readonly ShadowOutcome[] {
   const { rulebook, facts, effect } = outcome
   if (rulebook.shadows.length === 0 && (rulebook.policy?.shadowRules.length ?? 0) === 0) return noShadow
-  return [...shadowRules(outcome), ...rulebook.shadows.flatMap(policy => shadowPolicy(policy, facts, effect))]
+  return [
+    ...shadowRules(outcome),
+    ...rulebook.shadows.flatMap(policy => once(policy, () => shadowPolicy(policy, facts, effect))),
+  ]
 }
 
 /** Shadow rules that hold and would have been asked before the rule that decided. */

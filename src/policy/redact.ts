@@ -2,6 +2,7 @@ import { escapeDeceptive } from '../base/deceptive.ts'
 import { redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
 import { personalDataSearch, secretSearch } from './detectors/detectors.ts'
+import { findIn } from './evaluation.ts'
 import type { Field } from './fields.ts'
 import { LongNumber } from './numbers.ts'
 import { isRecord, Several, typeName } from './path.ts'
@@ -59,7 +60,7 @@ function showText(text: string): string {
   const searched = text.slice(0, searchedLength)
   // A secret that begins in the shown part and ends behind the searched part would not be found.
   if (text.length > searchedLength && !breaks.test(searched.slice(shownLength))) return '[redacted: long-word]'
-  const found = secretSearch.find(searched) ?? personalDataSearch.find(searched)
+  const found = findIn(secretSearch, searched) ?? findIn(personalDataSearch, searched)
   if (found !== undefined) return `[redacted: ${found}]`
   const shown = escapeDeceptive(redactText(searched))
   return copyOf(shown.length > shownLength ? `${shown.slice(0, shownLength - 1)}…` : shown)

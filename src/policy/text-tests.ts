@@ -1,8 +1,10 @@
 import { AddressRanges } from '../base/address.ts'
 import { type HostPattern, matchesHost, parseHostPattern } from '../base/host.ts'
 import { compileDetectors } from './detectors/detectors.ts'
-import { findIn } from './detectors/turns.ts'
 import type { ElementTest } from './equality.ts'
+import { charge, findIn } from './evaluation.ts'
+import { foldValue } from './folding.ts'
+import { includes } from './includes.ts'
 import { limits } from './model.ts'
 import { LongNumber } from './numbers.ts'
 import { compileGlob, compilePathPattern, type TextTest } from './patterns.ts'
@@ -12,6 +14,8 @@ import { fold, ignoresCase, type Operand, readWords, WrongValue } from './values
 
 /** Longest text that a pattern is run on, UTF-16 units; longer is unreadable. */
 const scanLimit = 65_536
+/** Steps that a search with a pattern takes on the shortest text. */
+const stepsOfSearch = 32
 /** Most steps of one glob: pattern length times text length. */
 const globBudget = 64 * scanLimit
 
@@ -35,12 +39,12 @@ export function buildPiece(name: PieceName, operand: Operand): ElementTest | Wro
   const folded = ignoresCase(operand)
   const piece = folded ? fold(operand.value) : operand.value
   const holds = pieceTest(name, piece)
-  return element => onText(element, text => truthOf(holds(folded ? fold(text) : text)))
+  return element => onText(element, text => truthOf(holds(folded ? foldValue(text) : text)))
 }
 
 function pieceTest(name: PieceName, piece: string): TextTest {
   if (name === 'startsWith') return text => text.startsWith(piece)
-  return name === 'endsWith' ? text => text.endsWith(piece) : text => text.includes(piece)
+  return name === 'endsWith' ? text => text.endsWith(piece) : includes(piece)
 }
 
 export function buildLike(operand: Operand): ElementTest | WrongValue {
@@ -51,7 +55,7 @@ export function buildLike(operand: Operand): ElementTest | WrongValue {
   return element =>
     onText(element, text => {
       if (text.length * operand.value.length > globBudget) return Unreadable
-      return truthOf(glob(folded ? fold(text) : text))
+      return truthOf(glob(folded ? foldValue(text) : text))
     })
 }
 
@@ -62,7 +66,9 @@ export function buildMatches(operand: Operand): ElementTest | WrongValue {
   if (typeof regex === 'string') return new WrongValue(regex)
   return element =>
     onText(element, text => {
-      const found = text.length > scanLimit ? undefined : regex.search(text)
+      if (text.length > scanLimit) return Unreadable
+      charge(stepsOfSearch + text.length)
+      const found = regex.search(text)
       return found === undefined ? Unreadable : truthOf(found)
     })
 }

@@ -1,6 +1,7 @@
 import { candidatesOf } from './candidates.ts'
 import type { CompiledPolicy } from './compile.ts'
 import type { DecisionSource, Effect } from './decision.ts'
+import { once } from './evaluation.ts'
 import type { Facts } from './facts.ts'
 import { askRule, type CompiledRule } from './rule.ts'
 import { False, True } from './truth.ts'
@@ -66,7 +67,7 @@ export class Walk {
   /** The same with the body known: only the waiting rules are asked, then the last. */
   settle(facts: Facts): Walk {
     if (this.settled) return this
-    const last = this.pending.find(rule => decides(rule, facts)) ?? this.last
+    const last = this.pending.find(rule => once(rule, () => decides(rule, facts))) ?? this.last
     return new Walk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
   }
 }

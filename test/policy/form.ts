@@ -1,7 +1,7 @@
 /** Forms and queries are read as URLSearchParams reads them, and forms that can be read in two ways are refused. */
 import fc from 'fast-check'
 import t from 'tap'
-import { readForm, readQuery } from '../../src/policy/form.ts'
+import { FormReading, readQuery } from '../../src/policy/form.ts'
 
 function oracle(text: string): Record<string, string[]> {
   const pairs: Record<string, string[]> = {}
@@ -43,7 +43,9 @@ t.test('a query is read as URLSearchParams reads it', async () => {
 t.test('a form is read alike, or not at all', async () => {
   fc.assert(
     fc.property(text, form => {
-      const read = readForm(form, 100)
+      const reading = new FormReading(form, 100)
+      while (!reading.advance({ left: 1 }));
+      const read = reading.result
       const mayDiffer = /%(?![0-9a-f]{2})/i.test(form) || JSON.stringify(oracle(form)).includes('\ufffd')
       return typeof read === 'string'
         ? mayDiffer

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { JsonDocument, readJson } from '../../src/policy/json.ts'
+import { PieceReader } from '../../src/policy/json-pieces.ts'
 import { LongNumber } from '../../src/policy/numbers.ts'
 import { oracleJson } from '../fixtures/json-oracle.ts'
 
@@ -81,6 +82,59 @@ const soup = fc
 
 t.test('values and reasons are those of the first form', async () => {
   fc.assert(fc.property(fc.oneof(value, soup), same), { numRuns: 5_000 })
+})
+
+/** The text read in the smallest pieces and turns, or that it is no JSON. */
+function inPieces(text: string, mostSteps: number): unknown {
+  const reader = new PieceReader(text, JSON.parse, mostSteps)
+  while (!reader.advance({ left: 1 }));
+  return reader.isInvalid ? 'invalid' : shown(reader.value)
+}
+
+function atOnce(text: string): unknown {
+  try {
+    return shown(JSON.parse(text))
+  } catch {
+    return 'invalid'
+  }
+}
+
+t.test('text that is read in pieces is exactly the text that JSON.parse reads', async () => {
+  const mutilated = fc
+    .tuple(value, fc.nat(), fc.constantFrom('', ',', ']', '[', '}', '{', ':', '"', '1', ' '))
+    .map(
+      ([text, at, piece]) => text.slice(0, at % (text.length + 1)) + piece + text.slice((at % (text.length + 1)) + 1),
+    )
+  const isSame = (text: string, mostSteps: number) =>
+    JSON.stringify(inPieces(text, mostSteps)) === JSON.stringify(atOnce(text))
+  fc.assert(
+    fc.property(fc.oneof(value, soup, mutilated), fc.constantFrom(1, 30, 90), (text, mostSteps) => {
+      // Of equal names JSON.parse keeps the last value, and a body with equal names is unreadable.
+      const hasDuplicates = typeof readJson(text) === 'string' && readJson(text) === 'duplicate keys'
+      return hasDuplicates || isSame(text, mostSteps)
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+t.test('equal names are found in whichever pieces they are', async t => {
+  const filler = Array.from({ length: 9_000 }, (_, at) => `"k${at}":{}`).join()
+  t.type(readJson(`{${filler},"a":1}`), JsonDocument)
+  for (const text of [
+    `{"k7":1,${filler}}`,
+    `{${filler},"k7":1}`,
+    `{"a":{${filler}},"a":2}`,
+    `[{${filler},"\\u006b0":0}]`,
+  ]) {
+    t.equal(readJson(text), 'duplicate keys', text.slice(0, 30))
+  }
+})
+
+t.test('an object has at most 10,000 members, a list more', async t => {
+  const object = (count: number) => `{${Array.from({ length: count }, (_, at) => `"k${at}":1`).join()}}`
+  t.type(readJson(object(10_000)), JsonDocument)
+  t.equal(readJson(`[${object(10_001)}]`), 'of more than 10000 members in one object')
+  t.type(readJson(`{"vector":[${'0.25,'.repeat(99_000)}1]}`), JsonDocument)
 })
 
 t.test('numbers are exact when they are asked for, and only then', async t => {

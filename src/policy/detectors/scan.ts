@@ -1,3 +1,4 @@
+import type { Budget, Work } from '../work.ts'
 import type { Text } from './bytes.ts'
 
 /** The finding that counts: of all detectors that fire, the one that is first in the order of the table. */
@@ -30,13 +31,8 @@ export interface Pass {
   run(text: Text, from: number, to: number, found: Findings): number
 }
 
-/** Bytes that may still be looked at in this turn of the event loop. */
-export interface Budget {
-  left: number
-}
-
-/** One search over one text. Can stop after any piece and go on later. */
-export class Scan {
+/** One search over one text. */
+export class Scan implements Work {
   readonly #passes: readonly Pass[]
   readonly #text: Text
   readonly #found = new Findings()
@@ -53,7 +49,6 @@ export class Scan {
     return this.#found.id
   }
 
-  /** Goes on until it is finished or the budget is spent; true when it is finished. */
   advance(budget: Budget): boolean {
     const size = this.#text.bytes.length
     for (; this.#pass < this.#passes.length; this.#pass++, this.#at = 0) {
