@@ -23,7 +23,8 @@ export function languageOf(config: Config): Language<Policy, CompiledPolicy> {
 }
 
 export function decisionSettings(config: Config): DecisionSettings {
-  return { risk: riskSettings(config), maxJsonValues: config.Policy.MaxJsonValues }
+  const { Policy, Logging } = config
+  return { risk: riskSettings(config), maxJsonValues: Policy.MaxJsonValues, scoresAllowed: Logging.Access }
 }
 
 function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {

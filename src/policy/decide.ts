@@ -192,14 +192,16 @@ function weighBody({ rulebook, facts, own, global }: Parts): Outcome {
   return outcome
 }
 
+const highestScore = 1
+
 /** Undefined when the body may still bring the risk above the threshold. */
 function outcomeOf(parts: Parts, effect: Effect, phase: 'head' | 'body'): Outcome | undefined {
   const { rulebook, facts, own, global } = parts
   const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
   const walk = byGlobal ? global : own
   const evaluated = own.evaluated + (global?.evaluated ?? 0)
-  if (effect === 'Allow' && !own.riskExempt) {
-    const { threshold } = rulebook.risk
+  const { threshold } = rulebook.risk
+  if (effect === 'Allow' && !own.riskExempt && threshold < highestScore) {
     const { low, high } = facts.risk.against(threshold, facts)
     if (low > threshold) return { effect: 'Hitl', source: 'risk', phase, rulebook, facts, walk, evaluated }
     if (high > threshold) return undefined

@@ -51,8 +51,8 @@ interface DecisionCore {
 /** An allowed request of live traffic: as much as its log line and the agent's trust need. */
 export interface Allowed extends DecisionCore {
   readonly decision: 'Allow'
-  /** Signals are there when the body was read. */
-  readonly risk: RiskScore & { readonly signals?: readonly RiskSignal[] }
+  /** Signals are there when the body was read; null when nothing asked for the score. */
+  readonly risk: (RiskScore & { readonly signals?: readonly RiskSignal[] }) | null
 }
 
 /** The whole decision record: API, review, audit (policy language, section "Decision record"). */

@@ -51,8 +51,7 @@ function scoreOf({ facts }: Outcome): { readonly score: number; readonly atLeast
 }
 
 function allowed(outcome: Outcome): Allowed {
-  const { source, phase, facts, evaluated } = outcome
-  const score = scoreOf(outcome)
+  const { source, phase, evaluated } = outcome
   return {
     decision: 'Allow',
     source,
@@ -60,9 +59,16 @@ function allowed(outcome: Outcome): Allowed {
     rule: decidingRule(outcome)?.rule.name ?? null,
     phase,
     evaluated,
-    risk: phase === 'body' ? { ...score, signals: facts.risk.signals(facts) } : score,
+    risk: riskOfAllowed(outcome),
     shadow: shadowOutcomes(outcome),
   }
+}
+
+/** A body that was read is searched for secrets, which the standing of the agent depends on. */
+function riskOfAllowed(outcome: Outcome): Allowed['risk'] {
+  const { phase, facts, rulebook } = outcome
+  if (phase === 'body') return { ...scoreOf(outcome), signals: facts.risk.signals(facts) }
+  return rulebook.scoresAllowed === false ? null : scoreOf(outcome)
 }
 
 function recordDecision<E extends Effect>(outcome: Outcome, effect: E): DecisionRecord<E> {

@@ -7,6 +7,8 @@ export interface DecisionSettings {
   readonly risk: RiskSettings
   /** Most values of a body that is read; 100,000 when absent. */
   readonly maxJsonValues?: number
+  /** Whether requests that are allowed have a score where nothing but the log asks for it; true when absent. */
+  readonly scoresAllowed?: boolean
 }
 
 /** Everything that applies to one agent at one moment. A request keeps the one it began with. */

@@ -233,6 +233,26 @@ t.test('which POST is not held, whatever it says: to a known host, over TLS, of 
   t.equal(phase({ url: 'http://api.example.com/x' }), 'held')
 })
 
+t.test('a score that nothing asks for is not worked out', async t => {
+  const allowAll = { name: 'p', default: 'Allow' }
+  const reads = (threshold: number, scoresAllowed: boolean) => {
+    const { head } = described(given({ method: 'GET' }))
+    let count = 0
+    const watched = Object.defineProperty({ ...head }, 'activity', {
+      get() {
+        count++
+        return head.activity
+      },
+    })
+    const rulebook = rulebookOf(allowAll, { risk: { ...defaultRiskSettings, threshold }, scoresAllowed })
+    const decision = decideHead(rulebook, watched)
+    return { count, risk: 'need' in decision ? undefined : decision.risk }
+  }
+  t.same(reads(1, false), { count: 0, risk: null }, 'no score is above 1, and no line is written')
+  t.match(reads(1, true), { count: 1, risk: { score: Number } }, 'for the line of the log')
+  t.match(reads(0.8, false), { count: 1, risk: null }, 'for the threshold')
+})
+
 t.test('asking as little as possible decides as asking all', async t => {
   const random = createRandom(20_261_122)
   const bodies = ['x', key, '4111 1111 1111 1111', `${key} a@b.example`, '{"a":', `{"a":"${key}`, 'a@b.example {']
