@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import type { Test } from 'tap'
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
-import { startGateway } from '../fixtures/gateway.ts'
+import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 
 const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -206,7 +206,7 @@ t.test('3,000 requests at the pace of an upstream that closes idle connections: 
       })
     })
   })
-  const gateway = await startGateway(t, { config: { System } })
+  const gateway = await startGateway(t, { config: { System: { ...System, Server: { Threads: gatewayThreads } } } })
   const { token } = await gateway.agent()
   const lost: string[] = []
   const lane = async (lane: number) => {
