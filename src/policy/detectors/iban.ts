@@ -26,13 +26,9 @@ const plainlyLong = 20
  * behind the first four comes first, and these then make six digits.
  */
 export function isIban(bytes: Uint8Array, at: number): boolean {
-  const [first, second, third, fourth] = [0, 1, 2, 3].map(place => valueOfCharacter(bytes[at + place]!)) as [
-    number,
-    number,
-    number,
-    number,
-  ]
-  const wanted = (98 - ((first * 10_000 + second * 100 + third * 10 + fourth) % 97)) % 97
+  const letters = valueOfCharacter(bytes[at]!) * 100 + valueOfCharacter(bytes[at + 1]!)
+  const digits = valueOfCharacter(bytes[at + 2]!) * 10 + valueOfCharacter(bytes[at + 3]!)
+  const wanted = (98 - ((letters * 100 + digits) % 97)) % 97
   const end = Math.min(bytes.length, at + mostCharacters)
   let length = 4
   let right = 0
