@@ -93,7 +93,7 @@ interface Foundation {
   readonly rules: Rules
   readonly followers: Followers
   readonly onGrant: Pool['forgetGrant']
-  /** What start-up warns of, beside what the parts do. */
+  /** Warnings at start, besides those of the parts. */
   readonly warnings: readonly string[]
 }
 

@@ -26,7 +26,7 @@ export const bootstrapFile = (dataDirectory: string): string => join(dataDirecto
 
 /**
  * Makes the first admin when there is no active one. The file comes before the store: a crash between the two
- * leaves a credential that the next start takes up, never an admin whose secret nobody knows.
+ * leaves a credential that the next start uses, never an admin with an unknown secret.
  * Returns the id of the admin made, or undefined. Rejects with StartupError when it cannot.
  */
 export async function bootstrapAdmin(options: BootstrapOptions): Promise<string | undefined> {

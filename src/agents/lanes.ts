@@ -1,6 +1,6 @@
 import { StoreError } from '../storage/store.ts'
 
-/** Runs work in turn per key: what is asked first is done first, and one failure does not stop the next. */
+/** Runs work in order per key; one failure does not stop the next. */
 export interface Lanes {
   /** Rejects with StoreError when its turn does not come in time; it is not done then. */
   run<T>(key: string, work: () => Promise<T>): Promise<T>

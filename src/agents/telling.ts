@@ -6,7 +6,7 @@ export interface Telling {
   tell(id: string, agent: AgentRecord | undefined): void
   /** Resolves when every thread has heard of what changed so far. Rejects when one could not be told. */
   told(id: string): Promise<unknown>
-  /** Resolves when nobody is being told any more. */
+  /** Resolves when no thread is being told any more. */
   idle(): Promise<unknown>
 }
 

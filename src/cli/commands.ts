@@ -99,7 +99,7 @@ function usage(group: string): string {
 
 function unknown(args: readonly string[]): string {
   const groups = new Set(Object.keys(commands).map(name => name.split(' ')[0]))
-  // `policy` alone is the beginning of several: its second word is what is missing or wrong.
+  // `policy` alone is the beginning of several commands: the second word is missing or wrong.
   const words = groups.has(args[0]) ? 2 : 1
   return `agent-gateway: there is no command "${args.slice(0, words).join(' ')}".`
 }

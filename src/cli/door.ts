@@ -59,7 +59,7 @@ function trustIn({ cert }: Certificate): SecureOptions {
   }
 }
 
-/** @throws StartupError when nobody answers */
+/** @throws StartupError when no gateway answers */
 export async function postJson(
   door: Door,
   path: string,

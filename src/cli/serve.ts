@@ -54,7 +54,7 @@ export async function run(shell: Shell): Promise<number> {
   return code
 }
 
-/** Calls what it is given for each SIGHUP, and once at first when one came before. */
+/** Calls its argument for each SIGHUP, and once at first if one came before. */
 function listenForHangup(shell: Shell): (handler: () => void) => void {
   let handle: (() => void) | undefined
   let missed = false
@@ -82,7 +82,7 @@ function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing):
   let closing: { readonly signal: string; readonly at: number } | undefined
   const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
     if (closing !== undefined) {
-      // npm passes on what the terminal has sent to everyone: the same wish twice.
+      // npm passes on a signal that the terminal has sent to all processes: it arrives twice.
       if (signal === closing.signal && systemClock.steady() - closing.at < sameWishMs) return
       log.error({ count: gateway.inFlight() }, 'ended at once, requests in flight were cut off')
       void end(shell, gateway, log, 1)

@@ -14,7 +14,7 @@ export interface Shell {
   /** A line for the person who runs it, to standard error. */
   readonly complain: (text: string) => void
   readonly onSignal: (name: 'SIGTERM' | 'SIGINT' | 'SIGHUP', handler: () => void) => void
-  /** `handler` runs last, whatever the process ends of; what it begins is not waited for. */
+  /** `handler` runs last, however the process ends; asynchronous work that it starts is not awaited. */
   readonly onExit: (handler: () => void) => void
   /** Ends the process at once. */
   readonly exit: (code: number) => void

@@ -55,7 +55,7 @@ export interface DataPlane {
   readonly bounds: Bounds
   /** What has passed by this grant and has not left yet is decided again. */
   forgetGrant(id: string): void
-  /** Forgets what is idle and cuts off who stands still. Call every second or so. */
+  /** Forgets idle entries and ends stalled exchanges. Call about every second. */
   sweep(): void
 }
 

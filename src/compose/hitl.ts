@@ -57,7 +57,7 @@ export interface Hitl {
 const keptEvents = 1_000
 /** How long the webhooks may take for what happened last. */
 const lastWordsMs = 2_000
-/** How long it may take to record what was given up. */
+/** Time to record abandoned replays. */
 const recordMs = 1_000
 
 /** @throws StartupError when a webhook's destination is refused */

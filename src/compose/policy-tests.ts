@@ -9,10 +9,10 @@ import type { RequestDescription } from '../policy/describe.ts'
 import { explainDescription } from '../policy/explain.ts'
 import type { Rulebook } from '../policy/rulebook.ts'
 
-/** One test of a policy: a described request, and what is to come of it (policy language, section 10). */
+/** One test of a policy: a described request and the expected decision (policy language, section 10). */
 export interface PolicyTest extends RequestDescription {
   readonly name: string
-  /** What is to be decided; what is left out may be anything. */
+  /** The expected decision; omitted members are not compared. */
   readonly expect: {
     /** null: the head alone does not settle it (`phase: head`). */
     readonly decision: 'Allow' | 'Deny' | 'Hitl' | null

@@ -33,7 +33,7 @@ export interface RulesParts {
   readonly onPolicies?: (list: readonly PolicyEntry<CompiledPolicy>[]) => Promise<void>
 }
 
-/** The policies in force, and which of them apply to whom. */
+/** The policies in force, and which of them apply to an agent. */
 export interface Rules {
   readonly policies: Policies<CompiledPolicy>
   readonly rulebookOf: (agent: AgentRecord) => Rulebook

@@ -16,7 +16,7 @@ import { createRateLimiter, rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 
-/** Memory that all threads of a gateway work on: what is limited is limited for all of them together. */
+/** Memory shared by all threads of a gateway: limits hold for all of them together. */
 export interface SharedMemory {
   readonly rates: SharedArrayBuffer
   readonly circuits: SharedArrayBuffer
@@ -46,7 +46,7 @@ function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: Give
   return Server.Http.Enabled && passedSockets.length === 0
 }
 
-/** What start-up warns of, when more threads are asked for than can serve. */
+/** Warnings at start, when more threads are configured than can serve. */
 export function threadsWarnings(config: Config, given: Given): readonly string[] {
   if (config.System.Server.Threads === 1 || sharesPort(config, given)) return []
   return [

@@ -17,7 +17,7 @@ export interface SweepParts extends ResyncParts {
 /** How often the parts tidy up behind themselves, milliseconds. */
 const sweepMs = 1_000
 
-/** Starts what is done every second in the main thread. */
+/** Starts the work of every second in the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
   const { clock, dataPlane, hitl, telemetry, limits, report } = parts
   const resync = createResync(parts)

@@ -25,7 +25,7 @@ export interface TelemetryParts {
 export interface Counters {
   readonly metrics: Metrics
   readonly acceptCounts: AcceptCounts
-  /** Brings up to date what is looked at rather than counted. Call every second or so. */
+  /** Updates the gauges. Call about every second. */
   sample(): void
   close(): void
 }

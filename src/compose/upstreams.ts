@@ -82,7 +82,7 @@ async function openUndici(): Promise<OpenHttp1> {
 function readAuthorities(path: string): string {
   try {
     const text = readFileSync(path, 'utf8')
-    // Without this TLS would pass over what is no certificate, and trust nobody.
+    // Without this TLS would skip invalid certificates, and trust no authority.
     new X509Certificate(text)
     return text
   } catch (error) {

@@ -16,7 +16,7 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Findin
   const yaml = parseYaml(file.text)
   if ('problems' in yaml) {
     for (const { line, column, kind } of yaml.problems) {
-      // Only the kind is told: the message may repeat what stands in the file, and that may be a secret.
+      // Only the kind is reported: the message may repeat the content of the file, which may be a secret.
       findings.problems.push({ place: `${file.path}:${line}:${column}`, message: `not valid YAML: ${kind}` })
     }
     return

@@ -78,7 +78,7 @@ export const httpUrl: Format = value => {
   return plain ? undefined : 'must be an http or https URL without user or fragment'
 }
 
-/** What can happen to a request held for review, and be told to a webhook. */
+/** Events of a held request that a webhook can get. */
 export const hitlEvents = [
   /** It waits for review. */
   'pending',

@@ -9,7 +9,7 @@ export interface Setting<T> {
   readonly meaning: string
   readonly min?: number
   readonly max?: number
-  /** kind integer: what the word `auto` stands for. */
+  /** kind integer: the value of the word `auto`. */
   readonly auto?: number
   readonly choices?: readonly string[]
   /** Printed as *** wherever settings are shown. */

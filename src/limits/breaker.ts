@@ -66,7 +66,7 @@ export function breakerShape(failures: number): TableShape {
   return { slots: Math.max(fewestKeys, Math.min(mostKeys, slots)), fields }
 }
 
-/** What a caller is told to wait while a probe is out, milliseconds. */
+/** Retry-After while a probe is out, milliseconds. */
 const probeWaitMs = 1_000
 
 const closed = Number.NEGATIVE_INFINITY

@@ -43,7 +43,7 @@ export function createSharedAmount(table: SharedTable, thread: number): SharedAm
       }
     },
     give(key, amount) {
-      // No lock: nobody else takes the slot of a key that has an amount, or writes this thread's number in it.
+      // No lock: no other thread takes the slot of a key that has an amount, or writes this thread's number in it.
       const slot = table.find(key)
       if (slot >= 0) add(slot, -amount)
     },

@@ -18,7 +18,7 @@ const patience = 5_000
 /** Number of each field of a key that is new. */
 const initial = Number.NEGATIVE_INFINITY
 
-/** Words of the head: who holds the lock, slots in use, and two random seeds, so that nobody can make keys collide. */
+/** Words of the head: who holds the lock, slots in use, and two random seeds, so that callers cannot make keys collide. */
 const lockWord = 0
 const usedWord = 1
 const seedWord = 2

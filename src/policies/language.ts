@@ -1,4 +1,4 @@
-/** What keeping policies needs of the policy language; the engine itself is none of this folder's business. */
+/** What this folder needs of the policy language; it does not know the engine. */
 export interface Language<P, C> {
   /** The policy, or everything that is wrong with the document. May yield to the event loop. */
   parse(document: unknown): Parsed<P> | Promise<Parsed<P>>

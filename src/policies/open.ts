@@ -25,7 +25,7 @@ export interface PoliciesOptions<P, C> extends BookOptions<P, C> {
   readonly lookMs?: number
 }
 
-/** Told of what happens to the policies while nobody waits for an answer. */
+/** Events of the policies that are not the answer to a call. */
 export interface PolicyReport {
   /** The policies of files and gateway.yaml are in force as they are there now. */
   reloaded(changes: PolicyChanges): void
@@ -35,7 +35,7 @@ export interface PolicyReport {
 
 export interface Policies<C> {
   readonly book: PolicyBook<C>
-  /** Reads what has changed in the directory (SIGHUP). False: there was a mistake, and all stays as it was. */
+  /** Reads what has changed in the directory (SIGHUP). False: there was a mistake, and nothing changed. */
   reload(): Promise<boolean>
   close(): void
 }
@@ -119,7 +119,7 @@ async function lookAt(directory: string): Promise<string> {
   }
 }
 
-/** A directory that is missing at start holds no policies; what a reload would say of it is kept. */
+/** A directory that is missing at start holds no policies; the report of a reload is kept. */
 function noFiles(error: NodeJS.ErrnoException, missing: string[]): { readonly lines: readonly string[] }[] {
   if (error.code !== 'ENOENT') return [{ lines: [`Policy:Directory cannot be read: ${error.message}`] }]
   missing.push(error.message)

@@ -18,7 +18,7 @@ export interface ReloadParts<T> {
   readonly report: (lines: readonly string[]) => void
 }
 
-/** State of the files that was loaded last, and what was said of it. */
+/** State of the files that were loaded last, and the report about it. */
 export interface LoadState {
   readonly seen: string
   readonly lines: readonly string[]
@@ -34,7 +34,7 @@ export interface Reloader {
 
 /**
  * Reads files again when they have come to rest: a file that is written in pieces may be a valid policy before it is
- * whole. One reload is under way and one waits at most, however many are asked for.
+ * whole. At most one reload runs and one waits, however many are requested.
  */
 export function createReloader<T>(parts: ReloadParts<T>, start: LoadState): Reloader {
   let last = start

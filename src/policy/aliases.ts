@@ -39,7 +39,7 @@ export const llmStream = (body: unknown) => own(body, 'stream')
 
 const maxTokenKeys = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
 
-/** Every limit that is set: which one the upstream obeys is its own affair. */
+/** Every limit that is set: the gateway does not know which one the upstream applies. */
 export function llmMaxTokens(body: unknown): unknown {
   const found = maxTokenKeys.map(key => own(body, key)).filter(value => value !== missing)
   return found.length > 1 ? found : (found[0] ?? (found.length === 1 ? null : missing))

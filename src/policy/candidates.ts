@@ -69,7 +69,7 @@ export function candidatesOf(policy: CompiledPolicy, facts: Facts): Candidates {
   return policy.index === undefined ? allRules.begin() : mergedRules.begin(policy, facts)
 }
 
-/** The rules that can match and are asked before `end`. */
+/** The rules that can match and come before `end`. */
 export function rulesBefore(policy: CompiledPolicy, facts: Facts, end: number): readonly CompiledRule[] {
   const candidates = candidatesOf(policy, facts)
   const found: CompiledRule[] = []

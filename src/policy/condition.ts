@@ -82,7 +82,7 @@ function counted(test: Test): Test {
   return facts => askCounted(test, facts)
 }
 
-/** Servers read a path in different ways: where the answers differ, nobody knows which of them is right. */
+/** Servers read a path in different ways: where the answers differ, the right one is unknown. */
 function onEveryReading(test: Test): Test {
   return facts => {
     const { readings } = facts

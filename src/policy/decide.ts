@@ -209,7 +209,7 @@ function outcomeOf(parts: Parts, effect: Effect, phase: 'head' | 'body'): Outcom
   return { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, evaluated }
 }
 
-/** Whether the guardrail is what made the effect; it is asked first, but a settled answer explains more. */
+/** Whether the guardrail made the effect; it is evaluated first, but a settled answer explains more. */
 function isDecider(global: Walk, own: Walk, effect: Effect): boolean {
   if ((global.outcomes & effectBits[effect]) === 0) return false
   return global.settled || !(own.settled && own.effect === effect)

@@ -18,7 +18,7 @@ export interface RequestDescription {
     readonly bodyLimit?: number
     readonly risk?: number
   }
-  /** Facts and counters of the agent; what is left out is unremarkable. */
+  /** Facts and counters of the agent; omitted ones have ordinary values. */
   readonly agent?: Readonly<Partial<AgentFacts & Omit<Activity, 'hostSeen'> & { hostSeen: boolean; ageHours: number }>>
   /** ISO 8601. */
   readonly time?: string

@@ -44,7 +44,7 @@ export function setMember(object: Record<string, unknown>, name: string, value: 
 }
 
 /**
- * Reads JSON text again that JSON.parse has accepted, each number as it is written: what a double cannot hold comes as
+ * Reads JSON text again that JSON.parse has accepted, each number as it is written: a number that a double cannot hold becomes
  * LongNumber. A reviver would do the same, at twenty times the time.
  */
 export class ExactReader {

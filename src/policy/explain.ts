@@ -17,7 +17,7 @@ import { False, True, type Truth, Unknown } from './truth.ts'
 
 export type TruthName = 'true' | 'false' | 'unknown' | 'unreadable'
 
-/** One rule, what it comes to for a request, and why. */
+/** One rule, its result for a request, and the cause. */
 export interface RuleExplanation {
   readonly rule: string
   readonly effect: Effect
@@ -38,7 +38,7 @@ export interface NodeExplanation {
   readonly inner?: readonly NodeExplanation[]
 }
 
-/** The record, or that the body is needed, with every rule of the agent's policy in the order it is asked. */
+/** The record, or that the body is needed, with every rule of the agent's policy in the order of evaluation. */
 export interface Explanation {
   readonly result:
     | DecisionRecord

@@ -51,7 +51,7 @@ export class Facts {
   /** The same request with its body. */
   withBody(body: RequestBody, risk: RiskSource, maxJsonValues?: number): Facts {
     const facts = new Facts(this.request, risk)
-    // What was read stays as it was read: a rule that held must not be explained by a counter that has moved since.
+    // A value that was read is kept: a match must not be explained by a counter that has changed since.
     facts.#agent = this.#agent
     facts.#activity = this.#activity
     facts.#destination = this.#destination

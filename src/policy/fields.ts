@@ -10,7 +10,7 @@ import type { Zone } from './zone.ts'
 export interface Field {
   readonly text: string
   readonly kind: FieldKind
-  /** Type of what the whole path leads to; `.@size` makes a number of anything. */
+  /** Type of the value at the end of the path; `.@size` is a number for every value. */
   readonly type: FieldKind['type']
   /** Whether `[*]` occurs, so that one value stands for each element. */
   readonly several: boolean

@@ -173,7 +173,7 @@ function liesBelow(lower: Range, upper: Range): boolean {
   return order < 0 || (order === 0 && !(lower.withHigh && upper.withLow))
 }
 
-/** Beginnings of which every value has one; undefined when there is none to name. */
+/** Prefixes, one of which every value has; undefined when no such list is known. */
 function prefixesOf({ condition, operator }: Leaf): readonly string[] | undefined {
   const { name } = operator.form
   if (operator.negated || condition.ignoreCase) return undefined

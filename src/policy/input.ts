@@ -1,6 +1,6 @@
 /**
  * What a decision is made on: subject (agent), action (method), resource (target, headers, body) and context
- * (time, addresses, activity). Built by the enforcement point, read by the engine, changed by nobody.
+ * (time, addresses, activity). Built by the enforcement point, read by the engine, never changed.
  */
 
 /** Where a request would really be sent. Known after DNS, or at once for literal addresses. */

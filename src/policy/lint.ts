@@ -70,7 +70,7 @@ class Linter {
     return { code, path: this.#path(rule), rule: rule.name, message }
   }
 
-  /** What is wrong with a rule because of those that are asked before it. */
+  /** Warnings about a rule that follow from the rules before it. */
   #orderWarnings(place: number): LintWarning[] {
     const { rules } = this.#compiled
     const { rule } = rules[place]!

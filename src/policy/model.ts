@@ -78,7 +78,7 @@ export function stricter(left: Effect, right: Effect): Effect {
   return strictness[left] >= strictness[right] ? left : right
 }
 
-/** The order in which rules are asked: priority, then the stricter effect; ties keep the order of declaration. */
+/** The order of evaluation: priority, then the stricter effect; ties keep the order of declaration. */
 export function compareRules(left: Rule, right: Rule): number {
   return right.priority - left.priority || strictness[right.effect] - strictness[left.effect]
 }

@@ -17,7 +17,7 @@ interface Table {
 
 /** When which form of a list pays. */
 export interface IndexSizes {
-  /** So many rules of one host are not told apart by path: looking up a path costs as much as a few rules. */
+  /** Up to this many rules of one host are not indexed by path: a look-up of the path costs as much as a few rules. */
   readonly fewRules: number
   /** Longer lists are run as a program: the closures of more rules do not stay in the processor's cache. */
   readonly manyRules: number
@@ -91,7 +91,7 @@ function createDraft(): Draft {
   return { any: [], byPath: new Map() }
 }
 
-/** Builds an index, rule by rule in the order in which they are asked. */
+/** Builds an index, rule by rule in the order of evaluation. */
 export class IndexBuilder {
   readonly #anyHost = createDraft()
   readonly #byHost = new Map<string, Draft>()

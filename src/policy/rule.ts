@@ -89,7 +89,7 @@ function combined(tests: readonly Test[], fold: Fold, settles: Truth): Test {
   }
 }
 
-/** Cheap and known tests first; what a rule comes to does not depend on the order. */
+/** Cheap and known tests first; the result of a rule does not depend on the order. */
 function costOf(node: Node): number {
   if ('not' in node) return costOf(node.not)
   if ('field' in node) return conditionCost(node)

@@ -64,7 +64,7 @@ export class Walk {
     return this.pending.every(rule => rule.rule.riskExempt)
   }
 
-  /** The same with the body known: only the waiting rules are asked, then the last. */
+  /** The same with the body known: evaluates only the waiting rules, then the last. */
   settle(facts: Facts): Walk {
     if (this.settled) return this
     const last = this.pending.find(rule => once(rule, () => decides(rule, facts))) ?? this.last

@@ -12,11 +12,11 @@ export interface Paged<T> {
 /** What is written to the audit trail. The store adds seq, previous hash and hash. */
 export interface AuditEntry {
   readonly at: number
-  /** Agent id of who did it; `gateway` for what the gateway does by itself. */
+  /** Id of the agent that did it; `gateway` for the gateway itself. */
   readonly actor: string
   /** `agent.register`, `policy.update`, `hitl.approve`, `hitl.replay`, ... */
   readonly action: string
-  /** Id or name of what it was done to. */
+  /** Id or name of the agent, policy or request concerned. */
   readonly subject: string
   readonly requestId: string | null
   /** JSON-safe details: digest, comment, before, after, outcome. Never a secret. */

@@ -108,7 +108,7 @@ export interface HitlRecord {
   /** SHA-256, hex, over what is sealed. */
   readonly digest: string
   readonly idempotencyKey: string | null
-  /** SHA-256, hex, over what a request under the same key must repeat; null without a key. */
+  /** SHA-256, hex, over the parts that a request under the same key must repeat; null without a key. */
   readonly repeatDigest: string | null
   readonly createdAt: number
   readonly expiresAt: number
@@ -134,7 +134,7 @@ export interface HitlState {
 
 export type HitlItem = Omit<HitlRecord, 'summary'> & HitlState
 
-/** An item without what is shown in full, which may be megabytes: what a verdict needs to know. */
+/** An item without its full view, which may be megabytes: all that a verdict needs. */
 export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
 
 /** An item in a list. */

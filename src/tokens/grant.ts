@@ -69,7 +69,7 @@ function beginAll(keys: readonly (readonly [Throttle, string])[]): number | unde
   return undefined
 }
 
-/** The active agent that proved who it is. Unknown, inactive and wrong secret are told apart by nothing. */
+/** The active agent that proved its identity. Unknown agent, inactive agent and wrong secret cannot be distinguished. */
 async function authenticate(
   id: string,
   request: GrantRequest,

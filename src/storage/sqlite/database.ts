@@ -110,7 +110,7 @@ export function claimFolder(directory: string): DatabaseSync {
 
 /**
  * Keeps a second gateway out also when gateway.lock was removed or copied: as long as it is open, each connection to a
- * database in WAL mode holds a shared lock on the file itself, so an exclusive one is to be had by nobody else.
+ * database in WAL mode holds a shared lock on the file itself, so no other process can get an exclusive one.
  */
 export function assertUnused(file: string): void {
   const connection = new DatabaseSync(file, { timeout: busyAtStart })
@@ -210,7 +210,7 @@ export function kyselyOver(connection: DatabaseSync): Db {
   return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(connection) }) })
 }
 
-/** All of the missing steps or none of them: a crash in between leaves the schema as it was. */
+/** All missing steps or none: a crash in between leaves the schema unchanged. */
 export async function migrateWhole(opened: Connected, steps: typeof migrations): Promise<void> {
   opened.connection.exec('begin immediate')
   await migrate(opened.db, steps)

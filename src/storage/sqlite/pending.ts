@@ -24,7 +24,7 @@ export class PendingCalls {
   readonly #used = new Set<number>()
   #lastId = 0
 
-  /** @param onDoubt told when a write may have been kept although its caller is told that it failed */
+  /** @param onDoubt called when a write may have been kept although its caller gets a failure */
   constructor(memory: SharedArrayBuffer, onDoubt: () => void) {
     this.#claims = new Claims(memory)
     this.#onDoubt = onDoubt

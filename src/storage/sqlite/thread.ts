@@ -18,7 +18,7 @@ export interface Thread {
 }
 
 export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
-  /** Told when a write may have been kept although its caller is told that it failed. */
+  /** Called when a write may have been kept although its caller gets a failure. */
   readonly onDoubt: () => void
   /** Told why nothing is written any more until a restart. */
   readonly onFault: (why: string) => void

@@ -21,7 +21,7 @@ export const claim: Table['claim'] = async (db, id, claim, entry) => {
 interface Approval {
   readonly id: string
   readonly now: number
-  /** JSON arrays: who has approved, and who had. */
+  /** JSON arrays: the reviewers who approved, now and before. */
   readonly approvedBy: string
   readonly approvedBefore: string
 }
