@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FieldError, Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import type { GrantRecord, HitlBrief } from '../storage/store.ts'
+import type { GrantRecord, HitlBrief, TakenKey } from '../storage/store.ts'
 import type { Approval, GrantTerms, HitlOptions, Person, Suspension } from './model.ts'
 import { auditEntry, maxIdempotencyKey } from './model.ts'
 import { orUnavailable, verdictEntry } from './verdict.ts'
@@ -15,12 +15,20 @@ const maxMinutes = 480
 const maxUses = 1_000
 const maxPath = 2_048
 
+/** A grant that let a request pass, and the idempotency key that the request has. */
+export interface UsedGrant {
+  readonly grant: GrantRecord
+  readonly key: TakenKey | undefined
+}
+
 export interface Grants {
   /**
    * Uses one grant for a request that would be held; undefined when none covers it. `store_unavailable` when the use
    * cannot be recorded: then it must not pass.
    */
-  use(held: Suspension): Promise<GrantRecord | Refusal | undefined>
+  use(held: Suspension): Promise<UsedGrant | Refusal | undefined>
+  /** Frees the key of a request that a grant let pass and that was not sent. */
+  releaseKey(key: TakenKey): Promise<Refusal | undefined>
   /** Whether one covers a request, as far as its head tells. */
   covers(held: Suspension): Promise<boolean | Refusal>
   /** Active ones, oldest first. */
@@ -39,6 +47,7 @@ export function createGrants(options: GrantOptions): Grants {
   const { store, clock } = options
   return {
     use: held => orUnavailable(use(options, held)),
+    releaseKey: key => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
     covers: held => orUnavailable(covering(options, held).then(found => found.length > 0)),
     list: agentId => store.grants.active(clock.now(), agentId),
     revoke: (id, { reviewer, requestId }) => {
@@ -57,7 +66,7 @@ export function createGrants(options: GrantOptions): Grants {
 }
 
 /** Undefined also for a key that names a sending already: it is the queue's to say which. */
-async function use(options: GrantOptions, held: Suspension): Promise<GrantRecord | undefined> {
+async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant | undefined> {
   const { store, clock, settings } = options
   const now = clock.now()
   const { idempotencyKey: key, agent } = held
@@ -66,7 +75,7 @@ async function use(options: GrantOptions, held: Suspension): Promise<GrantRecord
   for (const grant of await covering(options, held)) {
     const used = await store.grants.use(grant.id, { now, key: taken }, useEntry(now, grant, held))
     if (used === 'keyTaken') return undefined
-    if (used !== undefined) return used
+    if (used !== undefined) return { grant: used, key: taken }
   }
   return undefined
 }

@@ -18,7 +18,7 @@ export interface RequestFields {
   /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
   readonly nominated: ReadonlySet<string> | undefined
   readonly maxForwards: string | undefined
-  /** Value of `Idempotency-Key`; of several, the first. */
+  /** Value of `Idempotency-Key`. */
   readonly idempotencyKey: string | undefined
   /** Values of `Via`, joined. */
   readonly via: string
@@ -34,6 +34,7 @@ interface Tally {
   connection: string | undefined
   maxForwards: string | undefined
   idempotencyKey: string | undefined
+  hasTwoKeys: boolean
   via: string
   upgrade: boolean
   disguised: boolean
@@ -48,6 +49,7 @@ export function readFields(raw: readonly string[], httpVersion: string): Request
   if (tally.disguised) return refuse('invalid_request', disguisedDetail)
   if (tally.hosts > 1) return refuse('invalid_request', 'More than one Host header.')
   if (!hostPattern.test(tally.host)) return refuse('invalid_request', 'The Host header is malformed.')
+  if (tally.hasTwoKeys) return refuse('invalid_request', 'More than one Idempotency-Key header.')
   const contentLength = bodyLength(tally, httpVersion)
   if (typeof contentLength !== 'number') return contentLength
   const nominated = tally.connection === undefined ? undefined : nominatedNames(tally.connection)
@@ -67,6 +69,7 @@ function tallyFields(raw: readonly string[]): Tally {
     connection: undefined,
     maxForwards: undefined,
     idempotencyKey: undefined,
+    hasTwoKeys: false,
     via: '',
     upgrade: false,
     disguised: false,
@@ -101,7 +104,8 @@ function noteField(tally: Tally, name: string, value: string): void {
       tally.maxForwards = value
       break
     case 'idempotency-key':
-      tally.idempotencyKey ??= value
+      if (tally.idempotencyKey !== undefined) tally.hasTwoKeys = true
+      tally.idempotencyKey = value
       break
     case 'upgrade':
       tally.upgrade = true

@@ -6,7 +6,7 @@ import type { RequestFields } from '../http/headers.ts'
 import type { Permit } from '../limits/breaker.ts'
 import type { Rulebook } from '../policy/decide.ts'
 import type { Decision, Effect } from '../policy/decision.ts'
-import type { AgentRecord } from '../storage/store.ts'
+import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { FailureKind } from '../telemetry/layout.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 
@@ -94,6 +94,8 @@ export class Exchange {
   hitlId: string | undefined = undefined
   /** The grant by which it passed without asking. */
   grantId: string | undefined = undefined
+  /** The idempotency key that the use of the grant took; undefined once the request leaves. */
+  takenKey: TakenKey | undefined = undefined
   ending: Ending | undefined = undefined
   upstreamStatus: number | undefined = undefined
   bytesUp = 0

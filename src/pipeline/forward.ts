@@ -16,6 +16,7 @@ import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refusalOf } from './failure.ts'
+import { freeKey } from './free-key.ts'
 import { letGo } from './hold-body.ts'
 import { pairs, passInterim } from './interim.ts'
 import { countHop } from './last-hop.ts'
@@ -106,6 +107,7 @@ class Forward implements UpstreamHandler, Sender {
     if (this.#done) control.abort(new Error('the client left'))
     // The last moment before its bytes are written: it may have waited for a connection for long.
     else if (!holds(this.#exchange, this.#parts)) this.#beginAgain(control)
+    else this.#exchange.takenKey = undefined
   }
 
   onBodySent(bytes: number): void {
@@ -170,7 +172,10 @@ class Forward implements UpstreamHandler, Sender {
       clientFault ? 'neutral' : outcomeOfError(error, this.#control !== undefined),
       this.#parts,
     )
-    this.#fail(refusalOf(error, isPublicDestination(this.#exchange.resolution)))
+    const refusal = refusalOf(error, isPublicDestination(this.#exchange.resolution))
+    // The answer comes when the key is free: the client may try again at once.
+    if (this.#exchange.takenKey === undefined) this.#fail(refusal)
+    else void freeKey(this.#exchange, this.#parts).then(() => this.#fail(refusal))
   }
 
   onInterim(head: ResponseHead): void {

@@ -50,7 +50,7 @@ export interface Parts {
   readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
-  readonly grants: Pick<Grants, 'covers' | 'use'>
+  readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitForVerdict' | 'answer'>
   /** Told of every exchange when it is over. */
   readonly settled: (exchange: Exchange) => void

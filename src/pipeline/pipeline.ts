@@ -10,6 +10,7 @@ import { decide, decideWhole } from './decide.ts'
 import type { Arrival, Outcome, Step } from './exchange.ts'
 import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
+import { freeKey } from './free-key.ts'
 import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
@@ -38,6 +39,7 @@ async function travel(exchange: Exchange, parts: Parts): Promise<void> {
     for (;;) {
       exchange.rounds += 1
       if (exchange.rounds > mostRounds) throw new Error('cannot happen: the rights of a request did not come to rest')
+      if (exchange.takenKey !== undefined) await freeKey(exchange, parts)
       let step: Step = authenticate(exchange, parts)
       if (step instanceof Promise) step = await step
       step ??= refuseMisplaced(exchange, parts)
@@ -122,5 +124,6 @@ function settle(exchange: Exchange, parts: Parts): void {
   noteReplaced(exchange)
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)
+  if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
   parts.settled(exchange)
 }

@@ -12,6 +12,7 @@ import { answerFields } from './answer-fields.ts'
 import { closeCircuit } from './circuit.ts'
 import type { Exchange, Outcome } from './exchange.ts'
 import { requestFields } from './forward.ts'
+import { freeKey } from './free-key.ts'
 import { holdBody, letGo } from './hold-body.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver, isStillAdmitted } from './rights.ts'
@@ -62,7 +63,9 @@ export async function useGrant(exchange: Exchange, parts: Parts): Promise<boolea
   const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
   exchange.grantId = undefined
   if (used === undefined || isRefusal(used)) return used ?? false
-  exchange.grantId = used.id
+  exchange.grantId = used.grant.id
+  exchange.takenKey = used.key
+  if (isOver(exchange)) await freeKey(exchange, parts)
   return true
 }
 

@@ -23,10 +23,17 @@ export interface GrantRecord {
   readonly expiresAt: number
 }
 
+/** An idempotency key that the use of a grant took. */
+export interface TakenKey {
+  readonly agentId: string
+  readonly key: string
+  readonly expiresAt: number
+}
+
 export interface GrantUse {
   readonly now: number
   /** Undefined when the request has none. */
-  readonly key?: { readonly agentId: string; readonly key: string; readonly expiresAt: number } | undefined
+  readonly key?: TakenKey | undefined
 }
 
 export interface GrantTable {
@@ -38,6 +45,8 @@ export interface GrantTable {
    * or used up, `keyTaken` when the key names a sending already.
    */
   use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyTaken' | undefined>
+  /** Frees a key whose request was not sent; not if it expired and another request took it since. */
+  releaseKey(key: TakenKey): Promise<void>
   /** False when there was no such grant. The entry gets the grant as it was. */
   remove(id: string, entry: AuditEntry): Promise<boolean>
   /** Removes up to `limit` grants and keys that expired at `now` or are used up. Uses stay in the audit trail. */

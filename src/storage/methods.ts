@@ -37,7 +37,7 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
     lapse: 'write',
     prune: 'write',
   },
-  grants: { insert: 'write', active: 'read', use: 'write', remove: 'write', prune: 'write' },
+  grants: { insert: 'write', active: 'read', use: 'write', releaseKey: 'write', remove: 'write', prune: 'write' },
   audit: { append: 'write', list: 'read', after: 'read' },
   probe: { ping: 'write' },
 }

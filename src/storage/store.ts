@@ -4,7 +4,7 @@ import type { AuditEntry, AuditTable } from './audit.ts'
 import type { GrantTable } from './grants.ts'
 
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
-export type { GrantRecord, GrantTable } from './grants.ts'
+export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
 
 /**
  * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each

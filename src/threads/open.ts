@@ -63,6 +63,7 @@ function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lo
     checkKey: (_, agentId, key) => hitl.queue.checkKey(agentId, key),
     coversGrant: (_, held) => hitl.grants.covers(held),
     useGrant: (_, held) => hitl.grants.use(held),
+    releaseKey: (_, key) => hitl.grants.releaseKey(key),
     connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
     lookup: (signal, name) => lookup(name, signal),
     log: (_, lines) => {

@@ -5,10 +5,11 @@ import type { SharedMemory } from '../compose/shared.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
+import type { UsedGrant } from '../hitl/grants.ts'
 import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import type { Log, LogFields } from '../log.ts'
-import type { AgentRecord, GrantRecord } from '../storage/store.ts'
+import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { Counted } from './batch.ts'
 import type { PolicyChange } from './replica.ts'
 
@@ -59,7 +60,8 @@ export interface ControlCalls {
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
   checkKey(agentId: string, key: string): Promise<Refusal | undefined>
   coversGrant(held: Suspension): Promise<boolean | Refusal>
-  useGrant(held: Suspension): Promise<GrantRecord | Refusal | undefined>
+  useGrant(held: Suspension): Promise<UsedGrant | Refusal | undefined>
+  releaseKey(key: TakenKey): Promise<Refusal | undefined>
   /** A connection for calls of the gateway itself; `address` is that of the client. */
   connect(port: MessagePort, address: string | undefined): Promise<void>
   lookup(name: string): Promise<readonly string[]>

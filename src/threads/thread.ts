@@ -126,6 +126,7 @@ const reviews: Reviews = {
   grants: {
     covers: held => main.call('coversGrant', [held]),
     use: held => main.call('useGrant', [held]),
+    releaseKey: key => main.call('releaseKey', [key]),
   },
 }
 

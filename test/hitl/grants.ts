@@ -30,7 +30,9 @@ const lastEntry = async (desk: Desk) => (await desk.store.audit.list({ page: 1, 
 t.test('a grant lets the same kind of request pass as often as it says, each use on record', async t => {
   const { desk, grants, id } = await granted(t, { minutes: 10, maxUses: 2 })
   t.match(await grants.list(), [{ id, agentId: 'agent-1', rule: 'refunds', path: '/v1/refunds', uses: 0, maxUses: 2 }])
-  t.match(await grants.use(held({ body: 'other', url: 'https://api.shop.example/v1/refunds?x=1' })), { id, uses: 1 })
+  t.match(await grants.use(held({ body: 'other', url: 'https://api.shop.example/v1/refunds?x=1' })), {
+    grant: { id, uses: 1 },
+  })
   t.match(await lastEntry(desk), {
     action: 'hitl.grant.use',
     actor: 'agent-1',

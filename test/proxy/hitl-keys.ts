@@ -1,9 +1,26 @@
 /** Threat T06 of SECURITY.md. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { eventually } from '../fixtures/gateway.ts'
+import { openRaw } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
 
+let releaseSlow = () => {}
+const slow = new Promise<void>(resolve => {
+  releaseSlow = resolve
+})
 const review = await startReview(t, {
-  config: { HumanInTheLoop: { Threshold: 0.5 }, System: { RateLimit: { Burst: 1_000 } } },
+  config: {
+    HumanInTheLoop: { Threshold: 0.5 },
+    System: { RateLimit: { Burst: 1_000 }, Server: { Threads: 1 } },
+    Proxy: { MaxConnectionsPerOrigin: 2, MaxWaiting: 2 },
+  },
+  answer: (req, res) => {
+    if (req.url === '/reset') res.destroy()
+    else if (req.url === '/slow') void slow.then(() => res.end('slow'))
+    else res.end('hello from upstream')
+  },
 })
 const { origin, newBot, hold, approve, manage, proxy } = review
 const grant = { minutes: 10, maxUses: 100, path: '/**' }
@@ -88,4 +105,72 @@ t.test('a grant passes nothing that the risk of its body would hold', async t =>
   t.equal((await post(bot.token, '/a', undefined, { headers, ...secret })).status, 202)
   t.equal(origin.seen.length, 1)
   t.equal(origin.seen[0]?.body.toString(), '{"note":"harmless"}', 'what was read is sent')
+})
+
+t.test('several keys are none: 400, and nothing is sent or held', async t => {
+  const bot = await granted()
+  const raw = await openRaw(t, review.port)
+  const key = 'Idempotency-Key: k\r\n'
+  const head = `Host: x\r\nGateway-Authorization: Bearer ${bot.token}\r\nContent-Length: 0\r\n`
+  raw.write(`POST /proxy/${origin.url}/a HTTP/1.1\r\n${head}${key}${key.toLowerCase()}\r\n`)
+  t.match(await raw.closed(), /^HTTP\/1\.1 400 .*"code":"invalid_request".*More than one Idempotency-Key header/s)
+  t.equal((await review.waiting(bot, 0)).length, 0)
+  t.strictSame(origin.seen, [])
+})
+
+t.test('a key is free again when nothing was sent: the upstream could not be reached', async t => {
+  const shop = createServer((_, res) => res.end('done'))
+  const listen = (port: number) => new Promise<void>(resolve => shop.listen(port, '127.0.0.1', resolve))
+  const close = () => new Promise(resolve => shop.close(resolve).closeAllConnections())
+  await listen(0)
+  t.teardown(close)
+  const { port } = shop.address() as AddressInfo
+  const bot = await newBot()
+  const send = (key: string) =>
+    proxy(bot.token, `http://127.0.0.1:${port}/x`, { method: 'POST', headers: { 'Idempotency-Key': key } })
+  const id = (await send('first')).headers.get('gateway-hitl-id')!
+  t.equal((await approve(id, { grant })).status, 200)
+  await close()
+  t.equal((await send('k')).status, 502)
+  t.equal((await send('k')).status, 502, 'not 409')
+  await listen(port)
+  t.equal((await send('k')).status, 200)
+  t.equal((await send('k')).status, 409)
+})
+
+t.test('a key is taken when something was sent, whatever came', async t => {
+  const bot = await granted()
+  t.equal((await post(bot.token, '/reset', 'k')).status, 502)
+  t.match(await post(bot.token, '/reset', 'k'), { status: 409, code: 'already_exists' })
+  t.equal(origin.seen.length, 1)
+})
+
+t.test('a key is free again when the request got no connection: its client left, or too many wait', async t => {
+  const other = await review.agent()
+  const occupied = [1, 2].map(() => proxy(other.token, `${origin.url}/slow`))
+  await eventually(
+    () => origin.seen.filter(({ target }) => target === '/slow').length,
+    count => count === 2,
+  )
+  const bot = await newBot()
+  await (await approve(await hold('/first', { bot }), { grant })).body?.cancel()
+  const leaving = new AbortController()
+  const left = post(bot.token, '/left', 'left', { signal: leaving.signal })
+  const inFlight = (count: number) => eventually(review.gateway.inFlight, now => now === count)
+  await inFlight(3)
+  t.match(await post(bot.token, '/busy', 'busy'), { status: 503, code: 'upstream_busy' })
+  leaving.abort()
+  await t.rejects(left)
+  await inFlight(2)
+  releaseSlow()
+  for (const { body } of await Promise.all(occupied)) await body?.cancel()
+  await inFlight(0)
+  for (const key of ['left', 'busy']) {
+    const { status } = await eventually(
+      () => post(bot.token, `/${key}`, key),
+      answer => answer.status === 200,
+    )
+    t.equal(status, 200, key)
+    t.equal((await post(bot.token, `/${key}`, key)).status, 409, key)
+  }
 })

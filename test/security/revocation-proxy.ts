@@ -274,6 +274,7 @@ const none: Readonly<Record<string, string>> = {
 async function open(t: Test, bench: Bench, token: string, place: Place, n: number): Promise<Waiting> {
   const url = place.url?.(bench, n) ?? bench.origin.url + place.path
   const [head, first, rest] = place.sent ?? ['', '', '']
+  const lines = head.replace('%n', String(n))
   const method = place.sent === undefined ? 'GET' : 'POST'
   const raw = await openRaw(t, bench.gateway.port)
   let closed = false
@@ -281,7 +282,7 @@ async function open(t: Test, bench: Bench, token: string, place: Place, n: numbe
     closed = true
   })
   raw.write(
-    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n${head}\r\n${first}`,
+    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n${lines}\r\n${first}`,
   )
   return {
     goOn: () => raw.write(rest),
@@ -330,13 +331,17 @@ async function grantCell(t: Test, bench: Bench, clients: number): Promise<void> 
   const policy = await gateway.policy({ name: `p${++names}`, default: 'Allow', rules })
   const agent = await gateway.agent({ policyName: policy })
   const reviewer = await gateway.agent({ roles: ['reviewer'] })
-  const held = await gateway.proxy(agent.token, `${origin.url}/held`)
+  const held = await gateway.proxy(agent.token, `${origin.url}/held`, { method: 'POST' })
   const path = `/hitl/${held.headers.get('gateway-hitl-id')}/approve`
   const approved = await gateway.manage('POST', path, { grant: { minutes: 5, maxUses: 100 } }, reviewer.token)
   const grant = approved.headers.get('gateway-hitl-grant')
   origin.seen.length = 0
   await occupy(t, bench)
-  const place = { path: '/held', waits: inFlight }
+  const place: Place = {
+    path: '/held',
+    sent: ['Content-Length: 0\r\nIdempotency-Key: k%n\r\n', '', ''],
+    waits: inFlight,
+  }
   const requests = await Promise.all(Array.from({ length: clients }, (_, n) => open(t, bench, agent.token, place, n)))
   await eventually(
     async () => JSON.parse((await gateway.manage('GET', `/audit?subject=${grant}`)).text).items.length,

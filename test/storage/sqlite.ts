@@ -11,7 +11,7 @@ t.teardown(() => store.close())
 // One store for all, emptied in between: starting a thread for each would take most of the time.
 contract(t, async () => {
   const file = new DatabaseSync(join(directory, 'gateway.db'))
-  for (const table of ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'audit'])
+  for (const table of ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'audit'])
     file.exec(`delete from ${table}`)
   file.close()
   return store

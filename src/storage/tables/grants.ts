@@ -3,7 +3,7 @@ import type { Db, GrantRow, Operations } from '../schema.ts'
 import { changed, statement } from '../statement.ts'
 import type { GrantRecord, GrantTable } from '../store.ts'
 import { append, withFacts } from './audit.ts'
-import { keyHolder, pruneKeys, takeKey } from './keys.ts'
+import { keyHolder, pruneKeys, releaseKey, takeKey } from './keys.ts'
 
 const unexpired = (db: Db, now: number) =>
   db.selectFrom('grants').selectAll().where('expires_at', '>', now).whereRef('uses', '<', 'max_uses')
@@ -41,10 +41,12 @@ export const grants: Operations<GrantTable> = {
     if (changed(await useGrant(db, { id, now })) === 0) return undefined
     const [row] = (await selectGrant(db, { id })).rows
     if (row === undefined) throw new Error('cannot happen: a grant vanished inside its transaction')
-    if (key !== undefined) await takeKey(db, key, key.expiresAt)
+    if (key !== undefined) await takeKey(db, key)
     await append(db, withFacts(entry, { uses: row.uses, maxUses: row.max_uses }))
     return toRecord(row)
   },
+
+  releaseKey,
 
   async remove(db, id, entry) {
     const row = await db.deleteFrom('grants').where('id', '=', id).returningAll().executeTakeFirst()

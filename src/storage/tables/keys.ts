@@ -4,7 +4,7 @@
  */
 import type { Db, GrantedKeyRow } from '../schema.ts'
 import { statement } from '../statement.ts'
-import type { KeyHolder } from '../store.ts'
+import type { KeyHolder, TakenKey } from '../store.ts'
 import { isLive } from './items.ts'
 
 interface Key {
@@ -38,6 +38,14 @@ const replaceKey = statement((db, row: GrantedKeyRow) =>
     ),
 )
 
+const deleteKey = statement((db, { agentId, key, expiresAt }: TakenKey) =>
+  db
+    .deleteFrom('granted_keys')
+    .where('agent_id', '=', agentId)
+    .where('idempotency_key', '=', key)
+    .where('expires_at', '=', expiresAt),
+)
+
 /** The held request, or the use of a grant, that has the key. */
 export async function keyHolder(db: Db, agentId: string, key: string, now: number): Promise<KeyHolder | undefined> {
   const [held] = (await selectHeld(db, { agentId, key })).rows
@@ -50,8 +58,12 @@ export async function isGrantedKey(db: Db, key: Key, now: number): Promise<boole
 }
 
 /** Notes a key that was free, or has expired. */
-export async function takeKey(db: Db, { agentId, key }: Key, expiresAt: number): Promise<void> {
+export async function takeKey(db: Db, { agentId, key, expiresAt }: TakenKey): Promise<void> {
   await replaceKey(db, { agent_id: agentId, idempotency_key: key, expires_at: expiresAt })
+}
+
+export async function releaseKey(db: Db, taken: TakenKey): Promise<void> {
+  await deleteKey(db, taken)
 }
 
 /** Removes up to `limit` that expired at `now`. */

@@ -67,6 +67,22 @@ export function grants(t: Test, engine: Engine): void {
     t.equal((await store.hitl.keyHolder('a1', 'k', 1_950)) === undefined, false, 'the renewed one stays')
   })
 
+  t.test('a key is freed by the use that took it, and by no other', async t => {
+    const store = await engine(t)
+    await store.grants.insert(grant('g1', { maxUses: 9 }), entry('grant.create'))
+    const key = { agentId: 'a1', key: 'k', expiresAt: 1_600 }
+    await store.grants.use('g1', { now: 1_500, key }, entry('u'))
+    await store.grants.releaseKey({ ...key, agentId: 'a2' })
+    await store.grants.releaseKey({ ...key, key: 'l' })
+    t.same(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
+    await store.grants.releaseKey(key)
+    t.equal(await store.hitl.keyHolder('a1', 'k', 1_500), undefined)
+    const next = { ...key, expiresAt: 1_900 }
+    await store.grants.use('g1', { now: 1_700, key: next }, entry('u'))
+    await store.grants.releaseKey(key)
+    t.same(await store.hitl.keyHolder('a1', 'k', 1_800), { hitlId: null }, 'another use has it now')
+  })
+
   t.test('active grants read back as stored, oldest first, of all agents or one', async t => {
     const store = await engine(t)
     const g2 = grant('g2')
