@@ -55,13 +55,15 @@ export function createKeySet(options: KeySetOptions): KeySet {
   let hasFailed = false
 
   async function load(): Promise<ProviderKeys | undefined> {
+    // Keys are as old as the question: the provider may withdraw one while its answer is on the way.
+    const at = clock.steady()
     try {
       discovery ??= await discover(options)
       const { issuer, keysUrl } = discovery
       const document = await options.fetchDocument(keysUrl)
       const isSame = keys?.value.issuer === issuer && Buffer.compare(keys.document, document) === 0
       const value = isSame && keys !== undefined ? keys.value : { issuer, find: readKeys(document) }
-      keys = { value, document, at: clock.steady() }
+      keys = { value, document, at }
       hasFailed = false
       return value
     } catch (error) {

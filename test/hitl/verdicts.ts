@@ -124,3 +124,16 @@ t.test('an agent reads its own requests only, and none of what a rule compared',
     t.match(await desk.queue.get(id, { ...otherAgent, roles: [role] }), { rule: 'refunds', matched: [{ actual: 250 }] })
   }
 })
+
+t.test('a verdict counts only if its reviewer may still decide when it is claimed', async t => {
+  const desk = await openDesk({ directory: t.testdir() })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  // The role was there when the call was let in, and was taken while it waited for the store.
+  desk.reviewerOf = () => undefined
+  t.equal(code(await desk.queue.approve(id, verdict())), 'forbidden')
+  t.equal(code(await desk.queue.deny(id, verdict())), 'forbidden')
+  desk.reviewerOf = name => ({ ...agent, id: name })
+  t.equal(desk.sent.length, 0)
+  t.match(await desk.queue.get(id, reviewer), { status: 'Pending', approvedBy: [] })
+})

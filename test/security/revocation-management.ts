@@ -4,6 +4,7 @@
  */
 import type { Test } from 'tap'
 import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
 import type { TestAgent } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import type { Review } from '../fixtures/review.ts'
@@ -34,6 +35,8 @@ const ways: Readonly<Record<string, Way>> = {
 /** Cells that do not apply, with the reason. */
 const none: Readonly<Record<string, string>> = {
   'without the role, verdict': 'the agent whose request is held needs no role for it',
+  // The right of the agent's own token to be answered ends with it; its held request is decided by policy when approved:
+  // test/proxy/hitl-decided-again.ts. That a reviewer may still vote is asked at the claim too: test/hitl/verdicts.ts.
 }
 
 const outcomeOf = ({ status, headers }: Response) => `${status} ${headers.get('gateway-error')}`
@@ -92,7 +95,36 @@ const places: Readonly<Record<string, Cell>> = {
   },
 }
 
+/** The token of a reviewer runs out while its call waits. */
+async function expiryCells(t: Test, threads: number): Promise<void> {
+  const clock = createClock()
+  const config = {
+    System: { Server: { Threads: threads, IdleTimeoutSeconds: 36_000 } },
+    HumanInTheLoop: { TimeoutSeconds: 86_400 },
+  }
+  const review = await startReview(t, { clock, config })
+  const { call, hold, url, port, adminToken } = review
+  const [bot, reviewer] = [await review.newBot(), await review.newReviewer()]
+  const id = await hold('/held', { bot })
+  const status = { token: reviewer.token, headers: { Prefer: 'wait=50' } }
+  const waiting = call('GET', `/hitl/status/${id}`, status)
+  const events = await readEvents(t, `${url}/hitl/events`, { Authorization: `Bearer ${reviewer.token}` })
+  await events.block()
+  const raw = await openRaw(t, port)
+  raw.write(`POST /hitl/${id}/approve HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reviewer.token}\r\n`)
+  raw.write('Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{')
+  await call('GET', `/hitl/status/${id}`, { token: adminToken })
+  clock.advance(3_600_000 * 2)
+  raw.write('}')
+  t.match(await raw.until(/\r\n\r\n/), /^HTTP\/1\.1 401 /, 'body of the call')
+  t.equal(review.origin.seen.length, 0, 'nothing left')
+  t.equal((await review.manage('POST', `/hitl/${id}/deny`, {}, (await review.newReviewer()).token)).status, 200)
+  t.equal((await waiting).status, 401, 'long status wait')
+  t.equal(await events.next(), undefined, 'stream of events: it has ended, and told nothing')
+}
+
 for (const threads of [1, 2]) {
+  t.test(`${threads} of threads, token expired while a call waits`, t => expiryCells(t, threads))
   t.test(`${threads} of threads`, async t => {
     const review = await startReview(t, { config: { System: { Server: { Threads: threads } } } })
     for (const [where, cell] of Object.entries(places)) {
