@@ -103,6 +103,11 @@ export const refusalKinds = {
     title: 'Expectation failed',
     detail: 'Only Expect: 100-continue is supported.',
   },
+  websocket_not_supported: {
+    status: 426,
+    title: 'WebSocket not supported',
+    detail: 'The gateway forwards HTTP requests only. Call the upstream without a change of protocol.',
+  },
   rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
   agent_busy: {
     status: 429,

@@ -5,7 +5,7 @@ import type { Refusals } from './audit/refusals.ts'
 import { createRefusals } from './audit/refusals.ts'
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
-import { describeCertificate, readCertificate } from './compose/certificate.ts'
+import { describeCertificate, readCurrentCertificate } from './compose/certificate.ts'
 import type { DataPlane } from './compose/data-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
 import type { Habits } from './compose/habits.ts'
@@ -131,7 +131,7 @@ type Opened = Omit<Foundation, 'warnings'>
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
   const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
   const { logStatus = alwaysWritten } = options
-  const certificate = await readCertificate(config, baseDirectory)
+  const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const onFault = (why: string): void => log.error({}, `the storage writes no more: ${why}`)
   const onRestored = (what: string): void => log.warn({}, `an older database was brought back: ${what}`)

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
-import { readCertificate } from '../compose/certificate.ts'
+import { readCurrentCertificate } from '../compose/certificate.ts'
 import { checkHooks } from '../compose/hitl.ts'
 import { decisionSettings, soloRulebooks } from '../compose/language.ts'
 import { createSelfTest } from '../compose/policy-tests.ts'
@@ -54,7 +54,10 @@ function failingTests({ config, baseDirectory }: Configuration, entries: Entries
 
 /** What would stop the start beyond the text of the configuration, each part asked for itself. */
 async function startProblems({ config, baseDirectory }: Configuration, env: Environment): Promise<readonly string[]> {
-  const parts = [readCertificate(config, baseDirectory), tryUpstreams(config, baseDirectory, env)]
+  const parts = [
+    readCurrentCertificate(config, baseDirectory, systemClock.now()),
+    tryUpstreams(config, baseDirectory, env),
+  ]
   return (await Promise.allSettled(parts)).flatMap(part => {
     if (part.status === 'fulfilled') return []
     if (part.reason instanceof StartupError) return [part.reason.message]

@@ -28,6 +28,25 @@ export async function readCertificate(config: Config, baseDirectory: string): Pr
   return { cert, key }
 }
 
+/**
+ * The same, for the start of the gateway: one that has expired is refused. A thread that is replaced later may have it.
+ *
+ * @param now milliseconds since the epoch
+ */
+export async function readCurrentCertificate(
+  config: Config,
+  baseDirectory: string,
+  now: number,
+): Promise<Certificate | undefined> {
+  const certificate = await readCertificate(config, baseDirectory)
+  if (certificate === undefined) return undefined
+  const { validToDate } = new X509Certificate(certificate.cert)
+  if (validToDate.getTime() > now) return certificate
+  throw new StartupError(
+    `${setting}:CertificateFile: the certificate expired on ${validToDate.toISOString()}. Renew it.`,
+  )
+}
+
 /** What people should know of a certificate: whose it is, and until when. */
 export function describeCertificate({ cert }: Certificate): string {
   const { subjectAltName, subject, validToDate } = new X509Certificate(cert)

@@ -52,6 +52,8 @@ export interface Acceptor {
 }
 
 const refusedMethods = new Set(['TRACE', 'CONNECT'])
+/** An answer 426 names what is spoken instead (RFC 9110 section 15.5.22). */
+const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
@@ -128,6 +130,7 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   const route = readRequestTarget(req.url ?? '', fields.host)
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
+    if (fields.webSocket) return answer(arrived, noWebSocket)
     return options.onProxy({ req, res, requestId, expectsContinue, fields, rawTarget: route.rawTarget })
   }
   if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)

@@ -24,6 +24,8 @@ export interface RequestFields {
   readonly via: string
   /** The client asks for another protocol on this connection. */
   readonly upgrade: boolean
+  /** That protocol is WebSocket. */
+  readonly webSocket: boolean
 }
 
 interface Tally {
@@ -37,6 +39,7 @@ interface Tally {
   hasTwoKeys: boolean
   via: string
   upgrade: boolean
+  webSocket: boolean
   disguised: boolean
 }
 
@@ -54,8 +57,8 @@ export function readFields(raw: readonly string[], httpVersion: string): Request
   if (typeof contentLength !== 'number') return contentLength
   const nominated = tally.connection === undefined ? undefined : nominatedNames(tally.connection)
   if (isRefusal(nominated)) return nominated
-  const { host, maxForwards, idempotencyKey, via, upgrade } = tally
-  return { contentLength, host, nominated, maxForwards, idempotencyKey, via, upgrade }
+  const { host, maxForwards, idempotencyKey, via, upgrade, webSocket } = tally
+  return { contentLength, host, nominated, maxForwards, idempotencyKey, via, upgrade, webSocket }
 }
 
 const disguisedDetail = 'A header name reads like a framing or gateway field to servers that treat _ and . as hyphens.'
@@ -72,6 +75,7 @@ function tallyFields(raw: readonly string[]): Tally {
     hasTwoKeys: false,
     via: '',
     upgrade: false,
+    webSocket: false,
     disguised: false,
   }
   for (let i = 0; i < raw.length; i += 2) {
@@ -109,6 +113,7 @@ function noteField(tally: Tally, name: string, value: string): void {
       break
     case 'upgrade':
       tally.upgrade = true
+      if (/\bwebsocket\b/i.test(value)) tally.webSocket = true
   }
 }
 

@@ -2,7 +2,7 @@ import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { describeCertificate, readCertificate } from '../../src/compose/certificate.ts'
+import { describeCertificate, readCertificate, readCurrentCertificate } from '../../src/compose/certificate.ts'
 import { loadConfig } from '../../src/config/load.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
@@ -16,14 +16,14 @@ writeFileSync(join(directory, 'nonsense.pem'), 'nonsense', { mode: 0o600 })
 copyFileSync(fixture('key.pem'), join(directory, 'open.pem'))
 chmodSync(join(directory, 'open.pem'), 0o644)
 
-function read(CertificateFile: string, KeyFile: string) {
+function read(CertificateFile: string, KeyFile: string, now = Date.now()) {
   const file = {
     path: 'gateway.yaml',
     text: JSON.stringify({ System: { Server: { Tls: { CertificateFile, KeyFile } } } }),
   }
   const loaded = loadConfig({ file, env: {} })
   if ('problems' in loaded) throw new Error(JSON.stringify(loaded.problems))
-  return readCertificate(loaded.config, directory)
+  return readCurrentCertificate(loaded.config, directory, now)
 }
 
 t.test('a certificate and its key', async t => {
@@ -32,6 +32,11 @@ t.test('a certificate and its key', async t => {
   t.match(certificate && describeCertificate(certificate), /^DNS:idp\.test, valid until 2126-/)
   const loaded = loadConfig({ env: {} })
   t.equal('config' in loaded && (await readCertificate(loaded.config, directory)), undefined, 'none is configured')
+})
+
+t.test('a certificate that has expired is refused at the start', async t => {
+  const later = Date.UTC(2127, 0)
+  await t.rejects(read('cert.pem', 'key.pem', later), { message: /CertificateFile: the certificate expired on 2126-/ })
 })
 
 const cases: [string, string, RegExp][] = [

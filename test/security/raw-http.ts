@@ -39,7 +39,7 @@ const answers: Readonly<Record<string, readonly number[]>> = {
   H002: [200],
   H005: [401],
   H006: [200],
-  H007: [200],
+  H007: [426],
   H008: [200],
   H009: [100, 200],
   H010: [401],
@@ -79,7 +79,6 @@ const targets: Readonly<Record<string, string>> = {
 const stripped: Readonly<Record<string, readonly string[]>> = {
   H001: ['gateway-authorization'],
   H002: ['x-secret'],
-  H007: ['upgrade'],
   H008: ['upgrade', 'http2-settings'],
   H009: ['expect'],
   H012: ['te'],
