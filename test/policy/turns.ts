@@ -155,6 +155,26 @@ t.test('no turn takes more than its steps, whatever rules and bodies are, and th
   }
 })
 
+t.test('what a condition takes is counted: with it there are more turns', async t => {
+  const numbers = request(Array.from({ length: 99_000 }, () => 7))
+  const texts = request({ a: 'ab'.repeat(400_000) })
+  const rows: [object, DescribedRequest][] = [
+    [condition('input.body[*]', 'gt', '6', { quantifier: 'all' }), numbers],
+    [condition('input.body', 'in', '8,9'), numbers],
+    [condition('input.body', 'hasAll', '7,8'), numbers],
+    [condition('input.body[*].a', 'exists', 'true'), numbers],
+    [condition('input.body[*]', 'matches', '8'), numbers],
+    [condition('input.body.a', 'contains', `${'a'.repeat(99)}b`), texts],
+    [condition('input.body.a', 'contains', 'éa', { ignoreCase: true }), request({ a: 'éb'.repeat(100_000) })],
+    [condition('input.body[*]', 'like', '*abc'), request(list('ab'.repeat(400), 900))],
+  ]
+  for (const [one, given] of rows) {
+    const { turns: before } = inTurns(rulesOn(condition('input.body.none', 'exists', 'true')), given)
+    const { turns } = inTurns(rulesOn(one), given)
+    t.ok(turns > before, `${JSON.stringify(one)}: ${before}, then ${turns} turns`)
+  }
+})
+
 t.test('explanations are made in turns as well', async t => {
   for (const name of ['numbers', 'wide text']) {
     const rules = heavyConditions.map((one, at) => ({ name: `r${at}`, effect: 'Deny', conditions: [one] }))
