@@ -82,6 +82,7 @@ const queue = createQueue({
   clock,
   settings: {
     Threshold: 0.8,
+    WaitSeconds: 0,
     TimeoutSeconds: 3_600,
     MaxPendingRequests: 1_000_000,
     MaxPendingPercentPerAgent: 100,

@@ -152,6 +152,11 @@ export const refusalKinds = {
     title: 'Gateway busy',
     detail: 'The gateway is at a limit of its own. Wait as Retry-After says.',
   },
+  review_pending: {
+    status: 503,
+    title: 'Review pending',
+    detail: 'The request is held for review, and nobody has decided it yet. Try again as Retry-After says.',
+  },
   store_unavailable: {
     status: 503,
     title: 'Storage unavailable',

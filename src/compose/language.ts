@@ -14,8 +14,9 @@ import { Zone } from '../policy/zone.ts'
 /** The policy language as a configuration has it: no rule reads the field that carries the agent's token. */
 export function languageOf(config: Config): Language<Policy, CompiledPolicy> {
   const hiddenHeaders = [config.Security.AgentAuth.CustomHeaderName]
+  const maxWaitSeconds = config.HumanInTheLoop.TimeoutSeconds
   return {
-    parse: document => parsePolicyInTurns(document, { hiddenHeaders }),
+    parse: document => parsePolicyInTurns(document, { hiddenHeaders, maxWaitSeconds }),
     format: formatPolicy,
     version: versionOf,
     compile: policy => compilePolicy(policy, { hiddenHeaders }),

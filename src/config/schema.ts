@@ -220,6 +220,9 @@ export const schema = {
   HumanInTheLoop: {
     Threshold: number(0.8, 'A risk score strictly above this sends an allowed request to review.', { min: 0, max: 1 }),
     TimeoutSeconds: integer(3_600, 'Time a request waits for review before it expires.', { min: 1, max: 2_592_000 }),
+    WaitSeconds: integer(0, 'How long a held call waits for its outcome unless its rule says otherwise.', {
+      max: 2_592_000,
+    }),
     MaxPendingRequests: integer(1_000, 'Requests waiting for review, in all; more get 429.', { min: 1 }),
     MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests that one agent may hold.', {
       min: 1,
@@ -245,6 +248,13 @@ export const schema = {
         Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
       },
       'Receivers of the events of requests held for review: a list of Url, Format, Secret and Events.',
+    ),
+  },
+  Mcp: {
+    Errors: choice(
+      ['JsonRpc', 'Http'],
+      'JsonRpc',
+      'JsonRpc answers MCP clients with JSON-RPC errors and holds their requests in an event stream; Http treats them as other clients.',
     ),
   },
   Logging: {

@@ -52,6 +52,11 @@ export interface Suspension {
   readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
   readonly idempotencyKey?: string | undefined
+  /**
+   * Whether the same request of the agent, without a key, is this one while its outcome was not told: for calls that wait
+   * or that are told to try again.
+   */
+  readonly joins?: boolean
   readonly requestId: string | null
 }
 
@@ -59,6 +64,8 @@ export interface Suspended {
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
+  /** Its idempotency key had named the request before. */
+  readonly repeatsKey: boolean
 }
 
 /** Who asks: an agent of the registry, with its roles as they are now. */

@@ -4,6 +4,8 @@
 import type { Refusal } from '../errors.ts'
 import type { HitlBrief, HitlFilter, HitlItem } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
+import type { Calls } from './calls.ts'
+import { createCalls } from './calls.ts'
 import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { approve } from './replay.ts'
@@ -41,6 +43,9 @@ export interface Queue {
     viewer: Person,
     wait: { readonly ms: number; readonly signal: AbortSignal },
   ): Promise<DetailView | undefined>
+  /** The same for the call that made the request: `calls.ts`. */
+  waitAsCall: Calls['wait']
+  cancelCall: Calls['cancel']
   /** Sends the request if this approval is the one that counts. */
   approve(id: string, approval: Approval): Promise<Approved | Refusal>
   deny(id: string, verdict: Verdict): Promise<HitlBrief | Refusal>
@@ -72,6 +77,14 @@ export function createQueue(options: HitlOptions): Queue {
     return seen && detailView(seen, openBody(options.sealingKeys, seen), { viewer, now: clock.now(), agentName })
   }
 
+  const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal }) => {
+    // Who waits must not hold the body all the while.
+    if (visible(await brief(id), viewer) === undefined) return undefined
+    return show(await waiters.wait(id, ms, signal), viewer)
+  }
+  const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
+  const calls = createCalls({ store, waitForVerdict, withdraw: takeBack, report: options.report })
+
   return {
     suspend: held => orUnavailable(suspend(options, held)),
     checkKey: (agentId, key) => {
@@ -87,14 +100,12 @@ export function createQueue(options: HitlOptions): Queue {
       const plain = sealed && unseal(options.sealingKeys, `response:${id}`, sealed)
       return plain && parseAnswer(plain)
     },
-    async waitForVerdict(id, viewer, { ms, signal }) {
-      // Who waits must not hold the body all the while.
-      if (visible(await brief(id), viewer) === undefined) return undefined
-      return show(await waiters.wait(id, ms, signal), viewer)
-    },
+    waitForVerdict,
+    waitAsCall: calls.wait,
+    cancelCall: calls.cancel,
     approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
     deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
-    withdraw: (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal)),
+    withdraw: takeBack,
     sweep: () => sweep(options, attempts),
     idle: () => attempts.idle(),
     async giveUp() {

@@ -1,6 +1,6 @@
 /**
- * When two requests under one Idempotency-Key are the same: method, target, body and the fields that are sent, but for
- * those that an honest retry changes. They say nothing of what is asked, and what is sent is the first request anyway.
+ * When two requests are the same: method, target, body and the fields that are sent, except those that each attempt has
+ * of its own. Those do not change what is asked for, and the first request is what is sent.
  */
 import type { HeldRequest } from './model.ts'
 import { frameRequest } from './seal.ts'

@@ -14,6 +14,8 @@ import type { Frame } from './seal.ts'
 import { frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
 
+/** How long an outcome that nobody was told waits for the client that tries again, milliseconds. */
+const outcomeWaitsMs = 600_000
 /** When an agent may try again after a full queue, seconds. */
 const retryAfterSeconds = 30
 
@@ -33,13 +35,13 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const summary = summaryView(shown, held.decision)
   const record = { ...shown, summary: JSON.stringify(summary) }
   const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
-  const stored = await store.hitl.insert(record, sealed, limitsOf(settings), suspendEntry(record, held))
+  const stored = await store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
   if (stored === 'keyUsed') return keyUsed()
   if (stored !== 'stored') return repeated(stored.existing, record)
   const moving = movingView({ ...record, approvedBy: [] }, { now: record.createdAt, agentName: options.agentName })
   options.events.publish('pending', record.id, { ...summary, ...moving })
-  return { id: record.id, expiresAt: record.expiresAt }
+  return { id: record.id, expiresAt: record.expiresAt, repeatsKey: false }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
@@ -64,15 +66,19 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
     approvalsNeeded: Math.max(1, decision.approvals),
     digest: frame.digest,
     idempotencyKey: held.idempotencyKey ?? null,
-    repeatDigest: held.idempotencyKey === undefined ? null : repeatDigestOf(request),
+    repeatDigest: held.idempotencyKey !== undefined || held.joins === true ? repeatDigestOf(request) : null,
     createdAt: now,
     expiresAt: now + options.settings.TimeoutSeconds * 1000,
   }
 }
 
-function limitsOf(settings: HitlOptions['settings']): HitlLimits {
+function limitsOf({ createdAt }: HitlRecord, settings: HitlOptions['settings']): HitlLimits {
   const share = (settings.MaxPendingRequests * settings.MaxPendingPercentPerAgent) / 100
-  return { maxPending: settings.MaxPendingRequests, maxPendingOfAgent: Math.max(1, Math.floor(share)) }
+  return {
+    maxPending: settings.MaxPendingRequests,
+    maxPendingOfAgent: Math.max(1, Math.floor(share)),
+    joinsSince: createdAt - outcomeWaitsMs,
+  }
 }
 
 function suspendEntry(record: HitlRecord, held: Suspension) {
@@ -107,8 +113,9 @@ export function keyUsed(hitlId: string | null = null): Refusal {
   return refuse('already_exists', detail, { members: { hitlId } })
 }
 
-/** The same key and request is the same suspension; the same key for another request is a mistake. */
+/** The same request is the same suspension; the same key for another request is a mistake. */
 function repeated(existing: HitlBrief, record: Pick<HitlRecord, 'repeatDigest'>): Suspended | Refusal {
-  if (existing.repeatDigest === record.repeatDigest) return { id: existing.id, expiresAt: existing.expiresAt }
+  const { id, expiresAt, idempotencyKey } = existing
+  if (existing.repeatDigest === record.repeatDigest) return { id, expiresAt, repeatsKey: idempotencyKey !== null }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
 }

@@ -33,7 +33,7 @@ export interface RequestView extends Partial<ReviewView> {
   readonly agentId: string
   readonly timestamp: string
   readonly expiresAt: string
-  readonly status: string
+  readonly status: HitlItem['status']
   readonly bodyBytes: number
   /** SHA-256, hex, over everything that an approval sends. */
   readonly digest: string
@@ -60,7 +60,7 @@ export interface DetailView extends RequestView {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly bodyEncoding: 'utf8' | 'base64'
-  readonly replay: string | null
+  readonly replay: HitlItem['replay']
   readonly attempt: number
   readonly decidedAt: string | null
   readonly comment: string | null

@@ -7,6 +7,9 @@ import type { EventLog } from './events.ts'
 /** After these the item reads differently to who waits for it. */
 const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed', 'unknown'])
 
+/** A longer timer would fire at once. */
+const longestTimer = 2 ** 31 - 1
+
 export interface Waiters {
   /**
    * Resolves when the outcome of `id` is known, `ms` have passed, `signal` aborts or the gateway stops, with the item
@@ -37,7 +40,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
   /** Resolves at the event, the time limit or the abort. */
   const listen = (id: string, ms: number, signal: AbortSignal) => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, ms)
+    const timer = setTimeout(resolve, Math.min(ms, longestTimer))
     signal.addEventListener('abort', () => resolve())
     if (signal.aborted || stopping.aborted) resolve()
     const wakes = waiting.get(id) ?? new Set()
@@ -56,7 +59,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
       const listening = listen(id, ms, signal)
       try {
         const before = await brief(id)
-        if (before !== undefined && !isSettled(before)) await listening.promise
+        if (isUndecided(before)) await listening.promise
         return await read(id)
       } finally {
         listening.close()
@@ -65,7 +68,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
   }
 }
 
-/** Whether the outcome for the agent is on record. */
-function isSettled(item: HitlBrief): boolean {
-  return item.status === 'Approved' ? item.replay !== 'inFlight' : item.status !== 'Pending'
+/** Whether there is no outcome for the agent on record yet. */
+export function isUndecided(item: Pick<HitlBrief, 'status' | 'replay'> | undefined): boolean {
+  return item?.status === 'Pending' || (item?.status === 'Approved' && item.replay === 'inFlight')
 }

@@ -5,6 +5,9 @@ import { sentBytes } from './sent-bytes.ts'
 /** Number of looks at a connection before it counts as quiet. */
 const looks = 4
 
+/** Connections of calls that wait for a person: nothing moves on them, and they are sound. */
+export const waitingForReview = new WeakSet<Socket>()
+
 interface Seen {
   bytes: number
   times: number
@@ -25,7 +28,7 @@ export function closeQuiet(server: Server, quietMs: number): void {
   const timer = setInterval(() => {
     for (const [socket, seen] of connections) {
       const bytes = socket.bytesRead + sentBytes(socket)
-      seen.times = bytes === seen.bytes ? seen.times + 1 : 0
+      seen.times = bytes === seen.bytes && !waitingForReview.has(socket) ? seen.times + 1 : 0
       seen.bytes = bytes
       if (seen.times >= looks) socket.destroy()
     }

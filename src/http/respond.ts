@@ -129,7 +129,7 @@ function problem(refusal: Refusal, requestId: string): Record<string, unknown> {
 }
 
 /** Adds what every answer of the gateway carries, unless `headers` says otherwise. */
-function ownHeaders(headers: readonly string[] = [], requestId: string): string[] {
+export function ownHeaders(headers: readonly string[] = [], requestId: string): string[] {
   const all = [...headers, requestIdField, requestId]
   const names = new Set(headers.filter((_, index) => index % 2 === 0).map(name => name.toLowerCase()))
   if (!names.has('cache-control')) all.push('Cache-Control', 'no-store')

@@ -7,7 +7,13 @@ export function answer(exchange: Exchange, refusal: Refusal): void {
   if (exchange.refusal !== undefined) return
   exchange.refusal = refusal.refusal
   exchange.cause = refusal.cause
-  if (exchange.res.headersSent) exchange.ending = 'broken'
+  const { rpc, res, hitlId, requestId } = exchange
+  if (rpc !== undefined && !res.writableEnded && (rpc.isStream || !res.headersSent)) {
+    exchange.ending ??= 'refused'
+    rpc.refuse(hitlId === undefined ? refusal : { ...refusal, members: { hitlId, ...refusal.members } })
+    return
+  }
+  if (res.headersSent) exchange.ending = 'broken'
   else exchange.ending ??= 'refused'
-  sendRefusal(exchange.res, refusal, exchange.requestId)
+  sendRefusal(res, refusal, requestId)
 }

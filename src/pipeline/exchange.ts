@@ -9,6 +9,7 @@ import type { Decision, Effect } from '../policy/decision.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { FailureKind } from '../telemetry/layout.ts'
 import type { Resolution } from '../upstream/resolve.ts'
+import type { RpcAnswer } from './rpc-answer.ts'
 
 /** A request on /proxy whose framing was checked. */
 export interface Arrival {
@@ -92,6 +93,8 @@ export class Exchange {
   /** Why the upstream could not be reached or broke off. */
   failure: FailureKind | undefined = undefined
   hitlId: string | undefined = undefined
+  /** How the JSON-RPC requests of an MCP client are answered; undefined of other requests, and until they are read. */
+  rpc: RpcAnswer | undefined = undefined
   /** The grant by which it passed without asking. */
   grantId: string | undefined = undefined
   /** The idempotency key that the use of the grant took; undefined once the request leaves. */

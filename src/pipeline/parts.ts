@@ -51,7 +51,7 @@ export interface Parts {
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
   readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
-  readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitForVerdict' | 'answer'>
+  readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   /** Told of every exchange when it is over. */
   readonly settled: (exchange: Exchange) => void
   /** Told of faults that no caller can mend. */

@@ -12,8 +12,10 @@ import { Exchange } from './exchange.ts'
 import { forward } from './forward.ts'
 import { freeKey } from './free-key.ts'
 import { letGo } from './hold-body.ts'
+import { readCancellation } from './json-rpc.ts'
 import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
+import { cancelsHeld, readRefused } from './mcp.ts'
 import { refuseMisplaced } from './misplaced.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
@@ -49,7 +51,7 @@ async function travel(exchange: Exchange, parts: Parts): Promise<void> {
       step ??= attachCredentials(exchange, parts) ?? carryOut(exchange, parts)
       if (step instanceof Promise) step = await step
       if (step === 'again') continue
-      if (step !== undefined) answer(exchange, step)
+      if (step !== undefined) await refuseStep(exchange, step, parts)
       return
     }
   } catch (error) {
@@ -69,10 +71,22 @@ function enter(exchange: Exchange, parts: Parts): Refusal | undefined {
   return exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
 }
 
+async function refuseStep(exchange: Exchange, refusal: Refusal, parts: Parts): Promise<void> {
+  await readRefused(exchange, refusal, parts)
+  answer(exchange, refusal)
+}
+
 /** Forwards a request that was not refused, or holds it for a person unless a grant covers it. */
 function carryOut(exchange: Exchange, parts: Parts): Step {
   if (isOver(exchange)) return undefined
-  return exchange.effect === 'Hitl' ? review(exchange, parts) : pass(exchange, parts)
+  if (exchange.effect === 'Hitl') return review(exchange, parts)
+  return exchange.body === undefined ? pass(exchange, parts) : passRead(exchange, exchange.body, parts)
+}
+
+/** What was read to decide on may cancel a held request of an MCP client. */
+function passRead(exchange: Exchange, body: Buffer, parts: Parts): Step {
+  if (readCancellation(body) === undefined) return pass(exchange, parts)
+  return cancelsHeld(exchange, body, parts).then(done => (done || isOver(exchange) ? undefined : pass(exchange, parts)))
 }
 
 async function review(exchange: Exchange, parts: Parts): Promise<Outcome> {

@@ -55,8 +55,20 @@ export interface Allowed extends DecisionCore {
   readonly risk: (RiskScore & { readonly signals?: readonly RiskSignal[] }) | null
 }
 
+/** How requests that a Hitl rule holds are reviewed. Only a Hitl rule may change it. */
+export interface ReviewTerms {
+  /** Verdicts of different reviewers that are needed. */
+  readonly approvals: number
+  /** How long the call itself waits for the outcome, seconds; null: HumanInTheLoop:WaitSeconds. */
+  readonly waitSeconds: number | null
+  /** What a call is answered that nobody decided in time: 202, or 503 so that SDKs try again. */
+  readonly whenUndecided: 'accepted' | 'refused'
+}
+
+export const usualTerms: ReviewTerms = { approvals: 1, waitSeconds: null, whenUndecided: 'accepted' }
+
 /** The whole decision record: API, review, audit (policy language, section "Decision record"). */
-export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore {
+export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore, ReviewTerms {
   readonly decision: E
   readonly policyVersion: string | null
   readonly priority: number | null
@@ -69,8 +81,6 @@ export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore 
   readonly risk: (RiskScore & { readonly threshold: number; readonly signals: readonly RiskSignal[] }) | null
   /** Fields that could not be evaluated. */
   readonly unreadable: readonly string[]
-  /** Verdicts of different reviewers that the deciding Hitl rule asks for. */
-  readonly approvals: number
 }
 
 /** The decision on a live request, fixed when it is made. */

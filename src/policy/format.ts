@@ -22,6 +22,8 @@ export interface WireRule {
   readonly riskExempt?: boolean
   readonly reason?: string
   readonly approvals?: number
+  readonly waitSeconds?: number
+  readonly whenUndecided?: string
 }
 
 /** What parsePolicy reads back to the same policy. Keys with their standard value are left out. */
@@ -47,6 +49,8 @@ function formatRule(rule: Rule): WireRule {
     ...(rule.riskExempt ? { riskExempt: true } : {}),
     ...(rule.reason === '' ? {} : { reason: rule.reason }),
     ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),
+    ...(rule.waitSeconds === null ? {} : { waitSeconds: rule.waitSeconds }),
+    ...(rule.whenUndecided === 'accepted' ? {} : { whenUndecided: rule.whenUndecided }),
     conditions: rule.conditions.map(formatNode),
   }
 }

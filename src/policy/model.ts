@@ -1,4 +1,4 @@
-import type { Effect } from './decision.ts'
+import type { Effect, ReviewTerms } from './decision.ts'
 
 /** The policy language as data: what a policy file, the API and the store hold (spec 2.2, and its superset). */
 export interface Policy {
@@ -17,7 +17,7 @@ export interface Policy {
 /** What a rule that cannot be evaluated does. failSafe: Deny and Hitl apply, Allow does not. */
 export type OnUnreadable = 'failSafe' | 'match' | 'noMatch'
 
-export interface Rule {
+export interface Rule extends ReviewTerms {
   readonly name: string
   /** Higher wins. */
   readonly priority: number
@@ -28,8 +28,6 @@ export interface Rule {
   readonly riskExempt: boolean
   /** The author's words, shown to the agent too. */
   readonly reason: string
-  /** Hitl only: verdicts of different reviewers that are needed. */
-  readonly approvals: number
   /** All must hold; none: every request. */
   readonly conditions: readonly Node[]
 }
@@ -67,6 +65,8 @@ export const limits = {
   /** UTF-16 units of a pattern. */
   regex: 1_024,
   approvals: 10,
+  /** HumanInTheLoop:TimeoutSeconds, where a configuration is known, is less. */
+  waitSeconds: 2_592_000,
 } as const
 
 export const effects: readonly Effect[] = ['Allow', 'Deny', 'Hitl']

@@ -1,5 +1,5 @@
 import { credentialHeaders, type Scope } from './condition.ts'
-import type { Effect } from './decision.ts'
+import { type Effect, type ReviewTerms, usualTerms } from './decision.ts'
 import { Keys } from './keys.ts'
 import { effects, limits, type OnUnreadable, type Policy, type Rule } from './model.ts'
 import { parseConditions } from './parse-condition.ts'
@@ -10,12 +10,25 @@ import { isTimeZone, Zone } from './zone.ts'
 export interface ParseOptions {
   /** Header fields beside Authorization and Cookie whose values rules may not read: the gateway's own token header. */
   readonly hiddenHeaders?: readonly string[]
+  /** Longest `waitSeconds` of a rule: HumanInTheLoop:TimeoutSeconds. */
+  readonly maxWaitSeconds?: number
 }
 
 export const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
 /** What `GET /policies/{name}` adds; ignored, so that its answer can be sent back. */
 const shownKeys = ['policyName', 'createdOn', 'version', 'ruleCount', 'source']
-export const ruleKeys = ['name', 'priority', 'effect', 'mode', 'riskExempt', 'reason', 'approvals', 'conditions']
+export const ruleKeys = [
+  'name',
+  'priority',
+  'effect',
+  'mode',
+  'riskExempt',
+  'reason',
+  'approvals',
+  'waitSeconds',
+  'whenUndecided',
+  'conditions',
+]
 
 export type Parsed = { readonly policy: Policy } | { readonly problems: readonly PolicyProblem[] }
 
@@ -48,6 +61,7 @@ class PolicyReader {
   readonly #head: Omit<Policy, 'rules'> | undefined
   readonly #entries: readonly unknown[]
   readonly #scope: Scope
+  readonly #maxWait: number
   readonly #names = new Set<string>()
   readonly #rules: Rule[] = []
   #next = 0
@@ -57,6 +71,7 @@ class PolicyReader {
     if (keys === undefined) this.#problems.add('E_CONDITION', '', 'a policy must be a map with name and rules')
     this.#head = keys && readHead(keys, this.#problems)
     this.#entries = keys === undefined ? [] : readEntries(keys, this.#problems)
+    this.#maxWait = options.maxWaitSeconds ?? limits.waitSeconds
     const hidden = hiddenHeaders(options.hiddenHeaders)
     this.#scope = { zone: new Zone(knownZone(this.#head?.timezone)), hiddenHeaders: hidden }
   }
@@ -69,7 +84,10 @@ class PolicyReader {
   }
 
   #read(entry: unknown, path: string): void {
-    const rule = readRule(entry, path, this.#problems, this.#scope)
+    const keys = Keys.of(entry, { path, known: ruleKeys, ignored: [] }, this.#problems)
+    if (keys === undefined)
+      this.#problems.add('E_CONDITION', path, 'a rule must be a map with name, effect and conditions')
+    const rule = keys && this.#readRule(keys)
     if (rule === undefined) return
     if (rule.name !== '' && this.#names.has(rule.name)) {
       this.#problems.add(
@@ -80,6 +98,22 @@ class PolicyReader {
     }
     this.#names.add(rule.name)
     this.#rules.push(rule)
+  }
+
+  #readRule(keys: Keys): Rule {
+    const effect = readEffect(keys, 'effect')
+    const riskExempt = keys.flag('riskExempt')
+    if (riskExempt && effect !== 'Allow') keys.problem('E_VALUE', 'riskExempt', 'riskExempt must be on an Allow rule')
+    return {
+      name: readRuleName(keys),
+      priority: readPriority(keys),
+      effect,
+      mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce') as Rule['mode'],
+      riskExempt,
+      reason: keys.text('reason', ''),
+      ...readTerms(keys, effect, this.#maxWait),
+      conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), this.#problems, this.#scope),
+    }
   }
 
   finish(): Parsed {
@@ -150,27 +184,6 @@ function readEntries(keys: Keys, problems: Problems): readonly unknown[] {
   return []
 }
 
-function readRule(value: unknown, path: string, problems: Problems, scope: Scope): Rule | undefined {
-  const keys = Keys.of(value, { path, known: ruleKeys, ignored: [] }, problems)
-  if (keys === undefined) {
-    problems.add('E_CONDITION', path, 'a rule must be a map with name, effect and conditions')
-    return undefined
-  }
-  const effect = readEffect(keys, 'effect')
-  const riskExempt = keys.flag('riskExempt')
-  if (riskExempt && effect !== 'Allow') keys.problem('E_VALUE', 'riskExempt', 'riskExempt must be on an Allow rule')
-  return {
-    name: readRuleName(keys),
-    priority: readPriority(keys),
-    effect,
-    mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce') as Rule['mode'],
-    riskExempt,
-    reason: keys.text('reason', ''),
-    approvals: readApprovals(keys, effect),
-    conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), problems, scope),
-  }
-}
-
 function readRuleName(keys: Keys): string {
   const name = keys.get('name')
   if (typeof name === 'string' && /^[^\p{Cc}]{1,128}$/u.test(name)) return name
@@ -186,13 +199,27 @@ function readPriority(keys: Keys): number {
   return 0
 }
 
-function readApprovals(keys: Keys, effect: Effect): number {
-  const value = keys.get('approvals') ?? 1
-  const fine = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= limits.approvals
-  if (fine && (effect === 'Hitl' || value === 1)) return value
-  const message = fine
-    ? 'approvals must be on a Hitl rule'
-    : `approvals must be an integer from 1 to ${limits.approvals}`
-  keys.problem('E_VALUE', 'approvals', message)
-  return 1
+function readTerms(keys: Keys, effect: Effect, maxWait: number): ReviewTerms {
+  const terms: ReviewTerms = {
+    approvals: readInteger(keys, 'approvals', { min: 1, max: limits.approvals }) ?? usualTerms.approvals,
+    waitSeconds: readInteger(keys, 'waitSeconds', { min: 0, max: maxWait }),
+    whenUndecided: keys.choice(
+      'whenUndecided',
+      ['accepted', 'refused'],
+      usualTerms.whenUndecided,
+    ) as ReviewTerms['whenUndecided'],
+  }
+  if (effect === 'Hitl') return terms
+  for (const key of ['approvals', 'waitSeconds', 'whenUndecided'] as const) {
+    if (terms[key] !== usualTerms[key]) keys.problem('E_VALUE', key, `${key} must be on a Hitl rule`)
+  }
+  return usualTerms
+}
+
+function readInteger(keys: Keys, key: string, { min, max }: { min: number; max: number }): number | null {
+  const value = keys.get(key) ?? null
+  if (value === null) return null
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+  keys.problem('E_VALUE', key, `${key} must be an integer from ${min} to ${max}`)
+  return null
 }

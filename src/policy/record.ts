@@ -6,8 +6,10 @@ import type {
   DecisionSource,
   Effect,
   MatchedCondition,
+  ReviewTerms,
   ShadowOutcome,
 } from './decision.ts'
+import { usualTerms } from './decision.ts'
 import { once } from './evaluation.ts'
 import type { Facts } from './facts.ts'
 import { matchedConditions, ruleReason, unreadableFields } from './reason.ts'
@@ -95,9 +97,13 @@ function recordDecision<E extends Effect>(outcome: Outcome, effect: E): Decision
     risk,
     shadow: shadowOutcomes(outcome),
     unreadable: unreadableNames(outcome),
-    approvals: effect === 'Hitl' ? (rule?.rule.approvals ?? 1) : 1,
+    ...termsOf(effect === 'Hitl' ? rule?.rule : undefined),
     evaluated,
   }
+}
+
+function termsOf({ approvals, waitSeconds, whenUndecided }: ReviewTerms = usualTerms): ReviewTerms {
+  return { approvals, waitSeconds, whenUndecided }
 }
 
 function policyName({ walk, rulebook }: Outcome): string | null {
@@ -193,7 +199,7 @@ export function failedDecision(rulebook: Rulebook, phase: 'head' | 'body', error
     risk: null,
     shadow: [],
     unreadable: [],
-    approvals: 1,
+    ...usualTerms,
     evaluated: 0,
   }
 }

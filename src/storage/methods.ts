@@ -21,6 +21,7 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
   policies: { all: 'read', insert: 'write', update: 'write', remove: 'write' },
   hitl: {
     insert: 'write',
+    unjoin: 'write',
     keyHolder: 'read',
     get: 'read',
     brief: 'read',

@@ -22,6 +22,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0006-hitl-repeat': { up: db => run(db, repeat) },
     '0007-granted-keys': { up: db => run(db, grantedKeys) },
     '0008-weak-secrets': { up: db => run(db, weakSecrets) },
+    '0009-hitl-joins': { up: db => run(db, [sql`create index hitl_joins on hitl (agent_id, repeat_digest)`]) },
   }
 }
 

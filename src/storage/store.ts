@@ -108,7 +108,7 @@ export interface HitlRecord {
   /** SHA-256, hex, over what is sealed. */
   readonly digest: string
   readonly idempotencyKey: string | null
-  /** SHA-256, hex, over the parts that a request under the same key must repeat; null without a key. */
+  /** SHA-256, hex, over what the same request must repeat; null when none can be the same. */
   readonly repeatDigest: string | null
   readonly createdAt: number
   readonly expiresAt: number
@@ -146,6 +146,8 @@ export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' 
 export interface HitlLimits {
   readonly maxPending: number
   readonly maxPendingOfAgent: number
+  /** A request joins one that was decided no earlier than this. */
+  readonly joinsSince: number
 }
 
 export interface HitlFilter {
@@ -180,7 +182,8 @@ export interface KeyHolder {
 export interface HitlTable {
   /**
    * Stores a pending request if both limits leave room. One agent's idempotency key names one item: pending and
-   * unexpired, or decided and not yet pruned. `keyUsed`: a request that a grant let pass had it.
+   * unexpired, or decided and not yet pruned. `keyUsed`: a request that a grant let pass had it. A record without a key
+   * but with a repeat digest joins an item of the agent with the same digest, unless `unjoin` has closed that one.
    */
   insert(
     record: HitlRecord,
@@ -188,6 +191,8 @@ export interface HitlTable {
     limits: HitlLimits,
     entry: AuditEntry,
   ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | 'keyUsed' | { readonly existing: HitlBrief }>
+  /** From now on no request without a key joins the item: its outcome was told, or its caller looks for it by id. */
+  unjoin(id: string): Promise<void>
   /** Who has an idempotency key of an agent: a held request that is there, or the use of a grant. */
   keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
   /** Undefined when unknown, or pending and past its expiry at `now`. */

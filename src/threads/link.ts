@@ -88,10 +88,9 @@ export function openLink<Ours, Theirs>(port: MessagePort | Worker, methods: Meth
       return new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject })
         port.postMessage({ ask: id, method, args } satisfies Message, [...transfer])
-        signal?.addEventListener(
-          'abort',
-          () => waiting.has(id) && port.postMessage({ abort: id } satisfies Message, []),
-        )
+        const abort = () => waiting.has(id) && port.postMessage({ abort: id } satisfies Message, [])
+        signal?.addEventListener('abort', abort)
+        if (signal?.aborted === true) abort()
       })
     },
     tell(method, args) {

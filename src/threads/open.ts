@@ -58,7 +58,8 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
 function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lookup): Methods<ControlCalls> {
   return {
     suspend: (_, held) => hitl.queue.suspend(held),
-    waitForVerdict: (signal, id, viewer, ms) => hitl.queue.waitForVerdict(id, viewer, { ms, signal }),
+    waitAsCall: (signal, id, terms) => hitl.queue.waitAsCall(id, terms, signal),
+    cancelCall: (_, ...args) => hitl.queue.cancelCall(...args),
     answer: (_, id, viewer) => hitl.queue.answer(id, viewer),
     checkKey: (_, agentId, key) => hitl.queue.checkKey(agentId, key),
     coversGrant: (_, held) => hitl.grants.covers(held),

@@ -5,6 +5,7 @@ import type { SharedMemory } from '../compose/shared.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
+import type { CallTerms } from '../hitl/calls.ts'
 import type { UsedGrant } from '../hitl/grants.ts'
 import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
@@ -56,7 +57,8 @@ export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId:
 /** What a thread asks of the main thread. */
 export interface ControlCalls {
   suspend(held: Suspension): Promise<Suspended | Refusal>
-  waitForVerdict(id: string, viewer: Person, ms: number): Promise<DetailView | undefined>
+  waitAsCall(id: string, terms: CallTerms): Promise<DetailView | 'cancelled' | undefined>
+  cancelCall(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
   checkKey(agentId: string, key: string): Promise<Refusal | undefined>
   coversGrant(held: Suspension): Promise<boolean | Refusal>

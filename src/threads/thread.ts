@@ -119,7 +119,8 @@ async function serve() {
 const reviews: Reviews = {
   queue: {
     suspend: held => main.call('suspend', [held]),
-    waitForVerdict: (id, viewer, { ms, signal }) => main.call('waitForVerdict', [id, viewer, ms], { signal }),
+    waitAsCall: (id, terms, signal) => main.call('waitAsCall', [id, terms], { signal }),
+    cancelCall: (...args) => main.call('cancelCall', args),
     answer: (id, viewer) => main.call('answer', [id, viewer]),
     checkKey: (agentId, key) => main.call('checkKey', [agentId, key]),
   },

@@ -231,6 +231,8 @@ t.test('the record has the reason for people and less for the agent', async t =>
     shadow: [],
     unreadable: [],
     approvals: 1,
+    waitSeconds: null,
+    whenUndecided: 'accepted',
     evaluated: 2,
   })
 })

@@ -128,6 +128,9 @@ t.test('every mistake has its code and place', async t => {
     ['mode unknown', withRule({ mode: 'shadw' }), ['E_VALUE rules[0].mode']],
     ['riskExempt on a Deny', withRule({ riskExempt: true }), ['E_VALUE rules[0].riskExempt']],
     ['approvals on a Deny', withRule({ approvals: 2 }), ['E_VALUE rules[0].approvals']],
+    ['waitSeconds on an Allow', withRule({ effect: 'Allow', waitSeconds: 0 }), ['E_VALUE rules[0].waitSeconds']],
+    ['waitSeconds no number', withRule({ effect: 'Hitl', waitSeconds: '5' }), ['E_VALUE rules[0].waitSeconds']],
+    ['whenUndecided on a Deny', withRule({ whenUndecided: 'refused' }), ['E_VALUE rules[0].whenUndecided']],
     ['approvals out of range', withRule({ effect: 'Hitl', approvals: 11 }), ['E_VALUE rules[0].approvals']],
     ['conditions missing', withRule({ conditions: undefined }), ['E_CONDITIONS rules[0].conditions']],
     [

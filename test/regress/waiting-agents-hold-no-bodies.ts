@@ -37,7 +37,9 @@ t.test('bodies of held requests are in the store alone while their agents wait',
   const calls: Promise<unknown>[] = []
   // One after the other: the store gives up what it cannot write in time, and a megabyte is much for a slow disk.
   for (const client of clients) {
-    calls.push(client.call(`/proxy/${origin.url}/`, { method: 'POST', headers, body }))
+    // Each another request: the same one would join the first.
+    const path = `/proxy/${origin.url}/${calls.length}`
+    calls.push(client.call(path, { method: 'POST', headers, body }))
     t.equal(await eventually(held, count => count === calls.length), calls.length)
   }
   const broken = Promise.allSettled(calls)

@@ -288,7 +288,8 @@ async function open(t: Test, bench: Bench, token: string, place: Place, n: numbe
     closed = true
   })
   raw.write(
-    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n${lines}\r\n${first}`,
+    // The number makes it another request: the same one would join the first that is held.
+    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nX-Number: ${n}\r\nGateway-Authorization: Bearer ${token}\r\n${lines}\r\n${first}`,
   )
   return {
     goOn: () => raw.write(rest),

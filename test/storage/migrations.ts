@@ -61,7 +61,7 @@ t.test('what waited for review in an older database waits in the new one, and ta
   t.match(await store.hitl.get('h2', 1_500), { headers: { accept: '*/*' }, body: 'Grüße', status: 'Denied' })
   t.same(await store.hitl.sealed('h1'), sealed)
   t.match(await store.hitl.pending(1_500), [{ id: 'h1', summary: null }])
-  const limits = { maxPending: 2, maxPendingOfAgent: 1 }
+  const limits = { maxPending: 2, maxPendingOfAgent: 1, joinsSince: 0 }
   t.equal(await store.hitl.insert(pending('h3'), sealed, limits, entry('s')), 'agentQueueFull')
   t.equal(await store.hitl.insert(pending('h3', { agentId: 'a2' }), sealed, limits, entry('s')), 'stored')
   t.equal(await store.hitl.insert(pending('h4', { agentId: 'a3' }), sealed, limits, entry('s')), 'queueFull')

@@ -1,6 +1,6 @@
 import type { Db, HitlRow, HitlShownRow, Operations } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, HitlBrief, HitlRecord, HitlTable } from '../store.ts'
+import type { AuditEntry, HitlBrief, HitlLimits, HitlRecord, HitlTable } from '../store.ts'
 import { append, appendAll } from './audit.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
@@ -29,6 +29,14 @@ const selectHolder = statement((db, { agentId, key }: { agentId: string; key: st
   briefs(db).where('agent_id', '=', agentId).where('idempotency_key', '=', key),
 )
 
+const selectSame = statement((db, { agentId, digest }: { agentId: string; digest: string }) =>
+  briefs(db).where('agent_id', '=', agentId).where('repeat_digest', '=', digest).where('idempotency_key', 'is', null),
+)
+
+const closeToJoins = statement((db, { id }: { id: string }) =>
+  db.updateTable('hitl').set({ repeat_digest: null }).where('id', '=', id).where('idempotency_key', 'is', null),
+)
+
 const selectExpired = statement((db, { now, limit }: { now: number; limit: number }) =>
   db
     .selectFrom('hitl')
@@ -43,7 +51,7 @@ const deleteItem = statement((db, { id }: { id: string }) => db.deleteFrom('hitl
 
 export const hitl: Operations<HitlTable> = {
   async insert(db, record, sealed, limits, entry) {
-    const existing = await holderOfKey(db, record)
+    const existing = await sameRequest(db, record, limits)
     if (existing !== undefined) return { existing }
     const { agentId, idempotencyKey: key, createdAt } = record
     if (key !== null && (await isGrantedKey(db, { agentId, key }, createdAt))) return 'keyUsed'
@@ -55,6 +63,10 @@ export const hitl: Operations<HitlTable> = {
     await countWaiting(db, record.agentId, 1)
     await append(db, entry)
     return 'stored'
+  },
+
+  async unjoin(db, id) {
+    await closeToJoins(db, { id })
   },
 
   keyHolder,
@@ -132,10 +144,21 @@ export const hitl: Operations<HitlTable> = {
   },
 }
 
+/** The item that `record` repeats: by its idempotency key, or without one by its digest. */
+function sameRequest(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
+  return record.idempotencyKey === null ? joinedBy(db, record, limits) : holderOfKey(db, record)
+}
+
+async function joinedBy(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
+  const { agentId, repeatDigest: digest, createdAt } = record
+  if (digest === null) return undefined
+  const same = (await selectSame(db, { agentId, digest })).rows.map(toBrief)
+  return same.find(item => isLive(item, createdAt) && (item.decidedAt ?? createdAt) >= limits.joinsSince)
+}
+
 /** The item that holds the idempotency key of `record`. An expired one that does is removed. */
 async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlBrief | undefined> {
-  if (record.idempotencyKey === null) return undefined
-  const { rows } = await selectHolder(db, { agentId: record.agentId, key: record.idempotencyKey })
+  const { rows } = await selectHolder(db, { agentId: record.agentId, key: record.idempotencyKey as string })
   const [row] = rows
   if (row === undefined) return undefined
   const item = toBrief(row)

@@ -69,7 +69,7 @@ export function queue(t: Test, engine: Engine): void {
 
   t.test('both limits hold exactly, also for requests that come at once', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 5, maxPendingOfAgent: 3 }
+    const limits = { maxPending: 5, maxPendingOfAgent: 3, joinsSince: 0 }
     const agents = ['a1', 'a1', 'a1', 'a1', 'a2', 'a2', 'a3', 'a3']
     const results = await Promise.all(
       agents.map((agentId, n) =>
@@ -82,7 +82,7 @@ export function queue(t: Test, engine: Engine): void {
 
   t.test('expired and decided items take no room', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 1, maxPendingOfAgent: 1 }
+    const limits = { maxPending: 1, maxPendingOfAgent: 1, joinsSince: 0 }
     const insert = (id: string, createdAt: number) =>
       store.hitl.insert(pending(id, { createdAt, expiresAt: createdAt + 10 }), sealed, limits, entry('hitl.suspend'))
     t.equal(await insert('h1', 1_000), 'stored')
@@ -94,7 +94,7 @@ export function queue(t: Test, engine: Engine): void {
 
   t.test('an item takes room while it is pending, and again when its claim is released', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 2, maxPendingOfAgent: 1 }
+    const limits = { maxPending: 2, maxPendingOfAgent: 1, joinsSince: 0 }
     const insert = (id: string, agentId: string) =>
       store.hitl.insert(pending(id, { agentId, approvalsNeeded: 2 }), sealed, limits, entry('hitl.suspend'))
     t.equal(await insert('h1', 'a1'), 'stored')

@@ -54,7 +54,7 @@ export function pending(id: string, over: Partial<HitlRecord> = {}): HitlRecord 
   }
 }
 
-export const roomy = { maxPending: 1_000, maxPendingOfAgent: 1_000 }
+export const roomy = { maxPending: 1_000, maxPendingOfAgent: 1_000, joinsSince: 0 }
 export const sealed = new Uint8Array([0, 255, 1, 2, 3])
 
 /** Suspends one request. */

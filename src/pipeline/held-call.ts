@@ -1,0 +1,148 @@
+/**
+ * A call whose request is held. It waits as long as its rule or its client says, with no thread, no body and no upstream
+ * connection, and then gets the outcome, or is told where to look.
+ */
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+import type { Suspended } from '../hitl/model.ts'
+import type { DetailView } from '../hitl/view.ts'
+import { fieldValues } from '../http/headers.ts'
+import { requestIdField } from '../http/names.ts'
+import { longestWait, preferenceApplied, statedWait } from '../http/prefer.ts'
+import { waitingForReview } from '../http/quiet.ts'
+import { sendReply } from '../http/respond.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { answerFields } from './answer-fields.ts'
+import type { Exchange, Outcome } from './exchange.ts'
+import type { Parts } from './parts.ts'
+import { isOver, isStillAdmitted } from './rights.ts'
+
+/** When an agent should look again, seconds. */
+const pollSeconds = 5
+/** After so long without a byte the system asks whether the client is still there, milliseconds. */
+const probeAfterMs = 30_000
+/** SDKs try 409 and 5xx again by themselves: that would be held once more, and sent once more. */
+const noRetry = ['X-Should-Retry', 'false']
+
+export interface WaitTerms {
+  readonly seconds: number
+  /** Fields that say what became of the client's preference. */
+  readonly applied: readonly string[]
+  /** 503 instead of 202 when nobody decided in time. */
+  readonly refused: boolean
+  /** The same request of the agent is this one while nobody was told its outcome. */
+  readonly joins: boolean
+}
+
+export interface HeldCall {
+  readonly suspended: Suspended
+  readonly terms: WaitTerms
+  readonly cancelKey: string | undefined
+}
+
+/** How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds. */
+export function termsOf(exchange: Exchange, { config, clock }: Parts): WaitTerms {
+  const { decision, req, rpc, claims } = exchange
+  const { WaitSeconds, TimeoutSeconds } = config.HumanInTheLoop
+  const terms = decision === undefined || decision.decision === 'Allow' ? undefined : decision
+  const usual = terms?.waitSeconds ?? WaitSeconds
+  const stated = statedWait(req.rawHeaders, Math.max(longestWait, usual))
+  const wanted = stated ?? (rpc !== undefined && usual === 0 ? TimeoutSeconds : usual)
+  // Behind the end of its token the agent could not be given the outcome.
+  const left = typeof claims?.['exp'] === 'number' ? Math.floor(claims['exp'] - clock.now() / 1_000) : wanted
+  const seconds = Math.max(0, Math.min(wanted, left))
+  const refused = rpc !== undefined || (stated === undefined && terms?.whenUndecided === 'refused')
+  return {
+    seconds,
+    applied: preferenceApplied(stated === undefined ? 0 : seconds),
+    refused,
+    joins: refused || seconds > 0,
+  }
+}
+
+/** Answers the call: at once, or when the outcome is known or the wait is over. */
+export async function answerHeld(exchange: Exchange, held: HeldCall, parts: Parts): Promise<Outcome> {
+  const { terms, suspended } = held
+  const view = terms.seconds === 0 ? 'undecided' : await waitFor(exchange, held, parts)
+  if (isOver(exchange)) return undefined
+  if (view === 'undecided') return terms.refused ? reviewPending(suspended) : accepted(exchange, suspended, terms)
+  if (view === 'cancelled') {
+    exchange.rpc?.endUnanswered()
+    return undefined
+  }
+  if (!isStillAdmitted(exchange, parts)) return refuse('unauthenticated')
+  return view === undefined ? expired(suspended) : outcomeOf(exchange, view, parts)
+}
+
+async function waitFor(exchange: Exchange, held: HeldCall, parts: Parts) {
+  const { suspended, terms, cancelKey } = held
+  const { res, socket, rpc, requestId } = exchange
+  const left = new AbortController()
+  res.once('close', () => left.abort())
+  // A call that is over by now ends as one that leaves while it waits.
+  if (isOver(exchange)) left.abort()
+  else if (rpc !== undefined && !rpc.call.opensSession) rpc.wait(suspended.id)
+  waitingForReview.add(socket)
+  socket.setKeepAlive(true, probeAfterMs)
+  const call = {
+    viewer: exchange.agent as AgentRecord,
+    requestId,
+    repeatsKey: suspended.repeatsKey,
+    ms: terms.seconds * 1_000,
+    staysHeld: !terms.refused,
+    cancelKey,
+  }
+  const wait = parts.queue.waitAsCall(suspended.id, call, left.signal)
+  const view = await wait.finally(() => waitingForReview.delete(socket))
+  const undecided = view !== 'cancelled' && (view?.status === 'Pending' || view?.replay === 'inFlight')
+  return undecided ? 'undecided' : view
+}
+
+/** Where to look, for people and for programs (spec 4.4). */
+function accepted(exchange: Exchange, { id, expiresAt }: Suspended, { applied }: WaitTerms): undefined {
+  const statusUrl = `/hitl/status/${id}`
+  const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
+  const until = new Date(expiresAt).toISOString()
+  const where = ['Location', statusUrl, 'Retry-After', String(pollSeconds), 'Gateway-Hitl-Id', id]
+  const type = asJson ? 'application/json; charset=utf-8' : 'text/plain; charset=utf-8'
+  const body = asJson
+    ? JSON.stringify({ id, status: 'Pending', statusUrl, expiresAt: until, retryAfter: pollSeconds })
+    : `The request is held for review. Poll ${statusUrl} for the verdict; it lapses at ${until}.\n`
+  const headers = [...where, 'Content-Type', type, ...applied]
+  void sendReply(exchange.res, { status: 202, headers, body }, exchange.requestId)
+}
+
+function reviewPending({ id, expiresAt }: Suspended): Refusal {
+  const members = { hitlId: id, statusUrl: `/hitl/status/${id}`, expiresAt: new Date(expiresAt).toISOString() }
+  return refuse('review_pending', undefined, { members, headers: ['Retry-After', String(pollSeconds)] })
+}
+
+function expired({ id }: Suspended): Refusal {
+  return refuse('not_found', 'The request expired: nobody decided it in time.', { members: { hitlId: id } })
+}
+
+/** A refusal, or nothing when the agent was given the upstream's answer. */
+async function outcomeOf(exchange: Exchange, view: DetailView, parts: Parts): Promise<Outcome> {
+  const { id: hitlId, status, replay, comment } = view
+  const members = { hitlId }
+  if (status === 'Denied') return refuse('hitl_denied', comment ?? undefined, { members: { hitlId, comment } })
+  if (status === 'Withdrawn') return refuse('withdrawn', undefined, { members, headers: noRetry })
+  if (replay === 'failed') {
+    return refuse('upstream_failed', 'The request was approved, but the upstream failed.', {
+      members,
+      headers: noRetry,
+    })
+  }
+  const agent = exchange.agent as AgentRecord
+  const answer = replay === 'completed' ? await parts.queue.answer(hitlId, agent) : undefined
+  if (answer === undefined) return refuse('answer_not_kept', undefined, { members, headers: noRetry })
+  const { res, target, rpc, requestId } = exchange
+  if (isOver(exchange) || target === undefined) return undefined
+  exchange.upstreamStatus = answer.status
+  if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
+  const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]
+  res.sendDate = false
+  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, target, parts.config.Proxy), ...own])
+  res.end(answer.body)
+  return undefined
+}

@@ -1,0 +1,108 @@
+/**
+ * JSON-RPC 2.0 as clients of the Model Context Protocol send it over HTTP (MCP, "Streamable HTTP"): one message or, in
+ * its revision of 2025-03-26, a batch.
+ */
+import type { Refusal } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
+
+export type RpcId = string | number
+
+/** The requests in a body: what must be answered. */
+export interface RpcCall {
+  /** At least one. */
+  readonly ids: readonly RpcId[]
+  readonly isBatch: boolean
+  /** By which the client is told of progress; undefined when it does not ask for it, or of a batch. */
+  readonly progressToken: RpcId | undefined
+  /** `initialize`: the header fields of its answer open the session. */
+  readonly opensSession: boolean
+}
+
+/** A longer body is no JSON-RPC here: parsing it would hold up everybody else, bytes. */
+const maxBody = 1_048_576
+/** A batch of more requests is answered as other HTTP is. */
+const maxBatch = 100
+/** A notification is short, bytes. */
+const maxCancellation = 4_096
+/** In the range that JSON-RPC leaves to servers, and used by no SDK for its own. */
+const errorCode = -32_010
+
+type Message = Readonly<Record<string, unknown>>
+
+/** Whether a request comes from an MCP client: MCP wants both types in `Accept`, literally. */
+export function isFromMcp(method: string | undefined, rawHeaders: readonly string[]): boolean {
+  if (method !== 'POST') return false
+  const accepted = fieldValues(rawHeaders, 'accept').join(',').toLowerCase()
+  return (
+    accepted.includes('application/json') &&
+    accepted.includes('text/event-stream') &&
+    fieldValues(rawHeaders, 'content-type').every(type => /^application\/json\s*(?:;|$)/i.test(type))
+  )
+}
+
+/** Undefined when the body holds no JSON-RPC request: other JSON, notifications and answers alone. */
+export function readRpcCall(body: Buffer): RpcCall | undefined {
+  const parsed = body.length > maxBody ? undefined : parseJson(body.toString())
+  const messages: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed]
+  if (!messages.every(isMessage)) return undefined
+  const requests = messages.filter(({ method, id }) => typeof method === 'string' && isId(id))
+  if (requests.length === 0 || requests.length > maxBatch) return undefined
+  const [first] = requests as [Message]
+  const isBatch = Array.isArray(parsed)
+  return {
+    ids: requests.map(({ id }) => id as RpcId),
+    isBatch,
+    progressToken: isBatch ? undefined : progressTokenOf(first),
+    opensSession: requests.some(({ method }) => method === 'initialize'),
+  }
+}
+
+/** The id of the request that a body cancels (MCP, "Cancellation"); undefined of any other body. */
+export function readCancellation(body: Buffer): RpcId | undefined {
+  if (body.length > maxCancellation || !body.includes('notifications/cancelled')) return undefined
+  const message = parseJson(body.toString())
+  if (!isMessage(message) || message['method'] !== 'notifications/cancelled' || 'id' in message) return undefined
+  const { params } = message
+  const id = isRecord(params) ? params['requestId'] : undefined
+  return isId(id) ? id : undefined
+}
+
+/** The error that answers one request. */
+export function rpcError(id: RpcId, { refusal, status, detail, members }: Refusal, requestId: string): Message {
+  const data = { code: refusal, status, reason: detail, requestId, ...members }
+  return { jsonrpc: '2.0', id, error: { code: errorCode, message: detail, data } }
+}
+
+/** Below what any server tells of its own progress, which must only grow (MCP, "Progress"). */
+const smallStep = 1e-6
+
+export function progressMessage(progressToken: RpcId, step: number, message: string): Message {
+  const params = { progressToken, progress: step * smallStep, message }
+  return { jsonrpc: '2.0', method: 'notifications/progress', params }
+}
+
+function progressTokenOf({ params }: Message): RpcId | undefined {
+  const meta = isRecord(params) ? params['_meta'] : undefined
+  const token = isRecord(meta) ? meta['progressToken'] : undefined
+  return isId(token) ? token : undefined
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export function isMessage(value: unknown): value is Message {
+  return isRecord(value) && value['jsonrpc'] === '2.0'
+}
+
+function isRecord(value: unknown): value is Message {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isId(value: unknown): value is RpcId {
+  return typeof value === 'string' || typeof value === 'number'
+}
