@@ -9,7 +9,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { Test } from 'tap'
 import t from 'tap'
 import { z } from 'zod'
-import { startGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { runExample } from './fixtures/documented.ts'
 
 /** A server with a session and two tools: `add`, which tells of its progress, and `drop`. */
@@ -89,6 +89,68 @@ t.test('a tool that the policy denies is not called, and its caller hears why', 
   const error = await client.callTool({ name: 'drop', arguments: {} }).catch((error: Error) => error)
   t.match(error, { message: /Nothing is dropped/ })
   t.notOk(server.called.includes('drop'))
+})
+
+/** Another client, whose calls of tools wait for a person. */
+async function connectHeld(t: Test) {
+  const hold = { name: 'tools', effect: 'Hitl', conditions: [isCall] }
+  const held = await gateway.policy({ name: `held-${randomUUID()}`, default: 'Allow', rules: [hold] })
+  const other = await startMcpServer(t)
+  const client = new Client({ name: 'agent', version: '1.0.0' })
+  const { token } = await gateway.agent({ policyName: held })
+  const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/proxy/${other.url}`), {
+    requestInit: { headers: { 'Gateway-Authorization': `Bearer ${token}` } },
+  })
+  await client.connect(transport as Parameters<typeof client.connect>[0])
+  t.teardown(() => client.close())
+  const reviewer = await gateway.agent({ roles: ['reviewer'], ownerId: 'people' })
+  const list = async () => JSON.parse((await gateway.manage('GET', '/hitl')).text) as { id: string }[]
+  const decide = async (verdict: 'approve' | 'deny', body: object = {}) => {
+    const [item] = await eventually(list, ({ length }) => length === 1)
+    return gateway.manage('POST', `/hitl/${item?.id}/${verdict}`, body, reviewer.token)
+  }
+  return { client, called: other.called, list, decide }
+}
+
+t.test('a tool that is held is called once a reviewer approves; its caller is told that it waits', async t => {
+  const { client, called, decide } = await connectHeld(t)
+  const told: (string | undefined)[] = []
+  const onprogress = ({ message }: { message?: string | undefined }) => told.push(message)
+  const call = client.callTool({ name: 'add', arguments: { a: 2, b: 3 } }, undefined, { onprogress })
+  t.match(
+    await eventually(
+      () => told,
+      ({ length }) => length > 0,
+    ),
+    [/^Waiting for review/],
+  )
+  await decide('approve')
+  t.match((await call).content, [{ type: 'text', text: '5' }])
+  t.strictSame(called, ['add'])
+  const plain = client.callTool({ name: 'add', arguments: { a: 3, b: 3 } })
+  await decide('approve')
+  t.match((await plain).content, [{ type: 'text', text: '6' }])
+})
+
+t.test('the caller of a tool that is denied hears the comment and the id of the review', async t => {
+  const { client, called, decide } = await connectHeld(t)
+  const call = client.callTool({ name: 'add', arguments: { a: 2, b: 3 } }).catch((error: unknown) => error)
+  await decide('deny', { comment: 'not on Fridays' })
+  const data = { code: 'hitl_denied', comment: 'not on Fridays', hitlId: /./ }
+  t.match(await call, { code: -32_010, message: /not on Fridays/, data })
+  t.strictSame(called, [])
+})
+
+t.test('a call that its caller aborts is withdrawn', async t => {
+  const { client, called, list } = await connectHeld(t)
+  const abort = new AbortController()
+  const call = client.callTool({ name: 'add', arguments: { a: 2, b: 3 } }, undefined, { signal: abort.signal })
+  const failed = call.catch((error: unknown) => error)
+  await eventually(list, ({ length }) => length === 1)
+  abort.abort()
+  t.ok((await failed) instanceof Error)
+  t.strictSame(await eventually(list, ({ length }) => length === 0), [])
+  t.strictSame(called, [])
 })
 
 t.test('the example of docs/agents.md works as pasted', async t => {
