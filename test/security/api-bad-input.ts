@@ -341,7 +341,7 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     t.equal(origin.seen.length, seen)
   },
   async A105(t) {
-    // The person who decided saw the request itself: the verdict counts, whatever the policy became meanwhile.
+    // A verdict is a wait as well: what the policy denies by now is not sent.
     const id = await suspend()
     await manage('PUT', '/policies/held', { ...held, default: 'Deny' })
     t.equal((await approve(id)).status, 403, 'the policy in force holds')
