@@ -126,7 +126,7 @@ t.test('a fault of the set-up is told in a line or two, without a stack, and the
   await once(busy, 'listening')
   const { port } = busy.address() as AddressInfo
   const cases: [string, object, Record<string, string>, RegExp][] = [
-    ['a port that is taken', {}, { SYSTEM__SERVER__HTTP__PORT: String(port) }, /is taken\. .*System:Server:Http:Port/],
+    ['a port that is taken', {}, { SYSTEM__SERVER__HTTP__PORT: String(port) }, /is in use\. .*System:Server:Http:Port/],
     ['a data folder that is a file', { data: 'x' }, {}, /data/],
     [
       'an unknown key',
