@@ -70,7 +70,7 @@ t.test('a secret to sign or seal with is strong, and the problem says how to mak
 })
 
 t.test('the secret of the first admin needs its id', async t => {
-  t.match(problems('Security: { Bootstrap: { ClientSecret: abc } }'), [
+  t.match(problems('Security: { Bootstrap: { ClientSecret: Vq7rT2mX9kLp4sWz } }'), [
     /AgentId: must be set together with ClientSecret$/,
   ])
 })
