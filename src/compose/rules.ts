@@ -88,8 +88,8 @@ export async function explainInTurns(
   turns: WorkTurns,
 ): Promise<object | Refusal> {
   if ('problem' in open) return refuse(open.part === 'target' ? 'invalid_target' : 'invalid_body', open.problem)
-  for (;;) {
-    await turns.next('')
+  for (let begun = false; ; begun = true) {
+    await turns.next('', begun)
     const explained = open.takeTurn()
     if (explained !== undefined) return explained
   }

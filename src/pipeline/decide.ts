@@ -89,11 +89,11 @@ export function decideWhole(exchange: Exchange, parts: Parts): Step {
  * turns, which come one at a time. Undefined when the client left meanwhile.
  */
 async function takeTurns(exchange: Exchange, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
-  for (let decision: Decision | undefined; ; ) {
-    if (open.isLong) await parts.workTurns.next(exchange.agent?.id ?? '')
+  for (let begun = false; ; begun = true) {
+    if (open.isLong) await parts.workTurns.next(exchange.agent?.id ?? '', begun)
     if (isOver(exchange)) return undefined
     const start = parts.clock.steady()
-    decision = open.takeTurn()
+    const decision = open.takeTurn()
     noteTime(exchange, start, parts)
     if (decision !== undefined) return decision
   }

@@ -1,7 +1,11 @@
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
 export interface WorkTurns {
-  /** Resolves when the next turn of this agent has come. */
-  next(agentId: string): Promise<void>
+  /**
+   * Resolves when the next turn of this agent has come.
+   *
+   * @param begun the work has had a turn before: it comes before other work of the agent, which holds less memory
+   */
+  next(agentId: string, begun?: boolean): Promise<void>
 }
 
 /**
@@ -26,11 +30,12 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   }
 
   return {
-    next(agentId) {
+    next(agentId, begun = false) {
       const { promise, resolve } = Promise.withResolvers<void>()
       if (waiting.size === 0) soon(grant)
       const queue = waiting.get(agentId)
       if (queue === undefined) waiting.set(agentId, [resolve])
+      else if (begun) queue.unshift(resolve)
       else queue.push(resolve)
       return promise
     },

@@ -17,7 +17,7 @@ function turnsByHand() {
     rounds.shift()?.()
     for (let tick = 0; tick < 5; tick++) await Promise.resolve()
   }
-  return { take, taken, round, rounds }
+  return { take, taken, round, rounds, turns }
 }
 
 t.test('one turn is given in each round, however many wait', async t => {
@@ -41,4 +41,19 @@ t.test('one agent with much work does not hold up another', async t => {
   for (let count = 0; count < 27; count++) await round()
   await Promise.all(all)
   t.equal(taken.length, 32)
+})
+
+t.test('work that has begun ends before other work of its agent begins', async t => {
+  const { rounds, round, turns } = turnsByHand()
+  const taken: string[] = []
+  const work = async (name: string) => {
+    for (const time of [1, 2]) {
+      await turns.next('agent', time > 1)
+      taken.push(`${name} ${time}`)
+    }
+  }
+  const all = [work('first'), work('second')]
+  while (rounds.length > 0) await round()
+  await Promise.all(all)
+  t.same(taken, ['first 1', 'first 2', 'second 1', 'second 2'])
 })
