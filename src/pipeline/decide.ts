@@ -85,8 +85,8 @@ export function decideWhole(exchange: Exchange, parts: Parts): Step {
 }
 
 /**
- * Short bodies are decided on at once. What a long one holds may take as long as it likes to search: it is decided on in
- * turns, which come one at a time. Undefined when the client left meanwhile.
+ * Decides short bodies at once and long ones in turns, so that their content cannot keep the event loop busy. Undefined
+ * when the client left meanwhile.
  */
 async function takeTurns(exchange: Exchange, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
   for (let begun = false; ; begun = true) {

@@ -23,8 +23,8 @@ import { coversGrant, suspend, useGrant } from './suspend.ts'
 
 /**
  * The steps of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
- * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing; a step
- * that must wait returns a promise, and nothing else is waited for: a turn of the microtask queue costs something too.
+ * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing. A step
+ * returns a promise only when it must wait, since a needless microtask costs time.
  */
 export function enforce(arrival: Arrival, parts: Parts): Promise<void> {
   const exchange = new Exchange(arrival, parts.clock.steady())
@@ -60,7 +60,7 @@ async function travel(exchange: Exchange, parts: Parts): Promise<void> {
   }
 }
 
-/** What counts once for each request, however often its right must be asked for. */
+/** The steps that count once for each request, even when it starts over. */
 function enter(exchange: Exchange, parts: Parts): Refusal | undefined {
   if (exchange.target === undefined) {
     // Nothing gives back the place of a request whose client left while its token was verified.
@@ -121,7 +121,7 @@ function readTarget(exchange: Exchange): Refusal | undefined {
   return undefined
 }
 
-/** The rest of the request was malformed, and that is what its client was told. */
+/** Notes the refusal that the client got because the rest of its request was malformed. */
 function noteReplaced(exchange: Exchange): void {
   const code = replacedBy(exchange.res)
   if (code === undefined) return

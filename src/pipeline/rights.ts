@@ -28,7 +28,7 @@ export function holds(exchange: Exchange, parts: Parts): boolean {
   return isStillAdmitted(exchange, parts) && parts.rulebookOf(exchange.agent as AgentRecord) === exchange.rulebook
 }
 
-/** Whether nothing may be done for it any more: it was ended, or its client left. */
+/** Whether the exchange was ended or its client left, so that nothing more may be done for it. */
 export function isOver({ refusal, res }: Exchange): boolean {
   return refusal !== undefined || res.destroyed
 }
