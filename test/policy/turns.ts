@@ -1,6 +1,4 @@
 /** Decisions on long bodies are made in turns that each do a bounded share, and are what a decision at once would be. */
-import v8 from 'node:v8'
-import vm from 'node:vm'
 import t from 'tap'
 import { compilePolicySync } from '../../src/policy/compile.ts'
 import { BodyDecision, decideBody, decideHead } from '../../src/policy/decide.ts'
@@ -9,6 +7,7 @@ import type { DescribedRequest } from '../../src/policy/describe.ts'
 import { explainDescription, type OpenExplanation, openExplanation } from '../../src/policy/explain.ts'
 import { defaultRiskSettings } from '../../src/policy/risk-signals.ts'
 import type { Rulebook } from '../../src/policy/rulebook.ts'
+import { collect } from '../fixtures/memory.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../fixtures/rulebook.ts'
 
 const key = 'AKIAIOSFODNN7EXAMPLE'
@@ -218,9 +217,6 @@ t.test('what fails in a later turn denies', async t => {
   for (let turns = 0; decision === undefined && turns < 100; turns++) decision = open.takeTurn()
   t.match(decision, { decision: 'Deny', source: 'error', phase: 'body' })
 })
-
-v8.setFlagsFromString('--expose-gc')
-const collect = vm.runInNewContext('gc') as () => void
 
 t.test('nothing of a request or its body is alive once it is decided', async t => {
   // So many rules that they are run as a program, which serves all requests.

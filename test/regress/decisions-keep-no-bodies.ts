@@ -1,19 +1,9 @@
 /** A decision worked out its texts when somebody read them, and kept the body and what was parsed of it for that. */
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { decideBody, decideHead } from '../../src/policy/decide.ts'
 import type { Decision } from '../../src/policy/decision.ts'
+import { megabytesInUse } from '../fixtures/memory.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
-
-setFlagsFromString('--expose-gc')
-const collect: () => void = runInNewContext('gc')
-
-function megabytesInUse(): number {
-  collect()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return (heapUsed + arrayBuffers) / 1e6
-}
 
 const deny = (name: string, field: string, operator: string, value: string) => ({
   name,

@@ -1,19 +1,9 @@
 /** Each agent that waited for its verdict kept the body of its request in memory, twice: up to 2.3 MiB for 55 seconds. */
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { allowAll, eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
+import { megabytesInUse } from '../fixtures/memory.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-
-setFlagsFromString('--expose-gc')
-const collect: () => void = runInNewContext('gc')
-
-function megabytesInUse(): number {
-  collect()
-  const { heapUsed, external } = process.memoryUsage()
-  return (heapUsed + external) / 1e6
-}
 
 t.test('bodies of held requests are in the store alone while their agents wait', async t => {
   const origin = await startOrigin(t)
