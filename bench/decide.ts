@@ -2,12 +2,12 @@
  * The decision engine against a plain interpreter and against the libraries people use, as ratios of one run, so that
  * a noisy machine can judge them too. Exit code 1 when a gate is missed.
  */
-import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../src/policy/compile.ts'
-import { decideHead, weighHead } from '../src/policy/decide.ts'
-import type { DescribedRequest } from '../src/policy/describe.ts'
-import type { Policy } from '../src/policy/model.ts'
-import { defaultRiskSettings } from '../src/policy/risk-signals.ts'
-import type { Rulebook } from '../src/policy/rulebook.ts'
+import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../src/policy/evaluation/compile.ts'
+import { decideHead, weighHead } from '../src/policy/evaluation/decide.ts'
+import type { Rulebook } from '../src/policy/evaluation/rulebook.ts'
+import type { Policy } from '../src/policy/language/model.ts'
+import type { DescribedRequest } from '../src/policy/request/describe.ts'
+import { defaultRiskSettings } from '../src/policy/risk/risk-signals.ts'
 import { naiveDecide, sortRules } from '../test/fixtures/naive-policy.ts'
 import { described, policyOf, rulebookOfCompiled } from '../test/fixtures/rulebook.ts'
 import { readOptions } from './lib/options.ts'

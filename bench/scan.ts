@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { BodyDecision, decideHead } from '../src/policy/decide.ts'
-import { defaultRiskSettings } from '../src/policy/risk-signals.ts'
+import { BodyDecision, decideHead } from '../src/policy/evaluation/decide.ts'
+import { defaultRiskSettings } from '../src/policy/risk/risk-signals.ts'
 import { busyPieces } from '../test/fixtures/hostile-texts.ts'
 import { described, rulebookOf } from '../test/fixtures/rulebook.ts'
 
@@ -22,7 +22,7 @@ const json = 'application/json'
 const bodies: readonly (readonly [name: string, type: string, body: string])[] = [
   ['chat, prose, 16 KiB', json, chat(source('SECURITY.md'), 16_000)],
   ['chat, prose, 1 MiB', json, chat(source('SECURITY.md'), megabyte - 60_000)],
-  ['chat, code, 1 MiB', json, chat(source('src/policy/decide.ts'), megabyte - 60_000)],
+  ['chat, code, 1 MiB', json, chat(source('src/policy/evaluation/decide.ts'), megabyte - 60_000)],
   ['chat, image of 5 MiB in base64', json, chatWithImage(5 * megabyte)],
   ['JSON, objects', json, `[${'{},'.repeat(99_900)}{}]`],
   ['JSON, objects, too many', json, `[${'{},'.repeat(349_000)}{}]`],

@@ -1,4 +1,4 @@
-import type { RequestDescription } from '../../src/policy/describe.ts'
+import type { RequestDescription } from '../../src/policy/request/describe.ts'
 
 /** A policy as people write it: six services with reads, writes and a rule on the body each, and some that hold for all. */
 const hosts = ['shop', 'mail', 'crm', 'git', 'files', 'pay'].map(name => `${name}.api.example.com`)

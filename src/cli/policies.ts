@@ -4,7 +4,7 @@ import { languageOf, missingPolicies } from '../compose/language.ts'
 import type { PreparedSet } from '../policies/entry.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readFixedPolicies } from '../policies/open.ts'
-import type { CompiledPolicy } from '../policy/compile.ts'
+import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Configuration } from './configuration.ts'
 
 /** The policies of gateway.yaml and Policy:Directory, with a line for each mistake in them and in what names them. */

@@ -5,9 +5,9 @@ import { openApi } from '../management/openapi.ts'
 import type { FileCache } from '../policies/file-cache.ts'
 import { createFileCache } from '../policies/file-cache.ts'
 import { isPolicyTestFile } from '../policies/files.ts'
-import type { RequestDescription } from '../policy/describe.ts'
-import { explainDescription } from '../policy/explain.ts'
-import type { Rulebook } from '../policy/rulebook.ts'
+import { explainDescription } from '../policy/evaluation/explain.ts'
+import type { Rulebook } from '../policy/evaluation/rulebook.ts'
+import type { RequestDescription } from '../policy/request/describe.ts'
 
 /** One test of a policy: a described request and the expected decision (policy language, section 10). */
 export interface PolicyTest extends RequestDescription {

@@ -7,8 +7,8 @@ import type { Clock } from '../clock.ts'
 import type { CompiledBook } from '../compose/rules.ts'
 import { prepare } from '../policies/entry.ts'
 import type { Language, PolicyDocument } from '../policies/language.ts'
-import type { CompiledPolicy } from '../policy/compile.ts'
-import type { Policy } from '../policy/model.ts'
+import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import type { Policy } from '../policy/language/model.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
 export interface AgentReplica extends Pick<Registry, 'get' | 'bySubject' | 'subscribe' | 'trustOf' | 'recordTrust'> {

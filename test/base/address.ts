@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import { AddressRanges, canonicalAddress, classifyAddress, networkOf, parseRange } from '../../src/base/address.ts'
 import { runPolicyTest } from '../../src/compose/policy-tests.ts'
-import { decideHead } from '../../src/policy/decide.ts'
-import { destinationOf } from '../../src/policy/destination.ts'
-import { explainDescription } from '../../src/policy/explain.ts'
+import { decideHead } from '../../src/policy/evaluation/decide.ts'
+import { explainDescription } from '../../src/policy/evaluation/explain.ts'
+import { destinationOf } from '../../src/policy/request/destination.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
 
 /** Address, its one spelling, its class on the data plane, and the class that rules see where it differs. */

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { HostPattern } from '../../src/base/host.ts'
 import { matchesHost, normaliseHost, parseHostPattern, parseHostPatterns } from '../../src/base/host.ts'
 import { parseTarget } from '../../src/base/target.ts'
-import { decideHead } from '../../src/policy/decide.ts'
+import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { createEgress } from '../../src/upstream/egress.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
 

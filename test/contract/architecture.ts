@@ -24,7 +24,7 @@ const pure = ['base', 'policy', 'limits']
 
 const sources = readSources()
 
-/** `policy` for src/policy/parse.ts, `errors.ts` for src/errors.ts. */
+/** `policy` for src/policy/language/parse.ts, `errors.ts` for src/errors.ts. */
 const partOf = (path: string): string => path.split('/')[1] as string
 const layerOf = (path: string): number => layers.findIndex(layer => layer.includes(partOf(path)))
 

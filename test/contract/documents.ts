@@ -9,10 +9,10 @@ import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { parseYaml } from '../../src/config/yaml.ts'
 import { refusalKinds } from '../../src/errors.ts'
-import { compilePolicySync } from '../../src/policy/compile.ts'
-import { lintPolicy } from '../../src/policy/lint.ts'
-import type { Policy } from '../../src/policy/model.ts'
-import { parsePolicy } from '../../src/policy/parse.ts'
+import { compilePolicySync } from '../../src/policy/evaluation/compile.ts'
+import type { Policy } from '../../src/policy/language/model.ts'
+import { parsePolicy } from '../../src/policy/language/parse.ts'
+import { lintPolicy } from '../../src/policy/lint/lint.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const docs = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))

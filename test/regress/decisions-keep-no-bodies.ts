@@ -1,7 +1,7 @@
 /** A decision worked out its texts when somebody read them, and kept the body and what was parsed of it for that. */
 import t from 'tap'
-import { decideBody, decideHead } from '../../src/policy/decide.ts'
-import type { Decision } from '../../src/policy/decision.ts'
+import { decideBody, decideHead } from '../../src/policy/evaluation/decide.ts'
+import type { Decision } from '../../src/policy/evaluation/decision.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
 

@@ -15,7 +15,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   A017: 'test/tokens/grant.ts',
   A034: 'test/proxy/outcomes.ts',
   A042: 'test/policies/files.ts',
-  A091: 'test/policy/decide.ts',
+  A091: 'test/policy/evaluation/decide.ts',
   A096: 'test/hitl/verdicts.ts',
   A097: 'test/hitl/model.ts',
   A098: 'test/hitl/model.ts',

@@ -1,0 +1,205 @@
+import type { Facts } from '../request/facts.ts'
+import { riskReason } from '../risk/risk.ts'
+import { once } from '../turns/evaluation.ts'
+import { True } from '../values/truth.ts'
+import { rulesBefore } from './candidates.ts'
+import type {
+  Allowed,
+  Decision,
+  DecisionRecord,
+  DecisionSource,
+  Effect,
+  MatchedCondition,
+  ReviewTerms,
+  ShadowOutcome,
+} from './decision.ts'
+import { usualTerms } from './decision.ts'
+import { matchedConditions, ruleReason, unreadableFields } from './reason.ts'
+import { askRule, type CompiledRule } from './rule.ts'
+import type { Rulebook } from './rulebook.ts'
+import { type Walk, walk } from './walk.ts'
+
+/** What deciding came to, before it is fixed: it refers to the request, so it must not outlive the decision. */
+export interface Outcome {
+  readonly effect: Effect
+  readonly source: DecisionSource
+  readonly phase: 'head' | 'body'
+  readonly rulebook: Rulebook
+  readonly facts: Facts
+  /** The walk that decided: of the guardrail or of the agent's policy. */
+  readonly walk: Walk
+  /** Rules evaluated in all. */
+  readonly evaluated: number
+}
+
+/** Fixes a decision on live traffic. An allowed request pays for no text. */
+export function fixDecision(outcome: Outcome): Decision {
+  if (outcome.effect === 'Allow') return allowed(outcome)
+  // A person decides on all that the risk is made of.
+  if (outcome.effect === 'Hitl') outcome.facts.risk.interval(outcome.facts)
+  return recordDecision(outcome, outcome.effect)
+}
+
+/** The whole record of a decision, of an Allow too, with the risk worked out to the end. */
+export function recordWholly(outcome: Outcome): DecisionRecord {
+  outcome.facts.risk.interval(outcome.facts)
+  return recordDecision(outcome, outcome.effect)
+}
+
+/** The score; when more was not asked, since it could not have changed the outcome, the least it can be. */
+function scoreOf({ facts }: Outcome): { readonly score: number; readonly atLeast?: true } {
+  const { low, high } = facts.risk.known(facts)
+  return high > low ? { score: low, atLeast: true } : { score: low }
+}
+
+function allowed(outcome: Outcome): Allowed {
+  const { source, phase, evaluated } = outcome
+  return {
+    decision: 'Allow',
+    source,
+    policy: policyName(outcome),
+    rule: decidingRule(outcome)?.rule.name ?? null,
+    phase,
+    evaluated,
+    risk: riskOfAllowed(outcome),
+    shadow: shadowOutcomes(outcome),
+  }
+}
+
+/** A body that was read is searched for secrets, which the standing of the agent depends on. */
+function riskOfAllowed(outcome: Outcome): Allowed['risk'] {
+  const { phase, facts, rulebook } = outcome
+  if (phase === 'body') return { ...scoreOf(outcome), signals: facts.risk.signals(facts) }
+  return rulebook.scoresAllowed === false ? null : scoreOf(outcome)
+}
+
+function recordDecision<E extends Effect>(outcome: Outcome, effect: E): DecisionRecord<E> {
+  const { source, phase, rulebook, facts, walk, evaluated } = outcome
+  const { policy } = walk
+  const rule = decidingRule(outcome)
+  const matched = rule === undefined || policy === undefined ? [] : matchedConditions(rule, policy, facts)
+  const risk = {
+    ...scoreOf(outcome),
+    threshold: rulebook.risk.threshold,
+    signals: facts.risk.signals(facts),
+  }
+  return {
+    decision: effect,
+    source,
+    policy: policyName(outcome),
+    policyVersion: policy?.version ?? null,
+    rule: rule?.rule.name ?? null,
+    priority: rule?.rule.priority ?? null,
+    phase,
+    reason: source === 'risk' ? riskReason(risk) : reasonOf(outcome, matched),
+    publicReason: publicReasonOf(outcome, rule),
+    matched,
+    risk,
+    shadow: shadowOutcomes(outcome),
+    unreadable: unreadableNames(outcome),
+    ...termsOf(effect === 'Hitl' ? rule?.rule : undefined),
+    evaluated,
+  }
+}
+
+function termsOf({ approvals, waitSeconds, whenUndecided }: ReviewTerms = usualTerms): ReviewTerms {
+  return { approvals, waitSeconds, whenUndecided }
+}
+
+function policyName({ walk, rulebook }: Outcome): string | null {
+  return walk.policy?.name ?? rulebook.policyName
+}
+
+/** The one rule that decided; undefined when the default did, or every outcome was the same. */
+function decidingRule({ walk }: Outcome): CompiledRule | undefined {
+  return walk.settled ? walk.last : undefined
+}
+
+function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): string {
+  const { effect, facts, walk, rulebook } = outcome
+  const rule = decidingRule(outcome)
+  if (rule !== undefined && walk.policy !== undefined) {
+    return ruleReason(rule.rule, matched, unreadableFields(rule, walk.policy, facts))
+  }
+  if (!walk.settled) return regardlessReason(effect, walk)
+  if (walk.source === 'unassigned') return `the agent has no policy: ${effect}`
+  if (walk.source === 'policy-missing') return `policy ${JSON.stringify(rulebook.policyName)} not found`
+  return `no rule of policy ${JSON.stringify(policyName(outcome))} matched: default ${effect}`
+}
+
+function regardlessReason(effect: Effect, { pending, last }: Walk): string {
+  const names = pending.map(rule => `rule ${JSON.stringify(rule.rule.name)}`)
+  names.push(last === undefined ? 'the default' : `rule ${JSON.stringify(last.rule.name)}`)
+  return `${effect} whatever the body holds: ${names.join(', ')}`
+}
+
+function publicReasonOf({ source }: Outcome, compiled: CompiledRule | undefined): string {
+  const rule = compiled?.rule
+  if (source === 'risk') return 'The risk of this request is above the threshold.'
+  if (rule !== undefined) return rule.reason === '' ? `Rule "${rule.name}".` : `Rule "${rule.name}": ${rule.reason}`
+  if (source === 'unassigned') return 'No policy is assigned to this agent.'
+  if (source === 'policy-missing') return 'The policy of this agent was not found.'
+  return 'No rule of the policy allows this request.'
+}
+
+function unreadableNames({ facts, walk }: Outcome): readonly string[] {
+  const { policy } = walk
+  if (policy === undefined) return []
+  const names = new Set<string>()
+  for (const rule of rulesBefore(policy, facts, walk.last?.rank ?? Number.POSITIVE_INFINITY)) {
+    for (const { field } of unreadableFields(rule, policy, facts)) names.add(field)
+  }
+  return [...names]
+}
+
+const noShadow: readonly ShadowOutcome[] = []
+
+function shadowOutcomes(outcome: Outcome): readonly ShadowOutcome[] {
+  const { rulebook, facts, effect } = outcome
+  if (rulebook.shadows.length === 0 && (rulebook.policy?.shadowRules.length ?? 0) === 0) return noShadow
+  return [
+    ...shadowRules(outcome),
+    ...rulebook.shadows.flatMap(policy => once(policy, () => shadowPolicy(policy, facts, effect))),
+  ]
+}
+
+/** Shadow rules that hold and would have been asked before the rule that decided. */
+function shadowRules({ rulebook, facts, walk }: Outcome): readonly ShadowOutcome[] {
+  const own = rulebook.policy
+  if (own === undefined || own.shadowRules.length === 0) return noShadow
+  const decider = walk.policy === own ? walk.last : undefined
+  const before = decider?.rank ?? Number.POSITIVE_INFINITY
+  const holding = own.shadowRules.filter(rule => rule.rank < before && askRule(rule, facts) === True)
+  return holding.map(rule => ({ rule: rule.rule.name, would: rule.effect }))
+}
+
+/** What a whole policy in shadow would have said, when that is certain and different. */
+function shadowPolicy(policy: NonNullable<Rulebook['policy']>, facts: Facts, effect: Effect): ShadowOutcome[] {
+  const found = facts.body === undefined ? walk(policy, facts) : walk(policy, facts).settle(facts)
+  if (!found.settled || found.effect === effect) return []
+  return [{ rule: found.last?.rule.name ?? '(default)', would: found.effect, policy: policy.name }]
+}
+
+/**
+ * The decision when evaluating failed: unknown is Deny. The error is named by its class, since its message may quote
+ * the request.
+ */
+export function failedDecision(rulebook: Rulebook, phase: 'head' | 'body', error: unknown): DecisionRecord<'Deny'> {
+  return {
+    decision: 'Deny',
+    source: 'error',
+    policy: rulebook.policyName,
+    policyVersion: rulebook.policy?.version ?? null,
+    rule: null,
+    priority: null,
+    phase,
+    reason: `evaluation failed: ${error instanceof Error ? error.name : typeof error}`,
+    publicReason: 'The decision could not be made.',
+    matched: [],
+    risk: null,
+    shadow: [],
+    unreadable: [],
+    ...usualTerms,
+    evaluated: 0,
+  }
+}

@@ -1,0 +1,120 @@
+import { compileCondition, type Scope, type Test, WrongCondition } from '../language/condition.ts'
+import { type Field, parseField } from '../language/fields/fields.ts'
+import type { Condition, Node, Policy, Rule } from '../language/model.ts'
+import type { Facts } from '../request/facts.ts'
+import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
+import type { Effect } from './decision.ts'
+
+/** A rule ready to be asked. */
+export interface CompiledRule {
+  readonly rule: Rule
+  readonly effect: Effect
+  /** Place in the order in which rules are asked, shadow rules included. */
+  readonly rank: number
+  /** Conditions on the head first; all must hold. */
+  readonly tests: readonly Test[]
+  /** The conditions in the order of `tests`. */
+  readonly inOrder: readonly CompiledNode[]
+  /** What the rule does when it cannot be evaluated. */
+  readonly whenUnreadable: Truth
+  /** The conditions as written, for explanations. */
+  readonly nodes: readonly CompiledNode[]
+}
+
+/** A condition or group with its test. */
+export interface CompiledNode {
+  readonly node: Node
+  readonly test: Test
+  readonly inner: readonly CompiledNode[]
+}
+
+interface RulePlace {
+  readonly policy: Policy
+  readonly scope: Scope
+  readonly rank: number
+}
+
+export function compileRule(rule: Rule, { policy, scope, rank }: RulePlace): CompiledRule {
+  const nodes = rule.conditions.map(node => compileNode(node, scope))
+  const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
+  const inOrder = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node)
+  const { onUnreadable } = policy
+  const applies = onUnreadable === 'match' || (onUnreadable === 'failSafe' && rule.effect !== 'Allow')
+  const tests = inOrder.map(({ test }) => test)
+  return { rule, effect: rule.effect, rank, tests, inOrder, whenUnreadable: applies ? True : False, nodes }
+}
+
+/** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */
+export function askRule(rule: CompiledRule, facts: Facts): Truth {
+  const { tests } = rule
+  let result: Truth = True
+  for (let index = 0; index < tests.length; index++) {
+    const value = tests[index]!(facts)
+    if (value === False) return False
+    if (value !== True) result = and(result, value)
+  }
+  return result === Unreadable ? rule.whenUnreadable : result
+}
+
+/** The policy was checked before, so that nothing can be wrong here. */
+function compileNode(node: Node, scope: Scope): CompiledNode {
+  const inner = innerNodes(node).map(child => compileNode(child, scope))
+  return { node, inner, test: testOf(node, inner, scope) }
+}
+
+export function innerNodes(node: Node): readonly Node[] {
+  if ('all' in node) return node.all
+  if ('any' in node) return node.any
+  return 'not' in node ? [node.not] : []
+}
+
+function testOf(node: Node, inner: readonly CompiledNode[], scope: Scope): Test {
+  const tests = inner.map(child => child.test)
+  if ('all' in node) return combined(tests, and, False)
+  if ('any' in node) return combined(tests, or, True)
+  if ('not' in node) return facts => not(tests[0]!(facts))
+  const test = compileCondition(node, scope)
+  if (test instanceof WrongCondition) throw new TypeError(`compiled a policy that was not parsed: ${test.message}`)
+  return test
+}
+
+type Fold = (left: Truth, right: Truth) => Truth
+
+/** Asks until the value that settles it. */
+function combined(tests: readonly Test[], fold: Fold, settles: Truth): Test {
+  return facts => {
+    let result = tests[0]!(facts)
+    for (let index = 1; index < tests.length && result !== settles; index++) result = fold(result, tests[index]!(facts))
+    return result
+  }
+}
+
+/** Cheap and known tests first; the result of a rule does not depend on the order. */
+function costOf(node: Node): number {
+  if ('not' in node) return costOf(node.not)
+  if ('field' in node) return conditionCost(node)
+  const nodes = 'all' in node ? node.all : node.any
+  return nodes.reduce((cost, inner) => Math.max(cost, costOf(inner)), 1) + 1
+}
+
+const phaseCost = { head: 0, risk: 100, body: 200 }
+const slowOperators = ['matches', 'notMatches', 'like', 'notLike', 'detects', 'ipIn', 'notIpIn']
+
+function conditionCost(condition: Condition): number {
+  const field = fieldOf(condition)
+  const reading = field.plain === undefined ? 4 : 0
+  return phaseCost[field.kind.phase] + reading + (slowOperators.includes(condition.operator) ? 10 : 0)
+}
+
+function fieldOf(condition: Condition): Field {
+  const field = parseField(condition.field)
+  if (typeof field === 'string') throw new TypeError(`compiled a policy that was not parsed: ${field}`)
+  return field
+}
+
+/** Every field that a node reads. */
+export function fieldsOf(node: Node): readonly Field[] {
+  if ('not' in node) return fieldsOf(node.not)
+  if ('field' in node) return [fieldOf(node)]
+  return ('all' in node ? node.all : node.any).flatMap(fieldsOf)
+}

@@ -1,0 +1,34 @@
+import type { RiskSettings } from '../risk/risk-signals.ts'
+import type { CompiledPolicy } from './compile.ts'
+import type { Effect } from './decision.ts'
+
+/** What decisions go by beside policies: the same for all agents. */
+export interface DecisionSettings {
+  readonly risk: RiskSettings
+  /** Most values of a body that is read; 100,000 when absent. */
+  readonly maxJsonValues?: number
+  /** Whether requests that are allowed have a score where nothing but the log asks for it; true when absent. */
+  readonly scoresAllowed?: boolean
+}
+
+/** Everything that applies to one agent at one moment. A request keeps the one it began with. */
+export interface Rulebook extends DecisionSettings {
+  /** Undefined when the agent has none, or `policyName` names none that exists. */
+  readonly policy: CompiledPolicy | undefined
+  /** Name of the agent's policy; null when it has none. */
+  readonly policyName: string | null
+  /** Effect for an agent without a policy. */
+  readonly unassignedEffect: Effect
+  /** Guardrail of the whole gateway: can restrict, never grant. */
+  readonly global: CompiledPolicy | undefined
+  /** Policies evaluated beside the agent's own, without effect. */
+  readonly shadows: readonly CompiledPolicy[]
+  /** Whether some rule reads the destination address, so that the name must be resolved first. */
+  readonly readsDestination: boolean
+}
+
+/** A rulebook; what its policies read is worked out once here. */
+export function createRulebook(parts: Omit<Rulebook, 'readsDestination'>): Rulebook {
+  const policies = [parts.policy, parts.global, ...parts.shadows]
+  return { ...parts, readsDestination: policies.some(policy => policy?.readsDestination === true) }
+}

@@ -1,0 +1,115 @@
+import type { Facts } from '../request/facts.ts'
+import { once } from '../turns/evaluation.ts'
+import { False, True } from '../values/truth.ts'
+import { candidatesOf } from './candidates.ts'
+import type { CompiledPolicy } from './compile.ts'
+import type { DecisionSource, Effect } from './decision.ts'
+import { askRule, type CompiledRule } from './rule.ts'
+
+/** Effects as bits, so that a set of them is a number. */
+export const effectBits: Readonly<Record<Effect, number>> = { Allow: 1, Hitl: 2, Deny: 4 }
+
+const none: readonly CompiledRule[] = []
+
+/**
+ * How far the head settles one policy: the rules that wait for the body, in order, and what applies if none of those
+ * matches. Without waiting rules it is settled.
+ */
+export class Walk {
+  /** Undefined for an agent without a policy. */
+  readonly policy: CompiledPolicy | undefined
+  readonly pending: readonly CompiledRule[]
+  /** The rule that applies if no pending one does; undefined: `fallback`. */
+  readonly last: CompiledRule | undefined
+  readonly evaluated: number
+  readonly #absent: Absent | undefined
+
+  constructor(policy: CompiledPolicy | undefined, found: Findings) {
+    this.policy = policy
+    this.pending = found.pending
+    this.last = found.last
+    this.evaluated = found.evaluated
+    this.#absent = found.absent
+  }
+
+  /** What applies if no rule does. */
+  get fallback(): Effect {
+    return this.#absent?.effect ?? this.policy?.policy.default ?? 'Deny'
+  }
+
+  get source(): DecisionSource {
+    if (this.#absent !== undefined) return this.#absent.source
+    return this.last === undefined ? 'default' : 'rule'
+  }
+
+  get settled(): boolean {
+    return this.pending.length === 0
+  }
+
+  /** Effect if no pending rule matches. */
+  get effect(): Effect {
+    return this.last === undefined ? this.fallback : this.last.effect
+  }
+
+  /** Every effect that is still possible, as bits. */
+  get outcomes(): number {
+    let bits = effectBits[this.effect]
+    for (const rule of this.pending) bits |= effectBits[rule.effect]
+    return bits
+  }
+
+  /** Whether the risk threshold is not applied to an Allow that comes of this. */
+  get riskExempt(): boolean {
+    if (this.last?.rule.riskExempt !== true) return false
+    return this.pending.every(rule => rule.rule.riskExempt)
+  }
+
+  /** The same with the body known: evaluates only the waiting rules, then the last. */
+  settle(facts: Facts): Walk {
+    if (this.settled) return this
+    const last = this.pending.find(rule => once(rule, () => decides(rule, facts))) ?? this.last
+    return new Walk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
+  }
+}
+
+interface Findings {
+  readonly pending: readonly CompiledRule[]
+  readonly last: CompiledRule | undefined
+  readonly evaluated: number
+  readonly absent?: Absent
+}
+
+/** Why there is no policy, and what applies then. */
+interface Absent {
+  readonly effect: Effect
+  readonly source: 'unassigned' | 'policy-missing'
+}
+
+/** With the body known nothing is unknown any more; should something be, it counts as unreadable. */
+function decides(rule: CompiledRule, facts: Facts): boolean {
+  const value = askRule(rule, facts)
+  return value === True || (value !== False && rule.whenUnreadable === True)
+}
+
+/** What applies to an agent without a policy, or whose policy is not there. */
+export function walkNowhere(effect: Effect, source: Absent['source']): Walk {
+  return new Walk(undefined, { pending: none, last: undefined, evaluated: 0, absent: { effect, source } })
+}
+
+/** Asks the rules in order until one certainly matches; those that wait for the body are kept. */
+export function walk(policy: CompiledPolicy, facts: Facts): Walk {
+  const { rules } = policy
+  const candidates = candidatesOf(policy, facts)
+  let pending: CompiledRule[] | undefined
+  let evaluated = 0
+  for (let place = candidates.next(facts); place < rules.length; place = candidates.next(facts)) {
+    const rule = rules[place]!
+    evaluated++
+    const value = askRule(rule, facts)
+    if (value === False) continue
+    if (value === True) return new Walk(policy, { pending: pending ?? none, last: rule, evaluated })
+    pending ??= []
+    pending.push(rule)
+  }
+  return new Walk(policy, { pending: pending ?? none, last: undefined, evaluated })
+}

@@ -1,0 +1,84 @@
+import type { Effect, ReviewTerms } from '../evaluation/decision.ts'
+
+/** The policy language as data: what a policy file, the API and the store hold (spec 2.2, and its superset). */
+export interface Policy {
+  readonly name: string
+  readonly description: string
+  readonly owner: string
+  readonly default: Effect
+  /** IANA name; the zone of `time.*`. */
+  readonly timezone: string
+  readonly onUnreadable: OnUnreadable
+  /** Name of the policy beside which this one is evaluated without effect; null: this one decides. */
+  readonly shadowOf: string | null
+  readonly rules: readonly Rule[]
+}
+
+/** What a rule that cannot be evaluated does. failSafe: Deny and Hitl apply, Allow does not. */
+export type OnUnreadable = 'failSafe' | 'match' | 'noMatch'
+
+export interface Rule extends ReviewTerms {
+  readonly name: string
+  /** Higher wins. */
+  readonly priority: number
+  readonly effect: Effect
+  /** A shadow rule is evaluated and reported, and never decides. */
+  readonly mode: 'enforce' | 'shadow'
+  /** Allow only: the risk threshold is not applied. */
+  readonly riskExempt: boolean
+  /** The author's words, shown to the agent too. */
+  readonly reason: string
+  /** All must hold; none: every request. */
+  readonly conditions: readonly Node[]
+}
+
+export type Node = Condition | Group
+export type Group = AllGroup | AnyGroup | NotGroup
+export interface AllGroup {
+  readonly all: readonly Node[]
+}
+export interface AnyGroup {
+  readonly any: readonly Node[]
+}
+export interface NotGroup {
+  readonly not: Node
+}
+
+export interface Condition {
+  readonly field: string
+  /** Canonical name. */
+  readonly operator: string
+  /** Always text, as on the wire; a list is JSON text. */
+  readonly value: string
+  /** Set when the author wrote a number or boolean: only that JSON type is equal to it. */
+  readonly valueType: 'number' | 'boolean' | undefined
+  readonly ignoreCase: boolean
+  readonly quantifier: 'any' | 'all'
+}
+
+/** Sizes past which a policy is refused. */
+export const limits = {
+  rules: 20_000,
+  conditionsPerRule: 32,
+  depth: 8,
+  list: 10_000,
+  /** UTF-16 units of a pattern. */
+  regex: 1_024,
+  approvals: 10,
+  /** HumanInTheLoop:TimeoutSeconds, where a configuration is known, is less. */
+  waitSeconds: 2_592_000,
+} as const
+
+export const effects: readonly Effect[] = ['Allow', 'Deny', 'Hitl']
+
+const strictness: Readonly<Record<Effect, number>> = { Allow: 0, Hitl: 1, Deny: 2 }
+
+/** The effect that restricts more. */
+export function stricter(left: Effect, right: Effect): Effect {
+  return strictness[left] >= strictness[right] ? left : right
+}
+
+/** The order of evaluation: priority, then the stricter effect; ties keep the order of declaration. */
+export function compareRules(left: Rule, right: Rule): number {
+  return right.priority - left.priority || strictness[right.effect] - strictness[left.effect]
+}

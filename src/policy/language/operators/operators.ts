@@ -1,0 +1,138 @@
+import { isRecord, typeName } from '../../values/path.ts'
+import { False, missing, True, type Truth } from '../../values/truth.ts'
+import { buildEq, buildHasAll, buildIn, type ElementTest } from './equality.ts'
+import { buildBetween, buildOrdering } from './ordering.ts'
+import * as text from './text-tests.ts'
+import { type Operand, readFlag, readWords, WrongValue } from './values.ts'
+
+/** An operator by one of its names; negated ones are the exact logical negation of their positive form. */
+export interface Operator {
+  /** Canonical name, `notIn`. */
+  readonly name: string
+  readonly negated: boolean
+  readonly form: PositiveForm
+}
+
+/** A positive operator. */
+export interface PositiveForm {
+  readonly name: string
+  /** element: asked of each value of a list; whole: of the value as it is, also missing; list: of all values at once. */
+  readonly asks: 'element' | 'whole' | 'list'
+  /** Which fields it suits; ordering: those that can hold a number. */
+  readonly suits: 'any' | 'ordering' | 'text'
+  /** Value taken when the author wrote none. */
+  readonly standard?: string
+  readonly build: (operand: Operand) => ElementTest | WrongValue
+}
+
+function element(name: string, build: PositiveForm['build'], suits: PositiveForm['suits'] = 'any'): PositiveForm {
+  return { name, asks: 'element', suits, build }
+}
+
+/** A question whose value says which answer is wanted; `isWanted` tells. */
+function flag(name: string, holds: (value: unknown) => boolean): PositiveForm {
+  const build = (operand: Operand) => {
+    const wanted = readFlag(operand.value)
+    return wanted instanceof WrongValue ? wanted : (value: unknown): Truth => (holds(value) ? True : False)
+  }
+  return { name, asks: 'whole', suits: 'any', standard: 'true', build }
+}
+
+/** Whether the condition is the negation of its positive form: `notIn`, `exists "false"`, not `notExists "false"`. */
+export function isNegation({ form, negated }: Operator, value: string): boolean {
+  const unwanted = form.standard !== undefined && readFlag(value) === false
+  return negated !== unwanted
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === missing || value === null || value === '') return true
+  if (Array.isArray(value)) return value.length === 0
+  return isRecord(value) && Object.keys(value).length === 0
+}
+
+const typeNames = ['string', 'number', 'boolean', 'null', 'array', 'object']
+
+function buildTypeIs(operand: Operand): ElementTest | WrongValue {
+  const words = readWords(operand.value)
+  if (words instanceof WrongValue) return words
+  const names = words.map(word => word.toLowerCase())
+  const wrong = names.find(name => !typeNames.includes(name))
+  if (wrong !== undefined) return new WrongValue(`${JSON.stringify(wrong)} is not one of ${typeNames.join(', ')}`)
+  return value => (value !== missing && names.includes(typeName(value)) ? True : False)
+}
+
+const ordering = (name: 'gt' | 'gte' | 'lt' | 'lte') =>
+  element(name, operand => buildOrdering(name, operand), 'ordering')
+const piece = (name: text.PieceName) => element(name, operand => text.buildPiece(name, operand), 'text')
+
+const forms = {
+  eq: element('eq', buildEq),
+  in: element('in', buildIn),
+  hasAll: { name: 'hasAll', asks: 'list', suits: 'any', build: buildHasAll },
+  gt: ordering('gt'),
+  gte: ordering('gte'),
+  lt: ordering('lt'),
+  lte: ordering('lte'),
+  between: element('between', buildBetween, 'ordering'),
+  startsWith: piece('startsWith'),
+  endsWith: piece('endsWith'),
+  contains: piece('contains'),
+  like: element('like', text.buildLike, 'text'),
+  pathMatches: element('pathMatches', text.buildPathMatches),
+  hostMatches: element('hostMatches', text.buildHostMatches, 'text'),
+  matches: element('matches', text.buildMatches, 'text'),
+  ipIn: element('ipIn', text.buildIpIn, 'text'),
+  exists: flag('exists', value => value !== missing),
+  isEmpty: flag('isEmpty', isEmpty),
+  typeIs: { name: 'typeIs', asks: 'whole', suits: 'any', build: buildTypeIs },
+  detects: element('detects', text.buildDetects, 'text'),
+} as const satisfies Record<string, PositiveForm>
+
+/** Canonical name, positive form, further names. A name other than that of its form is the negation. */
+export const operatorTable: readonly (readonly [name: string, form: PositiveForm, ...aliases: string[]])[] = [
+  ['eq', forms.eq, 'equals', '=='],
+  ['ne', forms.eq, '!=', 'neq'],
+  ['in', forms.in],
+  ['notIn', forms.in, 'nin'],
+  ['hasAll', forms.hasAll],
+  ['gt', forms.gt, '>'],
+  ['gte', forms.gte, '>=', 'ge'],
+  ['lt', forms.lt, '<'],
+  ['lte', forms.lte, '<=', 'le'],
+  ['between', forms.between],
+  ['startsWith', forms.startsWith],
+  ['notStartsWith', forms.startsWith],
+  ['endsWith', forms.endsWith],
+  ['notEndsWith', forms.endsWith],
+  ['contains', forms.contains],
+  ['notContains', forms.contains],
+  ['like', forms.like],
+  ['notLike', forms.like],
+  ['pathMatches', forms.pathMatches],
+  ['notPathMatches', forms.pathMatches],
+  ['hostMatches', forms.hostMatches],
+  ['notHostMatches', forms.hostMatches],
+  ['matches', forms.matches, 'regex'],
+  ['notMatches', forms.matches],
+  ['ipIn', forms.ipIn],
+  ['notIpIn', forms.ipIn],
+  ['exists', forms.exists],
+  ['notExists', forms.exists],
+  ['isEmpty', forms.isEmpty],
+  ['typeIs', forms.typeIs],
+  ['detects', forms.detects],
+]
+
+const byName = new Map<string, Operator>()
+for (const [name, form, ...aliases] of operatorTable) {
+  const operator: Operator = { name, negated: name !== form.name, form }
+  for (const spelled of [name, ...aliases]) byName.set(spelled.toLowerCase(), operator)
+}
+
+/** Canonical names, for "did you mean". */
+export const operatorNames: readonly string[] = operatorTable.map(([name]) => name)
+
+/** The operator of that name, any letter case. */
+export function findOperator(name: string): Operator | undefined {
+  return byName.get(name.toLowerCase())
+}

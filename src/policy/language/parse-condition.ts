@@ -1,0 +1,165 @@
+import { isRecord } from '../values/path.ts'
+import { compileCondition, type Scope, unknownOperator, WrongCondition } from './condition.ts'
+import { Keys } from './keys.ts'
+import { type Condition, limits, type Node } from './model.ts'
+import { findOperator, type Operator } from './operators/operators.ts'
+import type { Problems } from './problems.ts'
+
+export const conditionKeys = ['field', 'operator', 'value', 'ignoreCase', 'quantifier', 'valueType']
+const groupKeys = ['all', 'any', 'not'] as const
+
+/** What is shared while the conditions of one rule are read. */
+interface Reading {
+  readonly problems: Problems
+  readonly scope: Scope
+  /** Conditions seen in this rule. */
+  count: number
+  /** Conditions and groups seen in this rule; an alias in YAML may stand for a group within itself. */
+  nodes: number
+}
+
+const maxNodes = limits.conditionsPerRule * limits.depth
+
+/** The conditions of one rule. A missing list is a mistake; an empty one holds for every request. */
+export function parseConditions(value: unknown, path: string, problems: Problems, scope: Scope): readonly Node[] {
+  if (!Array.isArray(value)) {
+    const hint =
+      value === undefined ? 'a rule needs conditions; [] holds for every request' : 'conditions must be a list'
+    problems.add('E_CONDITIONS', path, hint)
+    return []
+  }
+  const reading: Reading = { problems, scope, count: 0, nodes: 0 }
+  const nodes = readNodes(value, path, 1, reading)
+  if (isFull(reading)) {
+    problems.add('E_LIMIT', path, `a rule must have at most ${limits.conditionsPerRule} conditions`)
+  }
+  return nodes
+}
+
+function isFull({ count, nodes }: Reading): boolean {
+  return count > limits.conditionsPerRule || nodes > maxNodes
+}
+
+function readNodes(values: readonly unknown[], path: string, depth: number, reading: Reading): Node[] {
+  const nodes: Node[] = []
+  for (const [index, value] of values.entries()) {
+    // Past the limit nothing is read: a hostile document must not cost its size times the work of a condition.
+    if (isFull(reading)) break
+    const node = readNode(value, `${path}[${index}]`, depth, reading)
+    if (node !== undefined) nodes.push(node)
+  }
+  return nodes
+}
+
+function readNode(value: unknown, path: string, depth: number, reading: Reading): Node | undefined {
+  reading.nodes++
+  const group = isRecord(value) ? groupKeys.find(key => Object.hasOwn(value, key)) : undefined
+  if (group !== undefined) return readGroup(value as Record<string, unknown>, group, { path, depth }, reading)
+  if (!isRecord(value) || !('field' in value || 'Field' in value)) {
+    reading.problems.add('E_CONDITION', path, 'must be a condition (field, operator, value) or a group (all, any, not)')
+    return undefined
+  }
+  reading.count++
+  const keys = Keys.of(value, { path, known: conditionKeys, ignored: [] }, reading.problems)
+  return keys === undefined ? undefined : readCondition(keys, path, reading)
+}
+
+interface Place {
+  readonly path: string
+  readonly depth: number
+}
+
+function readGroup(
+  value: Record<string, unknown>,
+  kind: (typeof groupKeys)[number],
+  { path, depth }: Place,
+  reading: Reading,
+): Node | undefined {
+  const { problems } = reading
+  const others = Object.keys(value).filter(key => key !== kind)
+  for (const key of others) problems.add('E_UNKNOWN_KEY', `${path}.${key}`, `a group must have one key, ${kind}`)
+  if (depth > limits.depth) {
+    problems.add('E_LIMIT', path, `groups must be nested at most ${limits.depth} deep`)
+    return undefined
+  }
+  const inner = value[kind]
+  const place = `${path}.${kind}`
+  if (kind === 'not' && !Array.isArray(inner)) {
+    const node = readNode(inner, place, depth + 1, reading)
+    return node && { not: node }
+  }
+  if (!Array.isArray(inner)) {
+    problems.add('E_CONDITION', place, `${kind} must be a list`)
+    return undefined
+  }
+  if (inner.length === 0) {
+    problems.add('E_EMPTY_GROUP', place, `${kind} must have conditions`)
+    return undefined
+  }
+  const nodes = readNodes(inner, place, depth + 1, reading)
+  if (kind === 'not') return { not: { all: nodes } }
+  return kind === 'all' ? { all: nodes } : { any: nodes }
+}
+
+function readCondition(keys: Keys, path: string, { problems, scope }: Reading): Condition | undefined {
+  const field = keys.get('field')
+  if (typeof field !== 'string') {
+    problems.add('E_FIELD', path, 'field must be text')
+    return undefined
+  }
+  const name = keys.get('operator')
+  const operator = typeof name === 'string' ? findOperator(name) : undefined
+  if (operator === undefined) {
+    problems.add('E_OPERATOR', path, unknownOperator(typeof name === 'string' ? name : '').message)
+    return undefined
+  }
+  const value = readValue(keys, operator)
+  if (value instanceof WrongCondition) {
+    problems.add(value.code, path, value.message)
+    return undefined
+  }
+  const condition: Condition = {
+    field,
+    operator: operator.name,
+    ...value,
+    ignoreCase: keys.flag('ignoreCase'),
+    quantifier: keys.choice('quantifier', ['any', 'all'], 'any') as Condition['quantifier'],
+  }
+  const test = compileCondition(condition, scope)
+  if (test instanceof WrongCondition) problems.add(test.code, path, test.message)
+  return condition
+}
+
+type WireValue = Pick<Condition, 'value' | 'valueType'>
+
+/** The value as wire text. Only equality tells a typed value from its spelling. */
+function readValue(keys: Keys, operator: Operator): WireValue | WrongCondition {
+  const value = keys.get('value') ?? operator.form.standard
+  if (value === undefined) return new WrongCondition('E_VALUE', `${operator.name} needs a value`)
+  const equality = operator.form.name === 'eq'
+  if (typeof value === 'string') return { value, valueType: equality ? readValueType(keys) : undefined }
+  if (typeof value === 'boolean') return { value: String(value), valueType: equality ? 'boolean' : undefined }
+  if (typeof value === 'number' && isExact(value)) {
+    return { value: String(value), valueType: equality ? 'number' : undefined }
+  }
+  if (Array.isArray(value) && value.some(isNested))
+    return new WrongCondition('E_VALUE', 'a list must contain plain values')
+  if (Array.isArray(value) && !equality) return { value: JSON.stringify(value), valueType: undefined }
+  if (Array.isArray(value)) return new WrongCondition('E_VALUE', `${operator.name} takes one value; use in for a list`)
+  if (typeof value === 'number') return new WrongCondition('E_VALUE', 'this number is not exact: write it in quotes')
+  return new WrongCondition('E_VALUE', 'a value must be text, a number, a boolean or a list')
+}
+
+function readValueType(keys: Keys): Condition['valueType'] {
+  const type = keys.get('valueType')
+  if (type === undefined || type === null) return undefined
+  return keys.choice('valueType', ['number', 'boolean'], 'number') as 'number' | 'boolean'
+}
+
+function isNested(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+function isExact(value: number): boolean {
+  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
+}

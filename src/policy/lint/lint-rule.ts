@@ -1,0 +1,136 @@
+import { readingsOf } from '../../base/readings.ts'
+import { innerNodes } from '../evaluation/rule.ts'
+import type { Scope } from '../language/condition.ts'
+import { type Field, parseField } from '../language/fields/fields.ts'
+import type { Condition, Node, Rule } from '../language/model.ts'
+import { findOperator, isNegation, type Operator } from '../language/operators/operators.ts'
+import { readWords, WrongValue } from '../language/operators/values.ts'
+import { excludes } from './implies.ts'
+
+export type LintCode =
+  | 'W_UNREACHABLE'
+  | 'W_CONTRADICTION'
+  | 'W_TIE_CONFLICT'
+  | 'W_NEGATED_ALLOW'
+  | 'W_ANY_ALLOW'
+  | 'W_BODY_FIRST'
+  | 'W_CATCH_ALL'
+  | 'W_REGEX_LITERAL'
+  | 'W_WITNESS'
+  | 'W_SHADOW_OLD'
+  | 'W_ANY_ORIGIN'
+  | 'W_ONE_READING'
+
+/** Something in a policy that is allowed and probably not meant. */
+export interface LintWarning {
+  readonly code: LintCode
+  /** Place in the document: `rules[0].conditions[1]`. */
+  readonly path: string
+  /** Null when it is about the policy as a whole. */
+  readonly rule: string | null
+  readonly message: string
+}
+
+/** What can be said of the conditions of one rule alone. */
+export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
+  const leaves = rule.conditions.flatMap((node, index) => leavesOf(node, `${path}.conditions[${index}]`))
+  const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))
+  found.push(...originWarnings(rule, path, leaves))
+  const contradiction = contradictionIn(rule.conditions, scope)
+  if (contradiction === undefined) return found
+  const message = `never matches: ${contradiction}`
+  return [{ code: 'W_CONTRADICTION', path, rule: rule.name, message }, ...found]
+}
+
+/** An Allow rule that names hosts usually means https on the usual port. */
+function originWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): LintWarning[] {
+  const fields = new Set(leaves.map(({ condition }) => condition.field))
+  if (rule.effect !== 'Allow' || !fields.has('input.host')) return []
+  if (fields.has('input.scheme') || fields.has('input.port') || fields.has('input.origin')) return []
+  const message = 'also allows plain http and any port: use input.origin, or add input.scheme or input.port'
+  return [{ code: 'W_ANY_ORIGIN', path, rule: rule.name, message }]
+}
+
+const literalOperators = ['eq', 'in', 'startsWith', 'endsWith', 'contains', 'pathMatches']
+
+/** A part of a path value that lenient servers read in another way, so that not all readings can have it. */
+function ambiguousPart({ field, value }: Condition, { form }: Operator): string | undefined {
+  if (field !== 'input.path' || !literalOperators.includes(form.name)) return undefined
+  const words = form.name === 'in' || form.name === 'pathMatches' ? readWords(value) : [value]
+  return words instanceof WrongValue ? undefined : words.find(word => readingsOf(word) !== undefined)
+}
+
+interface Leaf {
+  readonly condition: Condition
+  readonly path: string
+  /** Whether an odd number of `not` surrounds it. */
+  readonly inverted: boolean
+}
+
+function leavesOf(node: Node, path: string, inverted = false): Leaf[] {
+  if ('field' in node) return [{ condition: node, path, inverted }]
+  if ('not' in node) return leavesOf(node.not, `${path}.not`, !inverted)
+  const key = 'all' in node ? 'all' : 'any'
+  return innerNodes(node).flatMap((inner, index) => leavesOf(inner, `${path}.${key}[${index}]`, inverted))
+}
+
+/** Two conditions that exclude each other, in words. */
+function contradictionIn(nodes: readonly Node[], scope: Scope): string | undefined {
+  const together = nodes.flatMap(node => ('all' in node ? node.all : [node]))
+  for (const [index, left] of together.entries()) {
+    const right = together.slice(index + 1).find(other => excludes(left, other, scope))
+    if (right !== undefined) return `${nameOf(left)} and ${nameOf(right)} exclude each other`
+  }
+  return undefined
+}
+
+function nameOf(node: Node): string {
+  return 'field' in node ? `${node.field} ${node.operator} ${JSON.stringify(node.value)}` : 'a group'
+}
+
+function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
+  const warn = (code: LintCode, message: string): LintWarning => ({ code, path: leaf.path, rule: rule.name, message })
+  const found: LintWarning[] = []
+  const operator = findOperator(leaf.condition.operator) as Operator
+  const field = parseField(leaf.condition.field) as Field
+  const negation = isNegation(operator, leaf.condition.value) !== leaf.inverted
+  if (rule.effect === 'Allow' && negation && mayBeMissing(leaf.condition, field, rule)) {
+    found.push(warn('W_NEGATED_ALLOW', `also matches when ${field.text} is missing: add ${field.text} exists`))
+  }
+  if (rule.effect === 'Allow' && field.several && (leaf.condition.quantifier === 'all') === negation) {
+    const message = negation ? 'matches as soon as one element differs' : 'matches as soon as one element does'
+    found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
+  }
+  const ambiguous = ambiguousPart(leaf.condition, operator)
+  if (ambiguous !== undefined) {
+    const text = `only some readings of a path can have ${JSON.stringify(ambiguous)}: use input.rawPath for the spelling`
+    found.push(warn('W_ONE_READING', text))
+  }
+  const better = operator.form.name === 'matches' ? literalOperator(leaf.condition.value) : undefined
+  if (better !== undefined) found.push(warn('W_REGEX_LITERAL', `the pattern is plain text: ${better} is faster`))
+  return found
+}
+
+const alwaysThere =
+  /^(?:input\.port|input\.clientIp|input\.destination|agent\.(?:id|name|ownerId|status|trustScore|ageHours|hostSeen|.*(?:Last|Today))|time\.|risk\.)/
+
+function mayBeMissing(condition: Condition, field: Field, rule: Rule): boolean {
+  if (field.plain !== undefined || alwaysThere.test(field.text)) return false
+  if (/^(?:notExists|exists|isEmpty)$/.test(condition.operator)) return false
+  return !rule.conditions.some(node => 'field' in node && node.field === condition.field && requiresPresence(node))
+}
+
+function requiresPresence(condition: Condition): boolean {
+  const operator = findOperator(condition.operator) as Operator
+  return !isNegation(operator, condition.value) && operator.form.name !== 'isEmpty'
+}
+
+/** The operator that says the same as a pattern without any special character. */
+function literalOperator(pattern: string): string | undefined {
+  const match = /^(\^?)((?:[^\\.*+?^${}()|[\]]|\\[^\w\s])+)(\$?)$/.exec(pattern)
+  if (match === null) return undefined
+  const [, start, , end] = match
+  if (start !== '' && end !== '') return 'eq'
+  if (start !== '') return 'startsWith'
+  return end === '' ? 'contains' : 'endsWith'
+}

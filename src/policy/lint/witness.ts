@@ -1,0 +1,167 @@
+import type { Condition, Node } from '../language/model.ts'
+import { readWords, WrongValue } from '../language/operators/values.ts'
+import { type DescribedRequest, requestFromDescription } from '../request/describe.ts'
+import { parsePath, type Step } from '../values/path.ts'
+
+/** A request under construction. */
+interface Draft {
+  method: string
+  scheme: string
+  host: string
+  port: string
+  path: string
+  readonly query: [string, string][]
+  readonly headers: Record<string, string>
+  readonly agent: Record<string, unknown>
+  body: unknown
+  destinationIp: string | undefined
+}
+
+/**
+ * A request made from conditions, which then all hold unless they use what cannot be made up (patterns, the clock, the
+ * risk score). The caller asks the conditions; undefined when not even a draft is possible.
+ */
+export function witnessOf(nodes: readonly Node[]): DescribedRequest | undefined {
+  const draft: Draft = {
+    ...{ method: 'GET', scheme: 'https', host: 'witness.example', port: '', path: '/' },
+    ...{ query: [], headers: {}, agent: {}, body: undefined, destinationIp: '192.0.2.1' },
+  }
+  if (!nodes.every(node => draw(draft, node))) return undefined
+  const query = new URLSearchParams(draft.query).toString()
+  const url = `${draft.scheme}://${draft.host}${draft.port}${draft.path}${query === '' ? '' : `?${query}`}`
+  const { method, headers, body, destinationIp } = draft
+  const request = { method, url, headers, body, ...(destinationIp === undefined ? {} : { destinationIp }) }
+  const made = requestFromDescription({ request, agent: draft.agent }, 0)
+  return 'problem' in made ? undefined : made
+}
+
+/** Makes a node hold; false when that is not possible. Negations are left to luck: most values are not named. */
+function draw(draft: Draft, node: Node): boolean {
+  if ('all' in node) return node.all.every(inner => draw(draft, inner))
+  if ('any' in node) return draw(draft, node.any[0]!)
+  if ('not' in node || negated.test(node.operator)) return true
+  const value = sampleOf(node)
+  if (value === undefined) return node.operator === 'isEmpty' || node.value.toLowerCase() === 'false'
+  return place(draft, node, value)
+}
+
+const negated = /^(?:ne|not.*)$/
+
+/** A value for which the condition holds. */
+function sampleOf({ field, operator, value, valueType }: Condition): unknown {
+  switch (operator) {
+    case 'eq':
+      return valueType === undefined ? value : JSON.parse(value)
+    case 'in':
+    case 'hasAll':
+    case 'between':
+      return field === 'time.clock' ? undefined : firstWord(value)
+    case 'gt':
+      return Number(value) + 1
+    case 'lt':
+      return Number(value) - 1
+    case 'gte':
+    case 'lte':
+      return Number(value)
+    case 'startsWith':
+    case 'endsWith':
+    case 'contains':
+      return value
+    case 'pathMatches':
+      return firstWord(value)?.replace(/\*\*|\*|\{[^}]*\}/g, 'x')
+    case 'hostMatches':
+      return firstWord(value)?.replace(/^\*\.|^\./, 'x.')
+    case 'ipIn':
+      return firstWord(value)?.split('/')[0]
+    case 'exists':
+      return value.toLowerCase() === 'true' ? 'x' : undefined
+    default:
+      return undefined
+  }
+}
+
+function firstWord(value: string): string | undefined {
+  const words = readWords(value)
+  return words instanceof WrongValue ? undefined : words[0]
+}
+
+/** Puts a value where the field looks for it. */
+function place(draft: Draft, { field }: Condition, value: unknown): boolean {
+  const steps = parsePath(field)
+  if (typeof steps === 'string') return false
+  const [area, name] = field.split(/[.[]/)
+  const rest = steps.slice(2)
+  if (area === 'agent') return placeAgent(draft, name as string, value)
+  if (area !== 'input') return false
+  if (name === 'body') return placeBody(draft, rest, value)
+  const key = rest[0]?.kind === 'key' ? rest[0].key : ''
+  return rest.length <= 1 && placeHead(draft, { name: name as string, key }, String(value))
+}
+
+interface HeadPlace {
+  readonly name: string
+  /** Of a header field or query parameter. */
+  readonly key: string
+}
+
+function placeHead(draft: Draft, { name, key }: HeadPlace, value: string): boolean {
+  if (name === 'headers') draft.headers[key] = value
+  else if (name === 'query') draft.query.push([key, value])
+  else if (name === 'contentType') draft.headers['content-type'] = value
+  else if (name === 'destinationIp') draft.destinationIp = value
+  else if (name === 'port') draft.port = `:${value}`
+  else if (name === 'path') draft.path = value.startsWith('/') ? value : `/${value}`
+  else if (name === 'origin') [draft.scheme = '', draft.host = ''] = value.toLowerCase().split('://')
+  else if (name === 'host') draft.host = value.startsWith('.') ? `x${value}` : value
+  else if (name === 'method' || name === 'scheme') draft[name] = name === 'method' ? value.toUpperCase() : value
+  else return false
+  return true
+}
+
+const agentNumbers = /^(?:trustScore|ageHours|requestsLastMinute|deniedLast10m|hitlLast24h|bytesToday)$/
+
+function placeAgent(draft: Draft, name: string, value: unknown): boolean {
+  if (name === 'tags' || name === 'claims') return false
+  draft.agent[name] = agentNumbers.test(name) ? Number(value) : name === 'hostSeen' ? value === 'true' : value
+  return true
+}
+
+function placeBody(draft: Draft, steps: readonly Step[], value: unknown): boolean {
+  if (steps.length === 0 || steps[0]?.kind !== 'key') return false
+  draft.body ??= {}
+  return insert(draft.body as Record<string, unknown>, steps, value)
+}
+
+/** Builds the objects and lists that the steps walk through. */
+function insert(target: Record<string, unknown>, steps: readonly Step[], value: unknown): boolean {
+  const [first, second] = steps
+  if (first?.kind !== 'key') return false
+  if (second === undefined) target[first.key] = value
+  else if (second.kind === 'key') return insert(childOf(target, first.key), steps.slice(1), value)
+  else if (second.kind !== 'each') return false
+  else return insertEach(target, first.key, { steps: steps.slice(2), value })
+  return true
+}
+
+function childOf(target: Record<string, unknown>, key: string): Record<string, unknown> {
+  const known = Object.hasOwn(target, key) ? target[key] : undefined
+  if (typeof known === 'object' && known !== null && !Array.isArray(known)) return known as Record<string, unknown>
+  const child: Record<string, unknown> = Object.create(null)
+  target[key] = child
+  return child
+}
+
+function insertEach(
+  target: Record<string, unknown>,
+  key: string,
+  rest: { readonly steps: readonly Step[]; readonly value: unknown },
+): boolean {
+  if (rest.steps.length === 0) {
+    target[key] = [rest.value]
+    return true
+  }
+  const known = Object.hasOwn(target, key) ? target[key] : undefined
+  const element: Record<string, unknown> = Array.isArray(known) ? known[0] : Object.create(null)
+  target[key] = [element]
+  return insert(element, rest.steps, rest.value)
+}

@@ -1,0 +1,208 @@
+import { isUtf8 as validUtf8 } from 'node:buffer'
+import type { Text } from '../detectors/bytes.ts'
+import { personalDataSearch, type Search, secretSearch } from '../detectors/detectors.ts'
+import type { Scan } from '../detectors/scan.ts'
+import { finish } from '../turns/evaluation.ts'
+import type { Work } from '../turns/work.ts'
+import { missing, unreadable } from '../values/truth.ts'
+import { FormReading } from './form.ts'
+import type { RequestBody } from './input.ts'
+import { defaultMaxJsonValues, type JsonDocument, JsonReading } from './json.ts'
+
+export type BodyKind = 'none' | 'json' | 'form' | 'multipart' | 'text' | 'binary' | 'invalid' | 'truncated' | 'encoded'
+
+/** What the header fields say about the body. */
+export interface BodyHeaders {
+  /** Media type alone, lower case; empty when there is none. */
+  readonly mediaType: string
+  /** `charset` parameter, lower case; empty when there is none. */
+  readonly charset: string
+  /** Content-Encoding, lower case; empty when there is none. */
+  readonly encoding: string
+}
+
+const jsonType = /^(?:application|text)\/(?:[a-z0-9!#$&^_.-]+\+)?json$/
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const byteOrderMark = 0xfeff
+
+/** A body as rules see it. Nothing is decoded, parsed or searched before a rule or a signal asks. */
+export class BodyView {
+  readonly #bytes: Uint8Array
+  readonly #complete: boolean
+  readonly #headers: BodyHeaders
+  readonly #maxValues: number
+  #text: string | undefined | null = null
+  #kind: BodyKind | undefined
+  #value: unknown = missing
+  #json: JsonDocument | undefined
+  /** A body is of one kind, so it is read in one way. */
+  #reading: Work | undefined
+  #problem = ''
+  readonly #searches = new Map<Search, Scan>()
+
+  constructor(body: RequestBody, headers: BodyHeaders, maxValues = defaultMaxJsonValues) {
+    this.#bytes = body.bytes
+    this.#complete = body.complete
+    this.#headers = headers
+    this.#maxValues = maxValues
+  }
+
+  get kind(): BodyKind {
+    if (this.#kind === undefined) this.#kind = this.#withheld ?? this.#classify()
+    return this.#kind
+  }
+
+  /** Bytes; undefined when the body is longer than what was held. */
+  get size(): number | undefined {
+    return this.#complete ? this.#bytes.length : undefined
+  }
+
+  /** The JSON or form value, `missing` without a body, else `unreadable`. */
+  get value(): unknown {
+    const kind = this.kind
+    if (kind === 'none') return missing
+    if (kind === 'json') return this.#json?.value
+    return kind === 'form' ? this.#value : unreadable
+  }
+
+  /** Makes numbers of the value exact that a double cannot hold. False when all were before. */
+  makeExact(): boolean {
+    return this.#json?.makeExact() ?? false
+  }
+
+  /** The decoded text, `missing` without a body, else `unreadable`. */
+  get text(): string | typeof missing | typeof unreadable {
+    const withheld = this.#withheld
+    if (withheld !== undefined) return withheld === 'none' ? missing : unreadable
+    const text = this.#decode()
+    return text === undefined || readsOtherwise(text) ? unreadable : text
+  }
+
+  /** Id of a detector of group `secret` that fires on what was held. */
+  get secret(): string | undefined {
+    return this.#search(secretSearch)
+  }
+
+  /** Id of a detector of group `pii` that fires on what was held. */
+  get pii(): string | undefined {
+    return this.#search(personalDataSearch)
+  }
+
+  /** Searches as much as was held, whatever its kind. */
+  #search(search: Search): string | undefined {
+    let scan = this.#searches.get(search)
+    if (scan === undefined) {
+      scan = search.begin(this.#searched)
+      this.#searches.set(search, scan)
+    }
+    finish(scan)
+    return scan.id
+  }
+
+  /** Text that cannot be decoded is searched byte by byte. */
+  get #searched(): Text {
+    const { buffer, byteOffset, byteLength } = this.#bytes
+    const bytes = Buffer.from(buffer, byteOffset, byteLength)
+    return { bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(bytes) }
+  }
+
+  /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */
+  get problem(): string {
+    const kind = this.kind
+    if (kind === 'truncated') return 'the body is longer than what is held'
+    if (kind === 'encoded') return 'the body has a Content-Encoding'
+    return this.#problem === '' ? `the body is ${kind}` : `the body is ${this.#problem}`
+  }
+
+  /** The kind of a body of which no text can be had. */
+  get #withheld(): BodyKind | undefined {
+    if (this.#complete && this.#bytes.length === 0) return 'none'
+    if (!this.#complete) return 'truncated'
+    return this.#headers.encoding === '' || this.#headers.encoding === 'identity' ? undefined : 'encoded'
+  }
+
+  #classify(): BodyKind {
+    if (jsonType.test(this.#headers.mediaType)) return this.#classifyJson()
+    if (this.#headers.mediaType === 'application/x-www-form-urlencoded') return this.#classifyForm()
+    if (this.#headers.mediaType.startsWith('multipart/')) return 'multipart'
+    const text = this.#decode()
+    return text === undefined || text.includes('\0') ? 'binary' : 'text'
+  }
+
+  #classifyJson(): BodyKind {
+    const text = this.#strictText()
+    if (text === undefined) return 'invalid'
+    const reading = this.#read(() => new JsonReading(text, this.#maxValues))
+    if (typeof reading.result === 'string') {
+      this.#problem = reading.result
+      return 'invalid'
+    }
+    this.#json = reading.result
+    return 'json'
+  }
+
+  #classifyForm(): BodyKind {
+    const text = this.#strictText()
+    if (text === undefined) return 'invalid'
+    const reading = this.#read(() => new FormReading(text, this.#maxValues))
+    if (typeof reading.result === 'string') {
+      this.#problem = reading.result
+      return 'invalid'
+    }
+    this.#value = reading.result
+    return 'form'
+  }
+
+  /** Reads the text to its end, which may take several turns. */
+  #read<W extends Work>(begin: () => W): W {
+    this.#reading ??= begin()
+    const reading = this.#reading as W
+    finish(reading)
+    this.#reading = undefined
+    return reading
+  }
+
+  /** UTF-8 that every parser reads alike. */
+  #strictText(): string | undefined {
+    const text = isUtf8(this.#headers.charset) ? this.#decode() : undefined
+    if (text !== undefined && !readsOtherwise(text)) return text
+    this.#problem = 'not plain UTF-8'
+    return undefined
+  }
+
+  #decode(): string | undefined {
+    if (this.#text === null) this.#text = decodeText(this.#bytes, this.#headers.charset)
+    return this.#text
+  }
+}
+
+export const noBody = new BodyView(
+  { bytes: new Uint8Array(0), complete: true },
+  { mediaType: '', charset: '', encoding: '' },
+)
+
+/**
+ * Whether other readers may find another text in the same bytes: some go by a byte order mark, and some take what has
+ * zero bytes for UTF-16 or UTF-32 whatever its header fields say.
+ */
+function readsOtherwise(text: string): boolean {
+  return text.charCodeAt(0) === byteOrderMark || text.includes('\0')
+}
+
+function isUtf8(charset: string): boolean {
+  return charset === '' || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii'
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+}
+
+function decodeText(bytes: Uint8Array, charset: string): string | undefined {
+  if (charset === 'iso-8859-1' || charset === 'latin1') return latin1(bytes)
+  if (!isUtf8(charset)) return undefined
+  try {
+    return strictUtf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}

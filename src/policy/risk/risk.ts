@@ -1,0 +1,165 @@
+import type { DecisionRecord, RiskSignal } from '../evaluation/decision.ts'
+import type { Facts, RiskInterval, RiskSource } from '../request/facts.ts'
+import {
+  bodySignals,
+  defaultRiskSettings,
+  headSignals,
+  methodSignal,
+  type RiskSettings,
+  secretSignals,
+} from './risk-signals.ts'
+
+/** Most points that the body alone can add. */
+const bodyCap = 75
+const fullScore = 100
+
+/**
+ * Risk of one request: integer points that add up to at most 100, over 100. Credits never bring the sum below the
+ * largest single signal, so that nothing certain can be talked away.
+ *
+ * The head is asked at once. The signals of the body are asked one after the other, the cheapest first, and only as far
+ * as the answer matters.
+ */
+export class RiskAssessment implements RiskSource {
+  readonly settings: RiskSettings
+  #head: Sum | undefined
+  /** Points of the signals of the body that were asked, in their order. */
+  readonly #body: number[] = []
+  #known: RiskInterval | undefined
+
+  constructor(settings: RiskSettings) {
+    this.settings = settings
+  }
+
+  interval(facts: Facts): RiskInterval {
+    this.#ask(facts, bodySignals.length)
+    return this.#bounds(facts)
+  }
+
+  against(threshold: number, facts: Facts): RiskInterval {
+    for (;;) {
+      const bounds = this.#bounds(facts)
+      const settled = bounds.low > threshold || bounds.high <= threshold
+      if (settled || !mayAsk(facts) || this.#body.length === bodySignals.length) return bounds
+      this.#ask(facts, this.#body.length + 1)
+    }
+  }
+
+  known(facts: Facts): RiskInterval {
+    this.#ask(facts, secretSignals)
+    return this.#bounds(facts)
+  }
+
+  /** Asks the first `count` signals of the body, if it is there. */
+  #ask(facts: Facts, count: number): void {
+    if (!mayAsk(facts) || this.settings.score !== undefined) return
+    while (this.#body.length < count) {
+      this.#known = undefined
+      this.#body.push(bodySignals[this.#body.length]!.points(facts, this.settings))
+    }
+  }
+
+  #bounds(facts: Facts): RiskInterval {
+    this.#known ??= this.#measure(facts)
+    return this.#known
+  }
+
+  /** What is known, with the least and the most that the signals not asked can give. */
+  #measure(facts: Facts): RiskInterval {
+    const { score } = this.settings
+    if (score !== undefined) return { low: score, high: score }
+    this.#head ??= this.#sumOfHead(facts)
+    if (!mayHaveBody(facts)) return { low: this.#head.score, high: this.#head.score }
+    const low = new Sum(this.#head)
+    const high = new Sum(this.#head)
+    for (const [at, { name }] of bodySignals.entries()) {
+      const asked = this.#body[at]
+      low.addOfBody(asked ?? Math.min(0, this.settings.points[name]))
+      high.addOfBody(asked ?? Math.max(0, this.settings.points[name]))
+    }
+    return { low: low.score, high: high.score }
+  }
+
+  #sumOfHead(facts: Facts): Sum {
+    const sum = new Sum()
+    const ofMethod = methodSignal(facts.request.method)
+    if (ofMethod !== undefined) sum.add(this.settings.points[ofMethod])
+    for (let at = 0; at < headSignals.length; at++) sum.add(headSignals[at]!.points(facts, this.settings))
+    return sum
+  }
+
+  signals(facts: Facts): readonly RiskSignal[] {
+    if (this.settings.score !== undefined) return []
+    const found: RiskSignal[] = []
+    const ofMethod = methodSignal(facts.request.method)
+    const points = ofMethod === undefined ? 0 : this.settings.points[ofMethod]
+    if (ofMethod !== undefined && points !== 0) found.push({ signal: ofMethod, points })
+    for (const signal of [...headSignals, ...bodySignals.slice(0, this.#body.length)]) {
+      const points = signal.points(facts, this.settings)
+      if (points === 0) continue
+      const detail = signal.detail?.(facts)
+      found.push(detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail })
+    }
+    return found.sort((left, right) => Math.abs(right.points) - Math.abs(left.points))
+  }
+}
+
+/** Where risk is of no interest. */
+export const noRisk: RiskSource = new RiskAssessment({ ...defaultRiskSettings, score: 0 })
+
+/** Whether there is a body, or one may still come. */
+function mayHaveBody({ body }: Facts): boolean {
+  return body === undefined || body.size !== 0
+}
+
+/** Whether there is a body that is known. */
+function mayAsk(facts: Facts): boolean {
+  return facts.body !== undefined && mayHaveBody(facts)
+}
+
+/** Points added up. */
+class Sum {
+  #head = 0
+  #body = 0
+  #credit = 0
+  #largest = 0
+
+  /** Begins with what another has. */
+  constructor(other?: Sum) {
+    if (other === undefined) return
+    this.#head = other.#head
+    this.#body = other.#body
+    this.#credit = other.#credit
+    this.#largest = other.#largest
+  }
+
+  add(points: number): void {
+    if (points < 0) this.#credit += points
+    else this.#head += points
+    if (points > this.#largest) this.#largest = points
+  }
+
+  addOfBody(points: number): void {
+    if (points < 0) this.#credit += points
+    else this.#body += points
+    if (points > this.#largest) this.#largest = points
+  }
+
+  get score(): number {
+    const sum = this.#head + Math.min(bodyCap, this.#body) + this.#credit
+    return Math.min(fullScore, Math.max(sum, this.#largest)) / fullScore
+  }
+}
+
+const shown = 3
+
+/** `risk 0.95 > 0.80: secret-in-body (aws-access-key) +60, new-host +20, 1 more`. */
+export function riskReason({ score, threshold, signals }: NonNullable<DecisionRecord['risk']>): string {
+  const first = `risk ${score.toFixed(2)} > ${threshold.toFixed(2)}`
+  if (signals.length === 0) return first
+  const listed = signals.slice(0, shown).map(({ signal, points, detail }) => {
+    return `${signal}${detail === undefined ? '' : ` (${detail})`} ${points < 0 ? '' : '+'}${points}`
+  })
+  const more = signals.length > shown ? [`${signals.length - shown} more`] : []
+  return `${first}: ${[...listed, ...more].join(', ')}`
+}

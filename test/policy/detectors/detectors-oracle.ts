@@ -1,0 +1,124 @@
+/** The detectors find what their first, slower form found, in pieces too, and look at a bounded number of bytes. */
+import fc from 'fast-check'
+import t from 'tap'
+import { type Text, textOf } from '../../../src/policy/detectors/bytes.ts'
+import {
+  compileDetectors,
+  detectors,
+  personalDataSearch,
+  type Search,
+  secretSearch,
+} from '../../../src/policy/detectors/detectors.ts'
+import { oracleOf, oraclePii, oracleSecret } from '../../fixtures/detectors-oracle.ts'
+import { busyPieces, hostileText } from '../../fixtures/hostile-texts.ts'
+
+const unlimited = () => ({ left: Number.POSITIVE_INFINITY })
+
+function findIn(search: Search, text: Text): string | undefined {
+  const scan = search.begin(text)
+  scan.advance(unlimited())
+  return scan.id
+}
+
+t.test('the verdict and the id are those of the first form', async t => {
+  const fired = new Set<string | undefined>()
+  fc.assert(
+    fc.property(hostileText, text => {
+      const found = [secretSearch.find(text), personalDataSearch.find(text)]
+      for (const id of found) fired.add(id)
+      return found[0] === oracleSecret(text) && found[1] === oraclePii(text)
+    }),
+    { numRuns: 5_000 },
+  )
+  for (const { id } of detectors) t.ok(fired.has(id), `${id} was found at least once`)
+})
+
+t.test('bytes that are no UTF-8 are searched one by one, as Latin-1', async () => {
+  fc.assert(
+    fc.property(hostileText, text => {
+      const bytes = Buffer.from(text, 'latin1')
+      const read = bytes.toString('latin1')
+      const found = [secretSearch, personalDataSearch].map(search => findIn(search, { bytes, utf8: false }))
+      return found[0] === oracleSecret(read) && found[1] === oraclePii(read)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+t.test('any choice of detectors finds what that choice of the first form finds', async () => {
+  const ids = [...new Set(detectors.map(({ id }) => id))]
+  fc.assert(
+    fc.property(fc.subarray(ids, { minLength: 1 }), hostileText, (chosen, text) => {
+      const search = compileDetectors(chosen) as Search
+      return search.find(text) === oracleOf(chosen)(text)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+t.test('a search in pieces of any size finds what a search at once finds', async () => {
+  fc.assert(
+    fc.property(hostileText, fc.integer({ min: 1, max: 40 }), (text, piece) => {
+      const all = compileDetectors(['secret', 'pii']) as Search
+      const ids = [secretSearch, personalDataSearch, all].map(search => {
+        const scan = search.begin(textOf(text))
+        while (!scan.advance({ left: piece }));
+        return scan.id === search.find(text)
+      })
+      return !ids.includes(false)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+/** Bytes that count how often they are looked at. */
+function counted(text: string): { readonly text: Text; readonly looks: () => number } {
+  const bytes = Buffer.from(text)
+  let looks = 0
+  const indexOf = (code: number, from: number): number => {
+    const found = bytes.indexOf(code, from)
+    looks += (found < 0 ? bytes.length : found) - from
+    return found
+  }
+  const handler: ProxyHandler<Buffer> = {
+    get(target, key) {
+      if (key === 'indexOf') return indexOf
+      const value: unknown = Reflect.get(target, key)
+      if (typeof value === 'number' && key !== 'length') looks++
+      return value
+    },
+  }
+  return { text: { bytes: new Proxy(bytes, handler), utf8: true }, looks: () => looks }
+}
+
+/** Looks at each byte, over all passes of a search. */
+function looksPerByte(search: Search, piece: string, size: number): number {
+  const { text, looks } = counted(piece.repeat(Math.ceil(size / piece.length)))
+  findIn(search, text)
+  return looks() / text.bytes.length
+}
+
+const mostLooks = 26
+
+t.test('whatever the text, each byte is looked at a bounded number of times, however long the text is', async t => {
+  let most = { looks: 0, piece: '' }
+  for (const piece of busyPieces) {
+    const size = Math.max(1_024, 2 * piece.length)
+    const [short, long] = [size, 3 * size].map(
+      bytes => looksPerByte(secretSearch, piece, bytes) + looksPerByte(personalDataSearch, piece, bytes),
+    ) as [number, number]
+    if (long > most.looks) most = { looks: long, piece }
+    if (long > short * 1.1 + 1) t.fail(`${piece.slice(0, 40)}: ${short.toFixed(1)}, then ${long.toFixed(1)} looks`)
+  }
+  t.ok(most.looks > 10 && most.looks <= mostLooks, JSON.stringify(most))
+})
+
+t.test('random hostile text, repeated, is no worse', async () => {
+  fc.assert(
+    fc.property(
+      hostileText.filter(text => text !== ''),
+      text => looksPerByte(secretSearch, text, 2_048) + looksPerByte(personalDataSearch, text, 2_048) <= mostLooks,
+    ),
+    { numRuns: 100 },
+  )
+})

@@ -1,0 +1,124 @@
+import t from 'tap'
+import {
+  compileDetectors,
+  detectors,
+  personalDataSearch,
+  type Search,
+  secretSearch,
+} from '../../../src/policy/detectors/detectors.ts'
+
+const detectSecret = (text: string) => secretSearch.find(text)
+const detectPii = (text: string) => personalDataSearch.find(text)
+
+const a = (count: number) => 'aB3'.repeat(40).slice(0, count)
+
+/** Samples are put together here, so that no scanner mistakes this file for a leak. */
+const secrets: Readonly<Record<string, string>> = {
+  'aws-access-key': 'AKIAIOSFODNN7EXAMPLE',
+  'aws-secret-key': `aws_secret_access_key = ${a(40)}`,
+  'github-token': `ghp_${a(36)}`,
+  'gitlab-token': `glpat-${a(20)}`,
+  'slack-token': `xoxb-${a(24)}`,
+  'slack-webhook': `https://hooks.slack.com/services/T000/B000/${a(24)}`,
+  'stripe-key': `sk_live_${a(24)}`,
+  'anthropic-key': `sk-ant-${a(40)}`,
+  'google-api-key': `AIza${a(35)}`,
+  'google-oauth-secret': `GOCSPX-${a(24)}`,
+  'azure-storage-key': `AccountKey=${a(86)}==`,
+  'npm-token': `npm_${a(36)}`,
+  'pypi-token': `pypi-${a(80)}`,
+  'huggingface-token': `hf_${a(34)}`,
+  'sendgrid-key': `SG.${a(22)}.${a(43)}`,
+  'digitalocean-token': `dop_v1_${'0a'.repeat(32)}`,
+  'vault-token': `hvs.${a(24)}`,
+  'age-secret-key': `AGE-SECRET-KEY-1${'QPZ'.repeat(20).slice(0, 58)}`,
+  'private-key': '-----BEGIN RSA PRIVATE KEY-----',
+  jwt: `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${a(43)}`,
+  'url-password': 'postgres://admin:hunter22@db.example/x',
+}
+
+const personal: Readonly<Record<string, string>> = {
+  'card-number': 'card 4111 1111 1111 1111.',
+  email: 'write to jane.doe+x@mail.example.com!',
+  iban: 'DE89 3704 0044 0532 0130 00',
+  'us-ssn': 'ssn 123-45-6789',
+  phone: 'call +49 30 901820',
+}
+
+t.test('each kind of secret is found, alone and inside JSON', async t => {
+  for (const [id, sample] of Object.entries(secrets)) {
+    t.equal(detectSecret(`before ${sample} after`), id, id)
+    t.equal(detectSecret(JSON.stringify({ text: sample })), id, `${id} in JSON`)
+  }
+  for (const key of [`sk-proj-${a(40)}`, `sk-${a(48)}`]) t.equal(detectSecret(key), 'openai-key')
+})
+
+t.test('personal data is found', async t => {
+  for (const [id, sample] of Object.entries(personal)) t.equal(detectPii(sample), id, id)
+})
+
+t.test('cards are found in the forms they are written in', async t => {
+  const cards = [
+    '4111111111111111',
+    '4111-1111-1111-1111',
+    '3782 822463 10005',
+    '12 4111 1111 1111 1111 99',
+    '2223003122003222',
+    '6304000000000000000',
+  ]
+  for (const text of cards) t.equal(detectPii(text), 'card-number', text)
+  const others = [
+    '4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1',
+    '4111 1111-1111 1111',
+    '9111 1111 1111 1111',
+    '1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18',
+  ]
+  for (const text of others) t.equal(detectPii(text), undefined, text)
+})
+
+t.test('what only looks alike is left alone', async t => {
+  const harmless = [
+    'AKIA',
+    'AKIAIOSFODNN7',
+    'xAKIAIOSFODNN7EXAMPLE',
+    'ghp_short',
+    'https://user@host/',
+    'https://host:8080/path@x',
+    'eyJ.eyJ.',
+    '-----BEGIN PUBLIC KEY-----',
+    '-----BEGIN CERTIFICATE-----',
+    'risk-assessment-of-the-whole-department-in-detail',
+    'AccountKey=abc',
+    'aws_secret_access_key is not set',
+    'sk-some-very-long-name-of-a-package-with-dashes-in-it',
+  ]
+  for (const text of harmless) t.equal(detectSecret(text), undefined, text)
+  const plain = [
+    '4111 1111 1111 1112',
+    '0000 0000 0000 0000',
+    '1234567890123',
+    'x4111111111111111',
+    '4111111111111111'.repeat(4),
+    'a@b',
+    '@example.com',
+    'DE88 3704 0044 0532 0130 00',
+    '000-12-3456',
+    '123-00-6789',
+    '+12',
+    '2026-01-05T10:00:00+02:00',
+  ]
+  for (const text of plain) t.equal(detectPii(text), undefined, text)
+})
+
+t.test('groups and single detectors are chosen by name, others refused with a hint', async t => {
+  const one = compileDetectors(['email']) as Search
+  t.equal(one.find('jane@mail.example'), 'email')
+  t.equal(one.find(secrets['jwt'] as string), undefined)
+  t.match(compileDetectors(['emial']), 'did you mean email?')
+  for (const { id, group } of detectors) t.equal(typeof compileDetectors([id, group]), 'object', id)
+})
+
+t.test('an address is found behind an @ with which the text begins', async t => {
+  t.equal(detectPii('@all: write to jane@mail.example'), 'email')
+  t.equal(detectPii('@@mail.example'), undefined)
+})

@@ -1,0 +1,192 @@
+import t from 'tap'
+import { lintPolicy } from '../../../src/policy/lint/lint.ts'
+import { policyOf } from '../../fixtures/rulebook.ts'
+
+type Draft = Record<string, unknown>
+
+let number = 0
+function rule(conditions: readonly Draft[], rest: Draft = {}): Draft {
+  return { name: `r${number++}`, effect: 'Deny', conditions, ...rest }
+}
+
+function is(field: string, operator: string, value: unknown, rest: Draft = {}): Draft {
+  return { field, operator, value, ...rest }
+}
+
+/** Codes of all warnings, with the place. */
+function lint(rules: readonly Draft[], rest: Draft = {}): string[] {
+  const warnings = lintPolicy(policyOf({ name: 'p', rules, ...rest }))
+  return warnings.map(({ code, path }) => `${code} ${path}`)
+}
+
+const host = is('input.host', 'eq', 'a.example')
+
+t.test('a rule that an earlier one covers is never reached', async t => {
+  const covered: [Draft, Draft][] = [
+    [is('input.path', 'startsWith', '/v1/'), is('input.path', 'eq', '/v1/items')],
+    [is('input.path', 'pathMatches', '/v1/**'), is('input.path', 'pathMatches', '/v1/items/*')],
+    [is('input.path', 'pathMatches', '/v1/**'), is('input.path', 'startsWith', '/v1/')],
+    [is('input.path', 'startsWith', '/v1'), is('input.path', 'pathMatches', '/v1/items/**')],
+    [is('input.method', 'in', 'GET,POST'), is('input.method', 'eq', 'get')],
+    [is('input.method', 'ne', 'DELETE'), is('input.method', 'in', 'GET,POST')],
+    [is('input.host', 'hostMatches', '.example'), is('input.host', 'eq', 'b.example')],
+    [is('input.host', 'hostMatches', '*.example'), is('input.host', 'hostMatches', '*.a.example')],
+    [is('input.body.n', 'gt', 5), is('input.body.n', 'gte', 6)],
+    [is('input.body.n', 'lte', 5), is('input.body.n', 'between', '2,5')],
+    [is('input.headers.x', 'exists', true), is('input.headers.x', 'startsWith', 'a')],
+    [is('input.headers.x', 'ne', 'a'), is('input.headers.x', 'notIn', 'a,b')],
+    [is('input.headers.x', 'in', 'a,b'), is('input.headers.x', 'eq', 'a')],
+    [is('input.body.list[*].n', 'gt', 5), is('input.body.list[*].n', 'gte', 6)],
+    [is('mcp.tool', 'in', 'a,b'), is('mcp.tool', 'eq', 'a')],
+    [is('agent.trustScore', 'lt', 0.5), is('agent.trustScore', 'lt', 0.3)],
+    [is('input.query.q', 'contains', 'a'), is('input.query.q', 'contains', 'a')],
+    [is('input.destinationIp', 'exists', true), is('input.destinationIp', 'ipIn', '10.0.0.0/8')],
+    [is('agent.hostSeen', 'eq', true), is('agent.hostSeen', 'eq', true)],
+    [is('input.body.a.b', 'exists', true), is('input.body.a.b', 'eq', 1)],
+    [is('input.body.list[*]', 'exists', true), is('input.body.list[*]', 'startsWith', 'x')],
+    [{ any: [host, is('input.method', 'eq', 'PUT')] }, host],
+    [is('input.body.x', 'matches', '^a.c$'), is('input.body.x', 'matches', '^a.c$')],
+  ]
+  for (const [wide, narrow] of covered) {
+    const rules = [rule([wide], { priority: 2 }), rule([host, narrow], { priority: 1, effect: 'Hitl' })]
+    t.match(lint(rules).join(), 'W_UNREACHABLE rules[1]', JSON.stringify([wide, narrow]))
+  }
+})
+
+t.test('only what is proved is called unreachable', async t => {
+  const open: [Draft, Draft][] = [
+    [is('input.path', 'eq', '/v1/items'), is('input.path', 'startsWith', '/v1/')],
+    [is('input.path', 'pathMatches', '/v1/items/*'), is('input.path', 'pathMatches', '/v1/**')],
+    [is('input.path', 'pathMatches', '/v1/**'), is('input.path', 'startsWith', '/v1')],
+    [is('input.host', 'hostMatches', '*.a.example'), is('input.host', 'hostMatches', '.a.example')],
+    [is('input.host', 'hostMatches', '*.a.example'), is('input.host', 'hostMatches', '*.b.example')],
+    [is('input.host', 'hostMatches', '*.a.example'), is('input.host', 'hostMatches', 'a.example')],
+    [is('input.body.n', 'gt', 6), is('input.body.n', 'gte', 6)],
+    [is('input.body.n', 'gt', 6), is('input.body.n', 'lt', 9)],
+    [is('input.headers.x', 'startsWith', 'a'), is('input.headers.x', 'exists', true)],
+    [is('input.headers.x', 'eq', 'a'), is('input.headers.x', 'in', 'a,b')],
+    [is('input.headers.x', 'eq', 'a', { quantifier: 'all' }), is('input.headers.x', 'eq', 'a')],
+  ]
+  for (const [narrow, wide] of open) {
+    const rules = [rule([narrow], { priority: 2 }), rule([wide], { priority: 1 })]
+    t.notMatch(lint(rules).join(), 'W_UNREACHABLE', JSON.stringify([narrow, wide]))
+  }
+  const allowed = [
+    rule([is('input.body.n', 'gt', 5)], { priority: 2, effect: 'Allow' }),
+    rule([is('input.body.n', 'gt', 6)], { priority: 1 }),
+  ]
+  t.notMatch(lint(allowed).join(), 'W_UNREACHABLE', 'an Allow does not cover what cannot be read')
+})
+
+t.test('conditions that exclude each other are found', async t => {
+  const pairs: [Draft, Draft][] = [
+    [is('input.method', 'eq', 'GET'), is('input.method', 'eq', 'POST')],
+    [is('input.method', 'in', 'GET,PUT'), is('input.method', 'ne', 'GET')],
+    [is('input.path', 'startsWith', '/a/'), is('input.path', 'startsWith', '/b/')],
+    [is('input.port', 'gt', 443), is('input.port', 'lte', 443)],
+    [is('input.headers.x', 'exists', false), is('input.headers.x', 'contains', 'a')],
+    [{ not: host }, host],
+  ]
+  const expected = [true, false, true, true, true, true]
+  for (const [index, pair] of pairs.entries()) {
+    t.equal(lint([rule(pair)]).includes('W_CONTRADICTION rules[0]'), expected[index], JSON.stringify(pair))
+  }
+  const several = [is('input.body.n', 'gt', 5), is('input.body.n', 'lt', 3)]
+  t.same(lint([rule(several)]), [], 'a list may hold both')
+})
+
+t.test('a tie between different effects is shown when a request meets both', async t => {
+  const post = is('input.method', 'eq', 'POST')
+  const origin = is('input.origin', 'eq', 'https://a.example')
+  t.same(lint([rule([origin], { effect: 'Allow' }), rule([post], { effect: 'Hitl' })]), ['W_TIE_CONFLICT rules[0]'])
+  t.same(lint([rule([origin], { effect: 'Allow', priority: 1 }), rule([post], { effect: 'Hitl' })]), [])
+  t.same(lint([rule([is('input.method', 'eq', 'GET')], { effect: 'Allow' }), rule([post])]), [])
+})
+
+t.test('an Allow rule that holds of what is missing is warned of', async t => {
+  const negated = is('input.headers.x', 'ne', 'a')
+  t.same(lint([rule([negated], { effect: 'Allow' })]), ['W_NEGATED_ALLOW rules[0].conditions[0]'])
+  t.same(lint([rule([{ not: is('input.headers.x', 'eq', 'a') }], { effect: 'Allow' })]), [
+    'W_NEGATED_ALLOW rules[0].conditions[0].not',
+  ])
+  t.same(lint([rule([negated, is('input.headers.x', 'exists', true)], { effect: 'Allow' })]), [])
+  t.same(lint([rule([is('input.method', 'ne', 'GET')], { effect: 'Allow' })]), [], 'there is always a method')
+  t.same(lint([rule([negated])]), [])
+})
+
+t.test('an Allow rule that one element of a list satisfies is warned of', async t => {
+  const any = is('mcp.tool', 'eq', 'search')
+  t.same(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'])
+  t.same(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [])
+  t.same(lint([rule([any])]), [])
+})
+
+t.test('rules on the body above rules on the head are named', async t => {
+  const body = rule([host, is('input.body.n', 'gt', 5)], { priority: 2, effect: 'Hitl' })
+  t.same(lint([body, rule([host], { priority: 1 })]), ['W_BODY_FIRST rules[0]'])
+  t.same(lint([body, rule([is('input.host', 'eq', 'b.example')], { priority: 1 })]), [])
+})
+
+t.test('a rule for every request, not last, and an open default are named', async t => {
+  t.same(lint([rule([]), rule([host])], { default: 'Allow' }), [
+    'W_CATCH_ALL default',
+    'W_CATCH_ALL rules[0]',
+    'W_UNREACHABLE rules[1]',
+  ])
+  t.same(lint([rule([host], { priority: 1 }), rule([])]), [])
+})
+
+t.test('patterns that are plain text are named with the faster operator', async t => {
+  const patterns: [string, string][] = [
+    ['^/v1/', 'startsWith'],
+    ['\\.json$', 'endsWith'],
+    ['^exact$', 'eq'],
+    ['abc', 'contains'],
+  ]
+  for (const [pattern, operator] of patterns) {
+    const [warning] = lintPolicy(policyOf({ name: 'p', rules: [rule([is('input.path', 'matches', pattern)])] }))
+    t.match(warning, { code: 'W_REGEX_LITERAL', message: operator }, pattern)
+  }
+  t.same(lint([rule([is('input.path', 'matches', '^/v[12]/')])]), [])
+})
+
+t.test('a rule whose own request another rule decides otherwise is named', async t => {
+  const rules = [
+    rule([is('input.path', 'contains', 'min')], { priority: 2 }),
+    rule([is('input.path', 'startsWith', '/admin')], { priority: 1, effect: 'Allow' }),
+  ]
+  t.same(lint(rules), ['W_WITNESS rules[1]'])
+})
+
+t.test('a rule that was in shadow for long is named', async t => {
+  const policy = policyOf({ name: 'p', rules: [rule([host], { mode: 'shadow' })] })
+  const day = 86_400_000
+  t.match(lintPolicy(policy, { now: 31 * day, unchangedSince: 0 }), [{ code: 'W_SHADOW_OLD', path: 'rules[0].mode' }])
+  t.same(lintPolicy(policy, { now: 29 * day, unchangedSince: 0 }), [])
+  t.same(lintPolicy(policy), [])
+})
+
+t.test('an Allow rule on a host alone also allows plain http and any port', async t => {
+  const allow = { effect: 'Allow' }
+  t.strictSame(lint([rule([host], allow)]), ['W_ANY_ORIGIN rules[0]'])
+  t.strictSame(lint([rule([{ any: [host] }], allow)]), ['W_ANY_ORIGIN rules[0]'])
+  t.strictSame(lint([rule([host])]), [])
+  t.strictSame(lint([rule([host, is('input.scheme', 'eq', 'https')], allow)]), [])
+  t.strictSame(lint([rule([is('input.origin', 'eq', 'https://a.example')], allow)]), [])
+})
+
+t.test('a path value that only some readings can have is pointed out', async t => {
+  for (const [operator, value] of [
+    ['eq', '/a%2fb'],
+    ['startsWith', '/a;'],
+    ['contains', '//'],
+    ['in', '/a,/%61'],
+    ['pathMatches', '/x/../**'],
+    ['pathMatches', '/a;v=1/**'],
+  ] as const) {
+    const expected = value.includes('..') ? [] : ['W_ONE_READING rules[0].conditions[0]']
+    t.strictSame(lint([rule([is('input.path', operator, value)])]), expected, value)
+    t.strictSame(lint([rule([is('input.rawPath', operator === 'pathMatches' ? 'like' : operator, value)])]), [], value)
+  }
+  t.strictSame(lint([rule([is('input.path', 'eq', '/a%20b')])]), [])
+})

@@ -1,0 +1,56 @@
+/** Forms and queries are read as URLSearchParams reads them, and forms that can be read in two ways are refused. */
+import fc from 'fast-check'
+import t from 'tap'
+import { FormReading, readQuery } from '../../../src/policy/request/form.ts'
+
+function oracle(text: string): Record<string, string[]> {
+  const pairs: Record<string, string[]> = {}
+  // URLSearchParams drops the question mark in front; one in the text stays.
+  for (const [name, value] of new URLSearchParams(`?${text}`)) pairs[` ${name}`] = [...(pairs[` ${name}`] ?? []), value]
+  return pairs
+}
+
+const listed = (pairs: object) =>
+  Object.fromEntries(Object.entries(pairs).map(([name, value]) => [` ${name}`, [value].flat()]))
+
+const pieces = [
+  'a',
+  'b',
+  '=',
+  '&',
+  '+',
+  '%',
+  '%41',
+  '%c3%a9',
+  '%ff',
+  '%zz',
+  '%ef%bb%bf',
+  '%ed%a0%80',
+  '?',
+  'é',
+  '%00',
+  '__proto__',
+]
+const text = fc.array(fc.constantFrom(...pieces), { maxLength: 12 }).map(parts => parts.join(''))
+
+t.test('a query is read as URLSearchParams reads it', async () => {
+  fc.assert(
+    fc.property(text, query => JSON.stringify(listed(readQuery(query))) === JSON.stringify(oracle(query))),
+    { numRuns: 3_000 },
+  )
+})
+
+t.test('a form is read alike, or not at all', async () => {
+  fc.assert(
+    fc.property(text, form => {
+      const reading = new FormReading(form, 100)
+      while (!reading.advance({ left: 1 }));
+      const read = reading.result
+      const mayDiffer = /%(?![0-9a-f]{2})/i.test(form) || JSON.stringify(oracle(form)).includes('\ufffd')
+      return typeof read === 'string'
+        ? mayDiffer
+        : !mayDiffer && JSON.stringify(listed(read)) === JSON.stringify(oracle(form))
+    }),
+    { numRuns: 3_000 },
+  )
+})
