@@ -1,26 +1,32 @@
-/**
- * The name a person most likely meant, for "did you mean": the nearest by edits, if few of its letters differ.
- * Letter case does not count.
- */
-export function nearest(given: string, names: readonly string[]): string | undefined {
-  const wanted = given.toLowerCase()
-  const ranked = names
-    .map(name => ({ name, edits: editDistance(wanted, name.toLowerCase()) }))
-    .filter(({ name, edits }) => edits < name.length && edits <= Math.max(2, name.length / 3))
-    .sort((a, b) => a.edits - b.edits)
-  return ranked[0]?.name
+/** Longer words are cut: what a hostile document holds must not cost time. */
+const longestWord = 64
+
+/** `, did you mean X?` when one of the names is near to `given`, in any letter case; otherwise empty. */
+export function didYouMean(given: string, names: Iterable<string>): string {
+  const wanted = given.toLowerCase().slice(0, longestWord)
+  let best: string | undefined
+  let least = Math.max(2, Math.ceil(wanted.length / 3)) + 1
+  for (const name of names) {
+    const distance = editDistance(wanted, name.toLowerCase(), least)
+    // A name of which no letter is left is not near.
+    if (distance >= least || distance >= name.length) continue
+    least = distance
+    best = name
+  }
+  return best === undefined ? '' : `, did you mean ${best}?`
 }
 
-/** Least number of letters inserted, removed or replaced (Levenshtein). */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+/** Letters inserted, removed or replaced between two words (Levenshtein), counted up to `enough`. */
+function editDistance(left: string, right: string, enough: number): number {
+  if (Math.abs(left.length - right.length) >= enough) return enough
+  let previous = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= right.length; column++) {
+      const replaced = previous[column - 1]! + (left[row - 1] === right[column - 1] ? 0 : 1)
+      current.push(Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1))
     }
-    row = next
+    previous = current
   }
-  return row[b.length] as number
+  return previous[right.length]!
 }

@@ -1,4 +1,4 @@
-import { nearest } from '../base/nearest.ts'
+import { didYouMean } from '../base/nearest.ts'
 import type { Setting, SettingTree } from './setting.ts'
 import { isSetting } from './setting.ts'
 import type { Reading } from './value.ts'
@@ -56,8 +56,7 @@ export function childOf(tree: SettingTree, key: string): Child | undefined {
 }
 
 export function unknownKey(tree: SettingTree, key: string): string {
-  const meant = nearest(key, Object.keys(tree))
-  return meant === undefined ? 'unknown key' : `unknown key, did you mean ${meant}?`
+  return `unknown key${didYouMean(key, Object.keys(tree))}`
 }
 
 /** The values of a tree: what was given, else the default. Frozen all the way down. */

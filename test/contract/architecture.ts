@@ -22,6 +22,9 @@ const layers = [
 /** Parts that know no socket, no clock and nothing outside themselves but base, which knows nothing at all. */
 const pure = ['base', 'policy', 'limits']
 
+/** The rooms of src/policy/, from the bottom up. A room knows those before it only. */
+const policyRooms = ['values', 'detectors', 'turns', 'request', 'language', 'risk', 'evaluation', 'lint']
+
 const sources = readSources()
 
 /** `policy` for src/policy/language/parse.ts, `errors.ts` for src/errors.ts. */
@@ -52,6 +55,20 @@ t.test('base imports nothing from outside; policy and limits import base alone',
   )
   t.strictSame(
     wrong.map(({ from, to }) => `${from} may not import ${to}`),
+    [],
+  )
+})
+
+t.test('every file of the policy engine is in a room, which imports the rooms before it only', async t => {
+  const roomOf = (path: string): number => policyRooms.indexOf(path.split('/')[2] as string)
+  const inPolicy = (path: string): boolean => partOf(path) === 'policy'
+  const without = sources.filter(({ path }) => inPolicy(path) && roomOf(path) < 0)
+  const wrong = imports.filter(({ from, to }) => inPolicy(from) && inPolicy(to) && roomOf(to) > roomOf(from))
+  t.strictSame(
+    [
+      ...without.map(({ path }) => `${path} is in no room`),
+      ...wrong.map(({ from, to }) => `${from} may not import ${to}`),
+    ],
     [],
   )
 })

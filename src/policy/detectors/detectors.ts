@@ -1,4 +1,4 @@
-import { didYouMean } from '../language/problems.ts'
+import { didYouMean } from '../../base/nearest.ts'
 import { charset, type Text, textOf, upperDigits, urlSafe, word } from './bytes.ts'
 import { NumberPass } from './numbers.ts'
 import { PrivateKeyPass } from './private-key.ts'

@@ -1,4 +1,4 @@
-import type { Budget, Work } from '../turns/work.ts'
+import type { Budget, Work } from '../values/work.ts'
 import type { Text } from './bytes.ts'
 
 /** The finding that counts: of all detectors that fire, the one that is first in the order of the table. */

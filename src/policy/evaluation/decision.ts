@@ -1,4 +1,5 @@
-export type Effect = 'Allow' | 'Deny' | 'Hitl'
+import type { Effect, ReviewTerms } from '../language/model.ts'
+import type { RiskSignal } from '../request/facts.ts'
 
 /** What made the decision. `error`: evaluation failed, and unknown is Deny. */
 export type DecisionSource =
@@ -21,12 +22,6 @@ export interface MatchedCondition {
 export interface RiskScore {
   readonly score: number
   readonly atLeast?: true
-}
-
-export interface RiskSignal {
-  readonly signal: string
-  readonly points: number
-  readonly detail?: string
 }
 
 /** What a rule or policy in shadow would have decided. */
@@ -54,18 +49,6 @@ export interface Allowed extends DecisionCore {
   /** Signals are there when the body was read; null when nothing asked for the score. */
   readonly risk: (RiskScore & { readonly signals?: readonly RiskSignal[] }) | null
 }
-
-/** How requests that a Hitl rule holds are reviewed. Only a Hitl rule may change it. */
-export interface ReviewTerms {
-  /** Verdicts of different reviewers that are needed. */
-  readonly approvals: number
-  /** How long the call itself waits for the outcome, seconds; null: HumanInTheLoop:WaitSeconds. */
-  readonly waitSeconds: number | null
-  /** What a call is answered that nobody decided in time: 202, or 503 so that SDKs try again. */
-  readonly whenUndecided: 'accepted' | 'refused'
-}
-
-export const usualTerms: ReviewTerms = { approvals: 1, waitSeconds: null, whenUndecided: 'accepted' }
 
 /** The whole decision record: API, review, audit (policy language, section "Decision record"). */
 export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore, ReviewTerms {

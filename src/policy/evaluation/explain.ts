@@ -1,3 +1,4 @@
+import type { Effect } from '../language/model.ts'
 import {
   type DescribedRequest,
   type DescriptionProblem,
@@ -10,7 +11,7 @@ import { EvaluationTurns, once, share } from '../turns/evaluation.ts'
 import { False, True, type Truth, Unknown } from '../values/truth.ts'
 import type { CompiledPolicy } from './compile.ts'
 import { recordHead, WholeRecord } from './decide.ts'
-import type { DecisionRecord, Effect, NeedBody } from './decision.ts'
+import type { DecisionRecord, NeedBody } from './decision.ts'
 import { actualOf, describeNode } from './reason.ts'
 import { askRule, type CompiledNode, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'

@@ -4,7 +4,7 @@ import type { Facts } from '../request/facts.ts'
 import { typeName } from '../values/path.ts'
 import { True, Unreadable, unreadable } from '../values/truth.ts'
 import type { CompiledPolicy } from './compile.ts'
-import type { MatchedCondition } from './decision.ts'
+import type { DecisionRecord, MatchedCondition } from './decision.ts'
 import { showActual } from './redact.ts'
 import { type CompiledNode, type CompiledRule, innerNodes } from './rule.ts'
 
@@ -114,4 +114,17 @@ function unreadableText(fields: readonly UnreadableField[]): string {
   const [first] = fields
   const more = fields.length > 1 ? ` and ${fields.length - 1} more` : ''
   return `${first!.field} could not be evaluated (${first!.cause})${more}`
+}
+
+const shownSignals = 3
+
+/** `risk 0.95 > 0.80: secret-in-body (aws-access-key) +60, new-host +20, 1 more`. */
+export function riskReason({ score, threshold, signals }: NonNullable<DecisionRecord['risk']>): string {
+  const first = `risk ${score.toFixed(2)} > ${threshold.toFixed(2)}`
+  if (signals.length === 0) return first
+  const listed = signals.slice(0, shownSignals).map(({ signal, points, detail }) => {
+    return `${signal}${detail === undefined ? '' : ` (${detail})`} ${points < 0 ? '' : '+'}${points}`
+  })
+  const more = signals.length > shownSignals ? [`${signals.length - shownSignals} more`] : []
+  return `${first}: ${[...listed, ...more].join(', ')}`
 }

@@ -1,20 +1,10 @@
+import { type Effect, type ReviewTerms, usualTerms } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
-import { riskReason } from '../risk/risk.ts'
 import { once } from '../turns/evaluation.ts'
 import { True } from '../values/truth.ts'
 import { rulesBefore } from './candidates.ts'
-import type {
-  Allowed,
-  Decision,
-  DecisionRecord,
-  DecisionSource,
-  Effect,
-  MatchedCondition,
-  ReviewTerms,
-  ShadowOutcome,
-} from './decision.ts'
-import { usualTerms } from './decision.ts'
-import { matchedConditions, ruleReason, unreadableFields } from './reason.ts'
+import type { Allowed, Decision, DecisionRecord, DecisionSource, MatchedCondition, ShadowOutcome } from './decision.ts'
+import { matchedConditions, riskReason, ruleReason, unreadableFields } from './reason.ts'
 import { askRule, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 import { type Walk, walk } from './walk.ts'

@@ -1,9 +1,8 @@
 import { compileCondition, type Scope, type Test, WrongCondition } from '../language/condition.ts'
 import { type Field, parseField } from '../language/fields/fields.ts'
-import type { Condition, Node, Policy, Rule } from '../language/model.ts'
+import type { Condition, Effect, Node, Policy, Rule } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
 import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
-import type { Effect } from './decision.ts'
 
 /** A rule ready to be asked. */
 export interface CompiledRule {

@@ -1,6 +1,6 @@
+import type { Effect } from '../language/model.ts'
 import type { RiskSettings } from '../risk/risk-signals.ts'
 import type { CompiledPolicy } from './compile.ts'
-import type { Effect } from './decision.ts'
 
 /** What decisions go by beside policies: the same for all agents. */
 export interface DecisionSettings {

@@ -1,9 +1,10 @@
+import type { Effect } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
 import { once } from '../turns/evaluation.ts'
 import { False, True } from '../values/truth.ts'
 import { candidatesOf } from './candidates.ts'
 import type { CompiledPolicy } from './compile.ts'
-import type { DecisionSource, Effect } from './decision.ts'
+import type { DecisionSource } from './decision.ts'
 import { askRule, type CompiledRule } from './rule.ts'
 
 /** Effects as bits, so that a set of them is a number. */

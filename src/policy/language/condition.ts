@@ -1,3 +1,4 @@
+import { didYouMean } from '../../base/nearest.ts'
 import type { Facts } from '../request/facts.ts'
 import { askCounted } from '../turns/evaluation.ts'
 import { not, type Truth, Unreadable } from '../values/truth.ts'
@@ -8,7 +9,7 @@ import { findOperator, isNegation, type Operator, operatorNames } from './operat
 import { asker } from './operators/quantify.ts'
 import { riskTest } from './operators/risk-test.ts'
 import { type Operand, WrongValue } from './operators/values.ts'
-import { didYouMean, type ProblemCode } from './problems.ts'
+import type { ProblemCode } from './problems.ts'
 
 /** A condition or group ready to be asked. */
 export type Test = (facts: Facts) => Truth

@@ -1,5 +1,6 @@
+import { didYouMean } from '../../base/nearest.ts'
 import { isRecord } from '../values/path.ts'
-import { didYouMean, type ProblemCode, type Problems } from './problems.ts'
+import type { ProblemCode, Problems } from './problems.ts'
 
 interface Shape {
   /** Path of the map in the document; empty for the document itself. */

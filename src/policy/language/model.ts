@@ -1,5 +1,3 @@
-import type { Effect, ReviewTerms } from '../evaluation/decision.ts'
-
 /** The policy language as data: what a policy file, the API and the store hold (spec 2.2, and its superset). */
 export interface Policy {
   readonly name: string
@@ -13,6 +11,20 @@ export interface Policy {
   readonly shadowOf: string | null
   readonly rules: readonly Rule[]
 }
+
+export type Effect = 'Allow' | 'Deny' | 'Hitl'
+
+/** How requests that a Hitl rule holds are reviewed. Only a Hitl rule may change it. */
+export interface ReviewTerms {
+  /** Verdicts of different reviewers that are needed. */
+  readonly approvals: number
+  /** How long the call itself waits for the outcome, seconds; null: HumanInTheLoop:WaitSeconds. */
+  readonly waitSeconds: number | null
+  /** What a call is answered that nobody decided in time: 202, or 503 so that SDKs try again. */
+  readonly whenUndecided: 'accepted' | 'refused'
+}
+
+export const usualTerms: ReviewTerms = { approvals: 1, waitSeconds: null, whenUndecided: 'accepted' }
 
 /** What a rule that cannot be evaluated does. failSafe: Deny and Hitl apply, Allow does not. */
 export type OnUnreadable = 'failSafe' | 'match' | 'noMatch'

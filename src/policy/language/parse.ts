@@ -1,9 +1,17 @@
-import { type Effect, type ReviewTerms, usualTerms } from '../evaluation/decision.ts'
 import { nextTurn, rulesPerTurn, type Turns } from '../turns/turns.ts'
 import { credentialHeaders, type Scope } from './condition.ts'
 import { isTimeZone, Zone } from './fields/zone.ts'
 import { Keys } from './keys.ts'
-import { effects, limits, type OnUnreadable, type Policy, type Rule } from './model.ts'
+import {
+  type Effect,
+  effects,
+  limits,
+  type OnUnreadable,
+  type Policy,
+  type ReviewTerms,
+  type Rule,
+  usualTerms,
+} from './model.ts'
 import { parseConditions } from './parse-condition.ts'
 import { type PolicyProblem, Problems } from './problems.ts'
 

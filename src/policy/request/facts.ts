@@ -1,4 +1,3 @@
-import type { RiskSignal } from '../evaluation/decision.ts'
 import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import { type Pairs, readQuery } from './form.ts'
@@ -131,6 +130,13 @@ export class Facts {
 export interface RiskInterval {
   readonly low: number
   readonly high: number
+}
+
+/** One signal of the risk score that fired. */
+export interface RiskSignal {
+  readonly signal: string
+  readonly points: number
+  readonly detail?: string
 }
 
 /** Where `risk.score` comes from. */

@@ -1,4 +1,4 @@
-import { type Budget, stepsOfText, type Work } from '../turns/work.ts'
+import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 
 /** Names and values of a form or a query; a repeated name gives a list. Own properties of an object without prototype. */
 export type Pairs = Record<string, string | string[]>

@@ -1,4 +1,4 @@
-import { type Budget, stepsOfText, type Work } from '../turns/work.ts'
+import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 import { endOfString, setMember } from './exact-json.ts'
 
 /**

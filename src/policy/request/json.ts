@@ -1,6 +1,6 @@
 import { finish } from '../turns/evaluation.ts'
-import { type Budget, stepsOfText, type Work } from '../turns/work.ts'
 import { isNumberPart } from '../values/numbers.ts'
+import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 import { ExactReader, endOfString } from './exact-json.ts'
 import { maxMembers, PieceReader } from './json-pieces.ts'
 

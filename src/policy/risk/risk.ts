@@ -1,5 +1,4 @@
-import type { DecisionRecord, RiskSignal } from '../evaluation/decision.ts'
-import type { Facts, RiskInterval, RiskSource } from '../request/facts.ts'
+import type { Facts, RiskInterval, RiskSignal, RiskSource } from '../request/facts.ts'
 import {
   bodySignals,
   defaultRiskSettings,
@@ -149,17 +148,4 @@ class Sum {
     const sum = this.#head + Math.min(bodyCap, this.#body) + this.#credit
     return Math.min(fullScore, Math.max(sum, this.#largest)) / fullScore
   }
-}
-
-const shown = 3
-
-/** `risk 0.95 > 0.80: secret-in-body (aws-access-key) +60, new-host +20, 1 more`. */
-export function riskReason({ score, threshold, signals }: NonNullable<DecisionRecord['risk']>): string {
-  const first = `risk ${score.toFixed(2)} > ${threshold.toFixed(2)}`
-  if (signals.length === 0) return first
-  const listed = signals.slice(0, shown).map(({ signal, points, detail }) => {
-    return `${signal}${detail === undefined ? '' : ` (${detail})`} ${points < 0 ? '' : '+'}${points}`
-  })
-  const more = signals.length > shown ? [`${signals.length - shown} more`] : []
-  return `${first}: ${[...listed, ...more].join(', ')}`
 }

@@ -2,7 +2,7 @@ import { textOf } from '../detectors/bytes.ts'
 import type { Search } from '../detectors/detectors.ts'
 import { LongNumber } from '../values/numbers.ts'
 import type { Truth } from '../values/truth.ts'
-import { type Budget, stepsOfText, type Work } from './work.ts'
+import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 
 /**
  * Evaluating rules is synchronous, and a long body may keep it busy for longer than other requests should wait. Such an

@@ -1,8 +1,8 @@
+import { didYouMean } from '../../../base/nearest.ts'
 import type { Facts } from '../../request/facts.ts'
 import { charge, once, spend } from '../../turns/evaluation.ts'
 import { follow, parsePath, Several, type Step } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
-import { didYouMean } from '../problems.ts'
 import { type FieldKind, fieldKinds } from './field-table.ts'
 import type { Zone } from './zone.ts'
 

@@ -1,5 +1,5 @@
 import { charge, onceForText, resume } from '../../turns/evaluation.ts'
-import { type Budget, stepsOfText, type Work } from '../../turns/work.ts'
+import { type Budget, stepsOfText, type Work } from '../../values/work.ts'
 import { fold } from './values.ts'
 
 /** Texts of values up to this length are folded at once, and again for each condition. */

@@ -1,5 +1,5 @@
 import { charge, resume } from '../../turns/evaluation.ts'
-import { type Budget, stepsOfText, type Work } from '../../turns/work.ts'
+import { type Budget, stepsOfText, type Work } from '../../values/work.ts'
 import type { TextTest } from './patterns.ts'
 
 /** String.includes may compare the whole piece at each place. So many comparisons take some milliseconds. */

@@ -1,7 +1,7 @@
 /** Text patterns that need no regular expression: globs and path patterns. Both run in bounded time. */
 
 import { resume } from '../../turns/evaluation.ts'
-import type { Budget, Work } from '../../turns/work.ts'
+import type { Budget, Work } from '../../values/work.ts'
 
 export type TextTest = (text: string) => boolean
 
