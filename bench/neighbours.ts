@@ -1,20 +1,23 @@
 /** One hostile agent at default limits beside a victim that sends 100 requests a second: what the victim feels of it. */
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { startGateway } from './lib/gateway.ts'
 import type { Answers } from './lib/load.ts'
 import { createSender } from './lib/load.ts'
+import type { Orders } from './lib/neighbour-attacks.ts'
 import { neighbourAttacks } from './lib/neighbour-attacks.ts'
 import { readOptions } from './lib/options.ts'
-import { quantile } from './lib/stats.ts'
-import { table } from './lib/table.ts'
+import type { Running } from './lib/processes.ts'
+import { start } from './lib/processes.ts'
+import { median, quantile } from './lib/stats.ts'
+import { figure, table } from './lib/table.ts'
 import { startNodeUpstream } from './lib/upstream.ts'
 
 const help = `node bench/neighbours.ts [--seconds N] [--only NAME]
 
-Prints the victim's p99 and the slowest /health while quiet, under each attack, under all at once, and 5 s afterwards.
+Prints the victim's p99 and that of /health, in milliseconds, under each attack, under all at once, and 5 s afterwards.
+Each is measured between two quiet times, and compared with both. "offered" counts the requests (or connections without
+one) that the attacker began in a second; it gives way to the others on the processor (nice), so it is what they leave.
 Goals: p99 at most twice that of quiet, /health within 50 ms, no request of the victim refused.
 `
 const { values } = readOptions(help, {
@@ -44,22 +47,11 @@ const policy = {
 const defaultLimits = {
   System: {
     Server: { KeepAliveSeconds: 5 },
-    RateLimit: { RequestsPerMinute: 12_000, Burst: 100, MaxInFlight: 64 },
+    RateLimit: { RequestsPerMinute: 60 * perSecond, Burst: 100, MaxInFlight: 64 },
     ManagementRateLimit: { RequestsPerMinute: 600, Burst: 200 },
   },
 }
-function* endless(): Generator<Buffer> {
-  for (;;) yield Buffer.alloc(16_384, 'x')
-}
 const { port } = await startNodeUpstream(undefined)
-const bad = createServer((req, res) => {
-  req.resume()
-  if (req.url === '/503') res.writeHead(503).end()
-  else if (req.url === '/endless') Readable.from(endless()).pipe(res)
-  else if (req.url !== '/never') res.end()
-}).listen(0, '127.0.0.1')
-await new Promise(resolve => bad.once('listening', resolve))
-const upstream = `http://127.0.0.1:${(bad.address() as AddressInfo).port}`
 const gateway = await startGateway({ policies: [policy], cores: undefined, settings: defaultLimits })
 const hostile = await startAgent()
 
@@ -74,57 +66,78 @@ async function startAgent(): Promise<string> {
   return (await call('/tokens', { agentId: id, clientSecret })).accessToken
 }
 
-/** The victim's answers, and the slowest of many looks at /health, milliseconds. */
-async function measure(): Promise<{ readonly victim: Answers | Error; readonly health: number }> {
-  const request = {
-    url: `${gateway.url}/proxy/http://127.0.0.1:${port}/items`,
-    method: 'GET',
-    headers: { 'Gateway-Authorization': `Bearer ${gateway.token}` },
-  }
-  const sender = await createSender(undefined)
+/** p99 of the victim's requests and of calls of /health, milliseconds. Rejects when a request of the victim fails. */
+interface Felt {
+  readonly victim: Pick<Answers, 'p99'>
+  readonly health: number
+}
+
+const request = {
+  url: `${gateway.url}/proxy/http://127.0.0.1:${port}/items`,
+  method: 'GET',
+  headers: { 'Gateway-Authorization': `Bearer ${gateway.token}` },
+}
+const sender = await createSender(undefined)
+
+async function measure(): Promise<Felt> {
   const done = new AbortController()
   const looks: number[] = []
   const watching = (async () => {
     while (!done.signal.aborted) {
       const start = performance.now()
-      const isWell = await fetch(`${gateway.url}/health`).then(
-        answer => answer.arrayBuffer().then(() => answer.ok),
-        () => false,
-      )
-      looks.push(isWell ? performance.now() - start : Number.POSITIVE_INFINITY)
+      const answer = await fetch(`${gateway.url}/health`)
+      await answer.arrayBuffer()
+      looks.push(performance.now() - start)
       await setTimeout(50)
     }
   })()
-  const victim = await sender.sendPaced({ request, connections: 16, seconds }, perSecond).catch((error: Error) => error)
-  done.abort()
-  await watching
-  return { victim, health: quantile(looks, 0.99) }
+  try {
+    const victim = await sender.sendPaced({ request, connections: 16, seconds }, perSecond)
+    return { victim, health: quantile(looks, 0.99) }
+  } finally {
+    done.abort()
+    await watching
+  }
+}
+
+const attacker = fileURLToPath(new URL('lib/neighbour-attacks.ts', import.meta.url))
+
+async function startAttack(attacks: readonly string[]): Promise<Running> {
+  const orders: Orders = { url: gateway.url, token: hostile, attacks }
+  const child = start({ command: ['nice', '-n', '10', process.execPath, attacker, JSON.stringify(orders)] })
+  await child.shows(/attacking/)
+  await setTimeout(500)
+  return child
 }
 
 const rows: string[][] = []
-let quiet = Number.NaN
+let before = await measure()
 
 async function row(name: string, attacks: readonly string[]): Promise<void> {
-  const over = new AbortController()
-  const target = { url: gateway.url, token: hostile, upstream, signal: over.signal }
-  const running = attacks.map(attack => neighbourAttacks[attack]?.(target))
-  if (attacks.length > 0) await setTimeout(500)
-  const { victim, health } = await measure()
-  over.abort()
-  await Promise.all(running)
-  if (victim instanceof Error) rows.push([name, victim.message.split('\n')[0] ?? '', '', health.toFixed(1)])
+  const start = performance.now()
+  const attack = attacks.length === 0 ? undefined : await startAttack(attacks)
+  const felt = await measure().catch((error: Error) => error)
+  if (attack !== undefined) process.kill(attack.pid, 'SIGUSR2')
+  const [, offered] = (await attack?.shows(/offered (\d+)/)) ?? []
+  const rate = offered === undefined ? undefined : (Number(offered) / (performance.now() - start)) * 1e3
+  await attack?.stop()
+  await setTimeout(attacks.length > 1 ? 5_000 : 500)
+  const after = await measure()
+  const quiet = median([before.victim.p99, after.victim.p99])
+  before = after
+  if (felt instanceof Error) rows.push([name, felt.message.split('\n')[0] ?? ''])
   else {
-    if (Number.isNaN(quiet)) quiet = victim.p99
-    rows.push([name, victim.p99.toFixed(1), (victim.p99 / quiet).toFixed(2), health.toFixed(1)])
+    const { victim, health } = felt
+    const figures = [victim.p99, quiet, victim.p99 / quiet, health, rate]
+    rows.push([name, ...figures.map((value, at) => figure(value, at === 2 ? 2 : 1))])
   }
 }
 
 const names = Object.keys(neighbourAttacks).filter(name => values.only === undefined || name === values.only)
-await row('quiet', [])
 for (const name of names) await row(name, [name])
 await row('all at once', names)
-await setTimeout(5_000)
 await row('5 s afterwards', [])
-process.stdout.write(`${table(['', 'p99 ms', 'x quiet', '/health p99 ms'], rows)}\n`)
+const head = ['', 'p99 ms', 'quiet', 'x quiet', '/health p99 ms', 'offered a second']
+process.stdout.write(`${table(head, rows)}\n`)
 await gateway.process.stop()
 process.exit()

@@ -1,28 +1,39 @@
-/** What one hostile agent does to its neighbours, each until the signal: `node bench/neighbours.ts` runs all at once. */
-import type { Socket } from 'node:net'
+/**
+ * A hostile agent, in a process of its own with its upstream: `node neighbour-attacks.ts JSON` runs the attacks named
+ * there until SIGUSR2, then prints what it offered. `node bench/neighbours.ts` starts it.
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { connect } from 'node:net'
+import { Readable } from 'node:stream'
 
-export interface Target {
+/** What the process is given. */
+export interface Orders {
   /** The gateway. */
   readonly url: string
   /** Token of the hostile agent. */
   readonly token: string
+  readonly attacks: readonly string[]
+}
+
+interface Target extends Orders {
   /** An upstream that answers `/503` with that, `/endless` without end, and `/never` not at all. */
   readonly upstream: string
   readonly signal: AbortSignal
 }
 
-export type NeighbourAttack = (target: Target) => Promise<void>
-
 const megabyte = 2 ** 20
 /** The victim has another one: connections are limited for each address. */
 const hostileAddress = '127.0.0.2'
+/** Requests that were begun, and connections with no request that is answered. */
+let offered = 0
 
 /** Repeats a call, so many at a time. */
 async function flood({ signal }: Target, atOnce: number, call: (turn: number) => Promise<unknown>): Promise<void> {
   let turn = 0
   const worker = async () => {
     while (!signal.aborted) {
+      offered++
       await call(turn++).catch(() => {})
       await new Promise(setImmediate)
     }
@@ -40,7 +51,7 @@ async function proxied({ url, token, signal }: Target, target: string, init: Req
 async function hold({ url, signal }: Target, count: number, firstBytes: string): Promise<void> {
   const { port, hostname } = new URL(url)
   const sockets: Socket[] = []
-  for (let i = 0; i < count && !signal.aborted; i++) {
+  for (; sockets.length < count && !signal.aborted; offered++) {
     const socket = connect({ port: Number(port), host: hostname, localAddress: hostileAddress })
     socket.on('error', () => {})
     if (firstBytes !== '') socket.write(firstBytes)
@@ -63,7 +74,7 @@ const unfinished = ({ token, upstream }: Target, path: string): string =>
 const post = (body: string) => (target: Target) =>
   flood(target, 4, () => proxied(target, `${target.upstream}/bytes`, { method: 'POST', body }))
 
-export const neighbourAttacks: Readonly<Record<string, NeighbourAttack>> = {
+export const neighbourAttacks: Readonly<Record<string, (target: Target) => Promise<void>>> = {
   'dead names': target => flood(target, 32, turn => proxied(target, `http://dead-${turn}.invalid/`)),
   'bodies that never end': target => hold(target, 256, unfinished(target, '/never')),
   'requests never answered': target => flood(target, 128, () => proxied(target, `${target.upstream}/never`)),
@@ -83,3 +94,28 @@ export const neighbourAttacks: Readonly<Record<string, NeighbourAttack>> = {
   'pipelined calls that are never read': target =>
     hold(target, 4, 'GET /health HTTP/1.1\r\nHost: g\r\n\r\n'.repeat(50_000)),
 }
+
+function* endless(): Generator<Buffer> {
+  for (;;) yield Buffer.alloc(16_384, 'x')
+}
+
+async function attack(orders: Orders): Promise<void> {
+  const server = createServer((req, res) => {
+    req.resume()
+    if (req.url === '/503') res.writeHead(503).end()
+    else if (req.url === '/endless') Readable.from(endless()).pipe(res)
+    else if (req.url !== '/never') res.end()
+  }).listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const over = new AbortController()
+  const target = { ...orders, upstream, signal: over.signal }
+  process.once('SIGUSR2', () => {
+    over.abort()
+    console.log(`offered ${offered}`)
+  })
+  for (const name of orders.attacks) void neighbourAttacks[name]?.(target)
+  console.log('attacking')
+}
+
+if (import.meta.main) await attack(JSON.parse(process.argv[2] ?? '') as Orders)
