@@ -82,7 +82,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
   const plain = refusal.refusal === 'unauthenticated'
   const body = plain ? refusal.detail : printableJson(JSON.stringify(problem(refusal, requestId)))
   const headers = ['Content-Type', plain ? 'text/plain; charset=utf-8' : 'application/problem+json']
-  if (plain) headers.push('WWW-Authenticate', 'Bearer')
+  if (plain && refusal.headers === undefined) headers.push('WWW-Authenticate', 'Bearer')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
   headers.push('Gateway-Error', refusal.refusal, 'Content-Length', String(Buffer.byteLength(body)))
   const unread = unreadBody(res.req)

@@ -1,22 +1,19 @@
 import type { IncomingMessage } from 'node:http'
-import { agentProblem } from '../agents/agent.ts'
+import { agentProblem, refuseStatus } from '../agents/agent.ts'
 import type { AgentListener } from '../agents/snapshot.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
 import type { AgentRecord, AuditEntry } from '../storage/store.ts'
+import { presentedToken, refuseToken } from '../tokens/problem.ts'
+import type { Verify } from '../tokens/verify.ts'
 import type { Caller } from './call.ts'
 import type { Operation } from './openapi.ts'
 
-/** Claims of a token: the agent it was issued to, and when it runs out, seconds since the epoch. */
-interface Subject {
-  readonly sub: string
-  readonly exp: number
-}
-
 export interface GuardParts {
-  /** Claims of a valid token; undefined for any other. */
-  readonly verify: (token: string) => Subject | undefined | Promise<Subject | undefined>
+  /** Verifies a token of the gateway: management accepts no other (spec 5.3). */
+  readonly verify: Verify
   /** The registry as it is now. */
   readonly agent: (id: string) => AgentRecord | undefined
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
@@ -48,14 +45,6 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function createGuard(parts: GuardParts): Guard {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
 
-  async function authenticate(req: IncomingMessage): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
-    const token = bearerToken(req)
-    const claims = token === undefined ? undefined : await parts.verify(token)
-    const agent = claims === undefined ? undefined : parts.agent(claims.sub)
-    if (claims === undefined || agent === undefined) return refuse('unauthenticated')
-    return agentProblem(agent) ?? { agent, until: claims.exp * 1_000 }
-  }
-
   const problemNow: Guard['problemNow'] = ({ agent, ownOnly, until }, { access }) => {
     const now = parts.agent(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
@@ -82,7 +71,7 @@ export function createGuard(parts: GuardParts): Guard {
       return own || (from !== undefined && allowedHosts.has(from.hostname)) ? undefined : refuse('foreign_origin')
     },
     async admit(req, operation, requestId) {
-      const caller = await authenticate(req)
+      const caller = await authenticate(req, parts)
       if (isRefusal(caller)) return caller
       const { agent } = caller
       const wait = parts.takeCall(agent.id, requestId)
@@ -105,10 +94,15 @@ export function createGuard(parts: GuardParts): Guard {
   }
 }
 
-/** The token of `Authorization: Bearer` (spec 5.3); undefined when the field is absent, repeated or different. */
-function bearerToken(req: IncomingMessage): string | undefined {
-  const fields = req.headersDistinct['authorization']
-  return fields?.length === 1 ? /^bearer +([\w.~+/=-]+)$/i.exec(fields[0] ?? '')?.[1] : undefined
+/** The active agent whose token the request carries (spec 5.3). */
+async function authenticate(req: IncomingMessage, parts: GuardParts): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
+  const token = presentedToken(fieldValues(req.rawHeaders, 'authorization'), 'Authorization')
+  if (typeof token !== 'string') return token
+  const claims = await parts.verify(token)
+  if (typeof claims === 'string') return refuseToken(claims, 'Authorization')
+  const agent = parts.agent(claims.sub)
+  if (agent === undefined) return refuseToken('unknown_agent', 'Authorization')
+  return refuseStatus(agent.status) ?? { agent, until: claims.exp * 1_000 }
 }
 
 /** Host name and port of an origin; an absent port and the default one of the scheme are both empty. */

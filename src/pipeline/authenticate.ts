@@ -1,8 +1,12 @@
-import { agentProblem } from '../agents/agent.ts'
+import { refuseStatus } from '../agents/agent.ts'
+import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { tokens } from '../telemetry/layout.ts'
-import type { Claims, Exchange, Outcome, Step } from './exchange.ts'
+import type { Claims } from '../tokens/claims.ts'
+import type { TokenProblem } from '../tokens/problem.ts'
+import { presentedToken, refuseToken } from '../tokens/problem.ts'
+import type { Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
 /**
@@ -12,46 +16,45 @@ import type { Parts } from './parts.ts'
 export function authenticate(exchange: Exchange, parts: Parts): Step {
   if (parts.isFenced()) return refuse('draining')
   const token = tokenOf(exchange, parts)
-  if (token === undefined) return refuse('unauthenticated')
+  if (typeof token !== 'string') return token
   exchange.token = token
   const claims = parts.verifyToken(token)
   // What was verified before is known at once.
   const isKnown = !(claims instanceof Promise)
-  parts.metrics?.count(tokens, isKnown && claims !== undefined ? 'hit' : 'miss')
+  parts.metrics?.count(tokens, isKnown && typeof claims !== 'string' ? 'hit' : 'miss')
   if (!isKnown) return claims.then(verified => admit(exchange, verified, parts))
   return admit(exchange, claims, parts)
 }
 
-/** The token text, and the names of the fields that are kept back from the upstream. */
-function tokenOf(exchange: Exchange, parts: Parts): string | undefined {
+/** Finds the token text, and notes the names of the fields that are kept back from the upstream. */
+function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   const { UseCustomHeader, CustomHeaderName, FallbackToAuthorization } = parts.config.Security.AgentAuth
   const raw = exchange.req.rawHeaders
   if (!UseCustomHeader) {
     exchange.tokenNames = ['authorization']
-    return bearerToken(fieldValues(raw, 'authorization'))
+    return presentedToken(fieldValues(raw, 'authorization'), 'Authorization')
   }
   const custom = CustomHeaderName.toLowerCase()
   const values = fieldValues(raw, custom)
   if (values.length > 0 || !FallbackToAuthorization) {
     exchange.tokenNames = [custom]
-    return bearerToken(values)
+    return presentedToken(values, CustomHeaderName)
   }
   exchange.tokenNames = [custom, 'authorization']
-  return bearerToken(fieldValues(raw, 'authorization'))
+  return presentedToken(fieldValues(raw, 'authorization'), 'Authorization')
 }
 
-/** Two tokens are none: it is not ours to choose. What the text behind the scheme is, the verifier says. */
-function bearerToken(values: readonly string[]): string | undefined {
-  const [value] = values
-  if (values.length !== 1 || value === undefined || value.slice(0, 7).toLowerCase() !== 'bearer ') return undefined
-  return value.slice(7).trim()
-}
-
-function admit(exchange: Exchange, claims: Claims | undefined, parts: Parts): Outcome {
-  const agent = claims === undefined ? undefined : parts.agentOf(claims.sub)
-  if (agent !== undefined) {
-    exchange.claims = claims
-    exchange.agent = agent
+function admit(exchange: Exchange, claims: Claims | TokenProblem, parts: Parts): Outcome {
+  const agent = typeof claims === 'string' ? undefined : parts.agentOf(claims.sub)
+  if (typeof claims === 'string' || agent === undefined) {
+    return refuseToken(typeof claims === 'string' ? claims : 'unknown_agent', tokenField(exchange, parts))
   }
-  return agentProblem(agent)
+  exchange.claims = claims
+  exchange.agent = agent
+  return refuseStatus(agent.status)
+}
+
+/** The field that the token was in, as the configuration spells it. */
+function tokenField({ tokenNames }: Exchange, { config }: Parts): string {
+  return tokenNames.at(-1) === 'authorization' ? 'Authorization' : config.Security.AgentAuth.CustomHeaderName
 }

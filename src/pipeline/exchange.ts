@@ -9,6 +9,7 @@ import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Effect } from '../policy/language/model.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { FailureKind } from '../telemetry/layout.ts'
+import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
 
@@ -23,9 +24,6 @@ export interface Arrival {
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean
 }
-
-/** Claims of a verified token. */
-export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string }
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'

@@ -49,7 +49,7 @@ export function termsOf(exchange: Exchange, { config, clock }: Parts): WaitTerms
   const stated = statedWait(req.rawHeaders, Math.max(longestWait, usual))
   const wanted = stated ?? (rpc !== undefined && usual === 0 ? TimeoutSeconds : usual)
   // Behind the end of its token the agent could not be given the outcome.
-  const left = typeof claims?.['exp'] === 'number' ? Math.floor(claims['exp'] - clock.now() / 1_000) : wanted
+  const left = claims === undefined ? wanted : Math.floor(claims.exp - clock.now() / 1_000)
   const seconds = Math.max(0, Math.min(wanted, left))
   const refused = rpc !== undefined || (stated === undefined && terms?.whenUndecided === 'refused')
   return {

@@ -58,6 +58,6 @@ function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): S
   if (ours.length === 0) return undefined
   if (ours.length > mostVerified) return misplaced
   return Promise.all(ours.map(parts.verifyToken)).then(
-    (found): Outcome => (found.some(claims => claims !== undefined) ? misplaced : undefined),
+    (found): Outcome => (found.some(claims => typeof claims === 'object') ? misplaced : undefined),
   )
 }

@@ -11,12 +11,13 @@ import type { Activity } from '../policy/request/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
 import type { Resolver } from '../upstream/resolve.ts'
 import type { ClientIp } from './client-ip.ts'
-import type { Claims, Exchange } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 import type { Watch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
@@ -24,8 +25,8 @@ import type { WorkTurns } from './work-turns.ts'
 export interface Parts {
   readonly config: Config
   readonly clock: Clock
-  /** Claims of a token that this gateway or the configured identity provider issued; undefined when not valid. */
-  readonly verifyToken: (token: string) => Claims | undefined | Promise<Claims | undefined>
+  /** Verifies a token that this gateway or the configured identity provider issued. */
+  readonly verifyToken: Verify
   /** The agent as it is now. */
   readonly agentOf: (id: string) => AgentRecord | undefined
   readonly trustOf: (agent: AgentRecord, now: number) => number

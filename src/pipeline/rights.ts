@@ -20,7 +20,7 @@ export function isStillAdmitted(exchange: Exchange, parts: Parts): boolean {
   exchange.agent = now
   // A token is good as long as the verifier says so at once: its expiry, its key and its binding to the agent hold.
   const claims = parts.verifyToken(token)
-  return claims !== undefined && !(claims instanceof Promise) && claims.sub === agent.id
+  return typeof claims !== 'string' && !(claims instanceof Promise) && claims.sub === agent.id
 }
 
 /** Whether the decision still stands as well: the same rules are in force for the agent. */

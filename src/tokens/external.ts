@@ -1,5 +1,5 @@
 import type { JWTPayload, JWTVerifyOptions } from 'jose'
-import { errors, jwtVerify } from 'jose'
+import { jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { StartupError } from '../errors.ts'
@@ -10,7 +10,9 @@ import { parseCompact } from './compact.ts'
 import type { FetchDocument } from './fetch.ts'
 import type { KeySet, ProviderKeys } from './keyset.ts'
 import { createKeySet } from './keyset.ts'
+import type { TokenProblem } from './problem.ts'
 import type { Verify } from './verify.ts'
+import { problemOf } from './verify.ts'
 
 /** Security:AgentAuth:ExternalIdentity. */
 export interface ExternalSettings {
@@ -79,7 +81,7 @@ export function createExternal(parts: ExternalParts): External | undefined {
   return {
     async verifyFor(token, agent) {
       const claims = await verifyToken(token)
-      if (claims === undefined) return false
+      if (typeof claims === 'string') return false
       return Jwt.Binding === 'off' || isBound(claims, agent, Jwt.AgentIdClaim)
     },
     verify(token) {
@@ -128,23 +130,25 @@ interface Verified {
 function createTokenCheck(keySet: KeySet, { settings, clock }: ExternalParts) {
   const known = new LRUCache<string, Verified>({ max: maxKnown })
 
-  async function check(token: string): Promise<Claims | undefined> {
+  async function check(token: string): Promise<Claims | TokenProblem> {
     const verified = await verifyWith(keySet, token, settings, clock)
-    if (verified === undefined) return undefined
+    if (typeof verified === 'string') return verified
     const { payload, keys } = verified
-    if (!areClaims(payload, clock.now())) return undefined
-    if (!isAlive(payload, clock.now()) || !isAccessToken(payload)) return undefined
+    if (!areClaims(payload, clock.now())) return 'claims'
+    if (!isAccessToken(payload)) return 'foreign'
+    if (!isAlive(payload, clock.now())) return 'expired'
     known.set(token, { claims: payload, keys })
     return payload
   }
 
-  return (token: string): Claims | undefined | Promise<Claims | undefined> => {
+  return (token: string): ReturnType<Verify> => {
     const before = known.get(token)
     // A token is as good as the keys that it was verified with: the provider may have withdrawn its key.
-    if (before !== undefined && !isAlive(before.claims, clock.now())) return undefined
+    if (before !== undefined && !isAlive(before.claims, clock.now())) return 'expired'
     if (before !== undefined && before.keys === keySet.known()) return before.claims
     const parsed = parseCompact(token)
-    return parsed !== undefined && isAccepted(parsed.header) ? check(token) : undefined
+    if (parsed === undefined) return 'malformed'
+    return isAccepted(parsed.header) ? check(token) : 'foreign'
   }
 }
 
@@ -167,13 +171,14 @@ function isAccessToken(payload: Claims): boolean {
 
 async function verifyWith(keySet: KeySet, token: string, settings: ExternalSettings, clock: Clock) {
   const keys = await keySet.current()
-  if (keys === undefined) return undefined
+  if (keys === undefined) return 'unknown_key'
   const payload = await verifyOnce(keys, token, settings, clock)
-  if (payload !== 'noKey') return payload && { payload, keys }
+  if (payload !== 'unknown_key') return typeof payload === 'string' ? payload : { payload, keys }
   // The provider may have new keys.
   const newer = await keySet.newer()
-  const again = newer && (await verifyOnce(newer, token, settings, clock))
-  return newer === undefined || again === undefined || again === 'noKey' ? undefined : { payload: again, keys: newer }
+  if (newer === undefined) return 'unknown_key'
+  const again = await verifyOnce(newer, token, settings, clock)
+  return typeof again === 'string' ? again : { payload: again, keys: newer }
 }
 
 async function verifyOnce(
@@ -181,7 +186,7 @@ async function verifyOnce(
   token: string,
   { Jwt }: ExternalSettings,
   clock: Clock,
-): Promise<JWTPayload | 'noKey' | undefined> {
+): Promise<JWTPayload | TokenProblem> {
   const options: JWTVerifyOptions = {
     algorithms,
     requiredClaims: ['sub', 'exp'],
@@ -193,7 +198,7 @@ async function verifyOnce(
   try {
     return (await jwtVerify(token, keys.find, options)).payload
   } catch (error) {
-    return error instanceof errors.JWKSNoMatchingKey ? 'noKey' : undefined
+    return problemOf(error)
   }
 }
 
@@ -207,9 +212,10 @@ function agentIdIn(claims: Claims, name: string): string | undefined {
   return typeof value === 'string' ? value.toLowerCase() : undefined
 }
 
-function withAgent(claims: Claims | undefined, { settings, agent, agentOfSubject }: ExternalParts): Claims | undefined {
-  if (claims === undefined) return undefined
+function withAgent(claims: Claims | TokenProblem, parts: ExternalParts): Claims | TokenProblem {
+  if (typeof claims === 'string') return claims
+  const { settings, agent, agentOfSubject } = parts
   const named = agentIdIn(claims, settings.Jwt.AgentIdClaim)
   const found = named === undefined ? agentOfSubject(claims.sub) : agent(named)
-  return found && { ...claims, sub: found.id, external_sub: claims.sub }
+  return found === undefined ? 'unknown_agent' : { ...claims, sub: found.id, external_sub: claims.sub }
 }

@@ -106,9 +106,11 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   }
 }
 
-/** The two kinds share no algorithm, so what is left open by the first is decided by the second alone. */
+/** The two kinds share no algorithm: a token that is foreign to the first is decided by the second alone. */
 function either(internal: Verify, external: Verify | undefined): Verify {
   if (external === undefined) return internal
-  // A promise of the first is its last word: only a token with its algorithm gets that far.
-  return token => internal(token) ?? external(token)
+  return token => {
+    const verified = internal(token)
+    return verified === 'foreign' ? external(token) : verified
+  }
 }

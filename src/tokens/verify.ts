@@ -1,16 +1,17 @@
-import type { JWTVerifyOptions } from 'jose'
+import type { JWTPayload, JWTVerifyOptions } from 'jose'
 import { errors, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Claims } from './claims.ts'
 import { areClaims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
 import type { TokenParts } from './issue.ts'
+import type { TokenProblem } from './problem.ts'
 
 /** Verified tokens kept, so that each is verified once. */
 const maxKnown = 20_000
 
-/** Claims of a valid token, at once when it was verified before; undefined for any other. Never rejects. */
-export type Verify = (token: string) => Claims | undefined | Promise<Claims | undefined>
+/** Claims of a valid token, at once when it was verified before; else what is wrong with it. Never rejects. */
+export type Verify = (token: string) => Claims | TokenProblem | Promise<Claims | TokenProblem>
 
 /**
  * Verifies internal tokens: HS256 with our own keys and nothing else, whatever the header of the token asks for
@@ -20,18 +21,20 @@ export function createVerifier(parts: TokenParts): Verify {
   const { clock } = parts
   const known = new LRUCache<string, Claims>({ max: maxKnown })
 
-  async function check(token: string): Promise<Claims | undefined> {
+  async function check(token: string): Promise<Claims | TokenProblem> {
     const payload = await verifySignature(token, parts)
-    if (payload === undefined || !isOurs(payload, parts)) return undefined
+    if (typeof payload === 'string') return payload
+    if (!isOurs(payload, parts)) return 'claims'
     known.set(token, payload)
     return payload
   }
 
   return token => {
     const claims = known.get(token)
-    if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : undefined
+    if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : 'expired'
     const parsed = parseCompact(token)
-    return parsed !== undefined && isOurHeader(parsed.header) ? check(token) : undefined
+    if (parsed === undefined) return 'malformed'
+    return isOurHeader(parsed.header) ? check(token) : 'foreign'
   }
 }
 
@@ -40,7 +43,10 @@ function isOurHeader(header: Readonly<Record<string, unknown>>): boolean {
   return header['alg'] === 'HS256' && header['typ'] === 'JWT' && Object.keys(header).length === 2
 }
 
-async function verifySignature(token: string, { keys, settings, clock }: TokenParts) {
+async function verifySignature(
+  token: string,
+  { keys, settings, clock }: TokenParts,
+): Promise<JWTPayload | TokenProblem> {
   const options: JWTVerifyOptions = {
     algorithms: ['HS256'],
     issuer: settings.Issuer,
@@ -52,10 +58,22 @@ async function verifySignature(token: string, { keys, settings, clock }: TokenPa
     try {
       return (await jwtVerify(token, key, options)).payload
     } catch (error) {
-      if (!(error instanceof errors.JWSSignatureVerificationFailed)) return undefined
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) return problemOf(error)
     }
   }
-  return undefined
+  return 'unknown_key'
+}
+
+/** What jose found wrong with a token. It looks at the claims only when the signature is right. */
+export function problemOf(error: unknown): TokenProblem {
+  if (error instanceof errors.JWTExpired) return 'expired'
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
+  if (error instanceof errors.JWKSNoMatchingKey) return 'unknown_key'
+  if (!(error instanceof errors.JWTClaimValidationFailed)) return 'malformed'
+  const { claim } = error
+  if (claim === 'iss') return 'issuer'
+  if (claim === 'aud') return 'audience'
+  return claim === 'nbf' && error.reason === 'check_failed' ? 'not_yet_valid' : 'claims'
 }
 
 /** Types as they must be, and no longer lifetime than we give. */

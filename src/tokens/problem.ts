@@ -1,0 +1,43 @@
+import type { Refusal } from '../errors.ts'
+import { refuse } from '../errors.ts'
+
+/** What is wrong with a token. Only `unknown_agent` depends on agents, and only holders of a verified token see it. */
+const texts = {
+  malformed: 'is not a JSON Web Token',
+  foreign: 'is not of a kind that is accepted here',
+  unknown_key: 'is signed with a key that is not known here',
+  signature: 'has a wrong signature',
+  expired: 'has expired',
+  not_yet_valid: 'is not valid yet',
+  issuer: 'is from an issuer that is not accepted here',
+  audience: 'is for another audience',
+  claims: 'has a missing or invalid claim',
+  unknown_agent: 'is for an agent that is not registered here',
+} as const
+
+export type TokenProblem = keyof typeof texts
+
+/** 401 for a token that was presented in `field`, with the reason in the challenge (RFC 6750 section 3). */
+export function refuseToken(problem: TokenProblem, field: string): Refusal {
+  return challenge(problem, `error="invalid_token", error_description="The token in ${field} ${texts[problem]}"`)
+}
+
+/**
+ * The text behind `Bearer` in the only value of `field`; else a 401 that says how to present a token. More than one value
+ * is rejected: servers differ in which one counts.
+ */
+export function presentedToken(values: readonly string[], field: string): string | Refusal {
+  const [value] = values
+  if (value === undefined) {
+    return challenge('missing', `error_description="Send the token as ${field}: Bearer <token>"`)
+  }
+  if (values.length === 1 && value.slice(0, 7).toLowerCase() === 'bearer ') return value.slice(7).trim()
+  return challenge(
+    'unreadable',
+    `error="invalid_request", error_description="Send one token, as ${field}: Bearer <token>"`,
+  )
+}
+
+function challenge(cause: string, parameters: string): Refusal {
+  return refuse('unauthenticated', undefined, { headers: ['WWW-Authenticate', `Bearer ${parameters}`], cause })
+}
