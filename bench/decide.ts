@@ -7,7 +7,7 @@ import { decideHead, weighHead } from '../src/policy/evaluation/decide.ts'
 import type { Rulebook } from '../src/policy/evaluation/rulebook.ts'
 import type { Policy } from '../src/policy/language/model.ts'
 import type { DescribedRequest } from '../src/policy/request/describe.ts'
-import { defaultRiskSettings } from '../src/policy/risk/risk-signals.ts'
+import { defaultRisk } from '../src/policy/risk/risk-signals.ts'
 import { naiveDecide, sortRules } from '../test/fixtures/naive-policy.ts'
 import { described, policyOf, rulebookOfCompiled } from '../test/fixtures/rulebook.ts'
 import { readOptions } from './lib/options.ts'
@@ -206,7 +206,7 @@ async function sameAnswers(engine: Contestant, peers: readonly Contestant[]): Pr
 
 /** Time of single decisions, with the risk score, in microseconds. */
 function realistic(): void {
-  const rulebook = { ...rulebookOf(policyOf(realisticPolicy)), risk: defaultRiskSettings }
+  const rulebook = { ...rulebookOf(policyOf(realisticPolicy)), risk: defaultRisk }
   const requests = realisticRequests.map(described)
   const times: number[] = []
   const batch = 20
@@ -237,18 +237,17 @@ async function compiling(): Promise<void> {
 
 async function timeCompile(policy: Policy): Promise<{ total: number; longest: number; compiled: CompiledPolicy }> {
   const start = performance.now()
-  let last = start
   let longest = 0
-  const mark = () => {
-    longest = Math.max(longest, performance.now() - last)
+  let last = start
+  const mark = (): void => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last)
+    last = now
+    next = setImmediate(mark)
   }
-  const pause = async () => {
-    mark()
-    await new Promise<void>(resolve => setImmediate(resolve))
-    last = performance.now()
-  }
-  const compiled = await compilePolicy(policy, { pause })
-  mark()
+  let next = setImmediate(mark)
+  const compiled = await compilePolicy(policy)
+  clearImmediate(next)
   return { total: performance.now() - start, longest, compiled }
 }
 

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BodyDecision, decideHead } from '../src/policy/evaluation/decide.ts'
-import { defaultRiskSettings } from '../src/policy/risk/risk-signals.ts'
+import { defaultRisk } from '../src/policy/risk/risk-signals.ts'
 import { busyPieces } from '../test/fixtures/hostile-texts.ts'
 import { described, rulebookOf } from '../test/fixtures/rulebook.ts'
 
@@ -53,7 +53,7 @@ const rulebook = rulebookOf(
       },
     ],
   },
-  { risk: defaultRiskSettings },
+  { risk: defaultRisk },
 )
 
 const processorMilliseconds = () => process.cpuUsage().user / 1_000

@@ -9,7 +9,6 @@ import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
-import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { createPoster } from '../upstream/post.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import type { Configuration } from './configuration.ts'
@@ -26,7 +25,7 @@ It does not check policies created over the API.
 
 ${configHelp}`
 
-type Entries = PreparedSet<CompiledPolicy>['entries']
+type Entries = PreparedSet['entries']
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
@@ -42,7 +41,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 /** With its rules counted: a file that was cut off may still be a valid policy. */
-function describePolicy({ document: { name, rules } }: PolicyEntry<unknown>): string {
+function describePolicy({ document: { name, rules } }: PolicyEntry): string {
   return `${name} (${rules.length} ${rules.length === 1 ? 'rule' : 'rules'})`
 }
 

@@ -6,6 +6,7 @@ import { prepareSet } from '../policies/entry.ts'
 import type { PolicyFolder } from '../policies/files.ts'
 import { readPolicyFile } from '../policies/files.ts'
 import { readFixedPolicies } from '../policies/open.ts'
+import { parsePolicyInTurns } from '../policy/language/parse.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
 import type { Configuration } from './configuration.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
@@ -57,7 +58,7 @@ async function warningsOf(
   { document, where, createdAt }: PolicyInput,
   { config }: Configuration,
 ): Promise<readonly string[]> {
-  const parsed = await languageOf(config).parse(document)
+  const parsed = await parsePolicyInTurns(document, languageOf(config))
   if ('problems' in parsed) return []
   const found = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })
   return found.map(({ code, path, message }) => `${where(path)}: ${path}: ${message} (${code})`)

@@ -6,7 +6,6 @@ import { readPolicySuites, runPolicyTest } from '../compose/policy-tests.ts'
 import type { PreparedSet } from '../policies/entry.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readFixedPolicies } from '../policies/open.ts'
-import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { DecisionSettings } from '../policy/evaluation/rulebook.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import type { Shell } from './shell.ts'
@@ -59,7 +58,7 @@ interface Tally {
 }
 
 interface Ground {
-  readonly policies: PreparedSet<CompiledPolicy>
+  readonly policies: PreparedSet
   readonly settings: DecisionSettings
   readonly tally: Tally
 }
@@ -85,7 +84,7 @@ function runSuite(shell: Shell, suite: PolicySuite, { policies, settings, tally 
 }
 
 /** Names the rules of the tested policies that no test matches; how many there are. */
-function listUnmatched(shell: Shell, { entries }: PreparedSet<CompiledPolicy>, { matched }: Tally): number {
+function listUnmatched(shell: Shell, { entries }: PreparedSet, { matched }: Tally): number {
   let count = 0
   for (const [name, seen] of matched) {
     const compiled = entries.get(name)?.compiled

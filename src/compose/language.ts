@@ -1,25 +1,16 @@
 import type { Config } from '../config/schema.ts'
-import type { Language } from '../policies/language.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import { compilePolicy } from '../policy/evaluation/compile.ts'
-import type { DecisionSettings, Rulebook } from '../policy/evaluation/rulebook.ts'
-import { createRulebook } from '../policy/evaluation/rulebook.ts'
+import { createRulebook, type DecisionSettings, type Rulebook } from '../policy/evaluation/rulebook.ts'
 import { Zone } from '../policy/language/fields/zone.ts'
-import { formatPolicy, versionOf } from '../policy/language/format.ts'
-import type { Policy } from '../policy/language/model.ts'
 import { readWindow } from '../policy/language/operators/ordering.ts'
-import { parsePolicyInTurns } from '../policy/language/parse.ts'
+import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { RiskSettings } from '../policy/risk/risk-signals.ts'
 
 /** The policy language as a configuration has it: no rule reads the field that carries the agent's token. */
-export function languageOf(config: Config): Language<Policy, CompiledPolicy> {
-  const hiddenHeaders = [config.Security.AgentAuth.CustomHeaderName]
-  const maxWaitSeconds = config.HumanInTheLoop.TimeoutSeconds
+export function languageOf({ Security, HumanInTheLoop }: Config): LanguageOptions {
   return {
-    parse: document => parsePolicyInTurns(document, { hiddenHeaders, maxWaitSeconds }),
-    format: formatPolicy,
-    version: versionOf,
-    compile: policy => compilePolicy(policy, { hiddenHeaders }),
+    hiddenHeaders: [Security.AgentAuth.CustomHeaderName],
+    maxWaitSeconds: HumanInTheLoop.TimeoutSeconds,
   }
 }
 

@@ -5,7 +5,7 @@ import type { Store } from '../storage/store.ts'
 export interface ResyncParts {
   readonly store: Pick<Store, 'doubts'>
   readonly registry: Pick<Registry, 'reload'>
-  readonly book: Pick<PolicyBook<unknown>, 'restore'>
+  readonly book: Pick<PolicyBook, 'restore'>
   readonly report: (what: string, error: unknown) => void
 }
 

@@ -30,12 +30,12 @@ export interface RulesParts {
   readonly log: Log
   readonly registry: Registry
   /** Told of the policies in force after each change of them, which is answered only when this is done. */
-  readonly onPolicies?: (list: readonly PolicyEntry<CompiledPolicy>[]) => Promise<void>
+  readonly onPolicies?: (list: readonly PolicyEntry[]) => Promise<void>
 }
 
 /** The policies in force, and which of them apply to an agent. */
 export interface Rules {
-  readonly policies: Policies<CompiledPolicy>
+  readonly policies: Policies
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   /** What a policy makes of a described request, rule by rule. */
   readonly explain: (policy: CompiledPolicy, description: unknown) => Promise<object | Refusal>

@@ -1,8 +1,6 @@
 import type { ConfigProblem, Findings } from './given.ts'
-import type { Config } from './schema.ts'
-import { schema } from './schema.ts'
-import type { Setting } from './setting.ts'
-import { settingsOf } from './setting.ts'
+import { type Config, schema } from './schema.ts'
+import { type Setting, settingsOf } from './setting.ts'
 
 /** A rule over several settings. The problem stands at the first of them that was given. */
 interface CrossCheck {

@@ -1,7 +1,5 @@
-import type { Child, Findings } from './given.ts'
-import { childOf, record, unknownKey } from './given.ts'
-import type { Setting, SettingTree } from './setting.ts'
-import { isSetting } from './setting.ts'
+import { type Child, childOf, type Findings, record, unknownKey } from './given.ts'
+import { isSetting, type Setting, type SettingTree } from './setting.ts'
 import { readFromText } from './value.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -1,7 +1,5 @@
-import type { Findings } from './given.ts'
-import { assemble, childOf, record, unknownKey } from './given.ts'
-import type { Setting, SettingTree } from './setting.ts'
-import { isSetting } from './setting.ts'
+import { assemble, childOf, type Findings, record, unknownKey } from './given.ts'
+import { isSetting, type Setting, type SettingTree } from './setting.ts'
 import { readTyped } from './value.ts'
 import { parseYaml } from './yaml.ts'
 

@@ -1,6 +1,5 @@
 import { didYouMean } from '../base/nearest.ts'
-import type { Setting, SettingTree } from './setting.ts'
-import { isSetting } from './setting.ts'
+import { isSetting, type Setting, type SettingTree } from './setting.ts'
 import type { Reading } from './value.ts'
 
 /** One mistake in the configuration. `place` is `gateway.yaml:8:5` or `env NAME`. */

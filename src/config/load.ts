@@ -1,12 +1,8 @@
 import { crossCheck } from './check.ts'
-import type { Environment } from './environment.ts'
-import { readEnvironment } from './environment.ts'
-import type { ConfigFile } from './file.ts'
-import { readFile } from './file.ts'
-import type { ConfigProblem, Findings } from './given.ts'
-import { assemble } from './given.ts'
-import type { Config } from './schema.ts'
-import { schema } from './schema.ts'
+import { type Environment, readEnvironment } from './environment.ts'
+import { type ConfigFile, readFile } from './file.ts'
+import { assemble, type ConfigProblem, type Findings } from './given.ts'
+import { type Config, schema } from './schema.ts'
 
 export interface ConfigSources {
   /** gateway.yaml; without it the defaults and the environment are all there is. */

@@ -1,3 +1,4 @@
+import { defaultRisk, type RiskSignalName, riskSignals } from '../policy/risk/risk-signals.ts'
 import { chosenSecretProblem, secretProblem } from './entropy.ts'
 import {
   cidr,
@@ -19,7 +20,6 @@ import {
 import { limits } from './limits.ts'
 import { proxy } from './proxy.ts'
 import { server } from './server.ts'
-import type { Values } from './setting.ts'
 import {
   boolean,
   choice,
@@ -29,14 +29,21 @@ import {
   number,
   objects,
   optional,
+  type Setting,
   secret,
   secretList,
   text,
   timespan,
+  type Values,
 } from './setting.ts'
 
-/** Points of a risk signal; 0 switches it off, less than 0 speaks for the request. */
-const points = (value: number, meaning: string) => integer(value, meaning, { min: -100, max: 100 })
+/** Points of each risk signal; 0 switches it off, less than 0 speaks for the request. */
+const signalPoints = Object.fromEntries(
+  Object.entries(riskSignals).map(([name, { points, meaning }]) => [
+    name,
+    integer(points, meaning, { min: -100, max: 100 }),
+  ]),
+) as Record<RiskSignalName, Setting<number>>
 
 /**
  * Every setting of the gateway, once. The path of a key here is its name in gateway.yaml (any letter case) and,
@@ -165,45 +172,13 @@ export const schema = {
     SelfUrls: list('Further URLs under which this gateway is reached; calls to them are refused as loops.', httpUrl),
   },
   Risk: {
-    Signals: {
-      'method-post': points(5, 'POST.'),
-      'method-put-patch': points(10, 'PUT and PATCH.'),
-      'method-delete': points(20, 'DELETE.'),
-      'method-other': points(15, 'Any other method.'),
-      'new-host': points(20, 'A host this agent was never allowed to before.'),
-      'metadata-address': points(60, 'A link-local or metadata address.'),
-      'private-address': points(0, 'A private or loopback address.'),
-      'ip-literal-host': points(15, 'A host written as an address.'),
-      punycode: points(10, 'An international host name.'),
-      'plain-http': points(10, 'No TLS.'),
-      'unusual-port': points(5, 'A port other than that of the scheme.'),
-      'sensitive-path': points(15, 'Each piece of SensitivePaths in the path, two at most.'),
-      'large-body': points(10, 'A body above 1 MB; half of it above 64 KB.'),
-      'body-far-above-usual': points(15, 'A body eight times larger than usual for the agent.'),
-      'egress-volume': points(25, 'Ten times the bytes of a usual day.'),
-      'low-trust': points(30, 'At trust 0, falling to nothing at trust 0.5.'),
-      'high-trust': points(-10, 'Trust of 0.8 or more.'),
-      'recent-denials': points(5, 'Each denial in ten minutes, four at most.'),
-      'human-denied': points(10, 'A denial by a reviewer within a day.'),
-      burst: points(15, 'More than BurstPerMinute requests in a minute.'),
-      'outside-hours': points(10, 'Outside Hours.'),
-      'secret-in-body': points(60, 'A key, token or private key in the body.'),
-      'pii-in-body': points(25, 'Personal data in the body.'),
-      'unreadable-body': points(10, 'A body that cannot be read.'),
-    },
-    SensitivePaths: list('Parts of a path that make it sensitive.', undefined, [
-      '/admin',
-      '/export',
-      '/backup',
-      '/secret',
-      '/credential',
-      '/password',
-      '/internal',
-      '/debug',
-      '/.env',
-      '/.git',
-    ]),
-    BurstPerMinute: integer(300, 'Requests of one agent within a minute above which it is a burst.', { min: 1 }),
+    Signals: signalPoints,
+    SensitivePaths: list('Parts of a path that make it sensitive.', undefined, defaultRisk.sensitivePaths),
+    BurstPerMinute: integer(
+      defaultRisk.burstPerMinute,
+      'Requests of one agent within a minute above which it is a burst.',
+      { min: 1 },
+    ),
     Hours: optional('When agents are expected to work, hh:mm-hh:mm; absent: always.', hours),
     TimeZone: text('UTC', 'IANA time zone of Hours.', timeZone),
   },
@@ -218,7 +193,10 @@ export const schema = {
     QuarantineWindowSeconds: integer(300, 'Span in which denials count.', { min: 1, max: 86_400 }),
   },
   HumanInTheLoop: {
-    Threshold: number(0.8, 'A risk score strictly above this sends an allowed request to review.', { min: 0, max: 1 }),
+    Threshold: number(defaultRisk.threshold, 'A risk score strictly above this sends an allowed request to review.', {
+      min: 0,
+      max: 1,
+    }),
     TimeoutSeconds: integer(3_600, 'Time a request waits for review before it expires.', { min: 1, max: 2_592_000 }),
     WaitSeconds: integer(0, 'How long a held call waits for its outcome unless its rule says otherwise.', {
       max: 2_592_000,

@@ -1,5 +1,16 @@
-import type { Document, Node, Pair, YAMLError } from 'yaml'
-import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
+import {
+  type Document,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  visit,
+  type YAMLError,
+} from 'yaml'
 
 /** Aliases of one document that may be followed; more is a bomb (policy-language section 8, E_YAML). */
 const MAX_ALIASES = 100

@@ -36,11 +36,11 @@ interface HitlServices {
 /** Milliseconds that `GET /health` waits for its checks. */
 const HEALTH_TIME_LIMIT = 2_000
 
-export interface ManagementParts<C> extends TokenCallParts {
+export interface ManagementParts extends TokenCallParts {
   readonly registry: Registry
-  readonly book: PolicyBook<C>
-  readonly explain: Explain<C>
-  readonly shadows: PolicyParts<C>['shadows']
+  readonly book: PolicyBook
+  readonly explain: Explain
+  readonly shadows: PolicyParts['shadows']
   readonly hitl: HitlServices
   readonly verify: GuardParts['verify']
   readonly noteRefusal: GuardParts['noteRefusal']
@@ -55,7 +55,7 @@ export interface ManagementParts<C> extends TokenCallParts {
 }
 
 /** The control plane: everything that is not `/proxy/`. */
-export function createManagement<C>(parts: ManagementParts<C>): Management {
+export function createManagement(parts: ManagementParts): Management {
   const { registry, book, hitl, store, clock } = parts
   const guard = createGuard({
     verify: parts.verify,

@@ -4,23 +4,24 @@ import { jsonReply } from '../http/respond.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
+import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { by } from './agents.ts'
 import type { Call, Handlers } from './call.ts'
 import { done } from './call.ts'
 import { cutPage, pageReply, readPage } from './page.ts'
 
 /** What a policy decides on a described request, which openapi.json has checked. */
-export type Explain<C> = (policy: C, request: unknown) => Promise<object | Refusal>
+export type Explain = (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
 
-export interface PolicyParts<C> {
-  readonly book: PolicyBook<C>
-  readonly explain: Explain<C>
+export interface PolicyParts {
+  readonly book: PolicyBook
+  readonly explain: Explain
   /** How often what is in shadow would have decided otherwise. */
   readonly shadows: Pick<ShadowTally, 'of'>
 }
 
 /** Operations of spec 4.3, and those that change policies. */
-export function policyHandlers<C>({ book, explain, shadows }: PolicyParts<C>): Handlers['guarded'] {
+export function policyHandlers({ book, explain, shadows }: PolicyParts): Handlers['guarded'] {
   return {
     listPolicies(call) {
       const page = readPage(call)
@@ -55,7 +56,7 @@ export function policyHandlers<C>({ book, explain, shadows }: PolicyParts<C>): H
   }
 }
 
-function summarise({ document, source }: PolicyEntry<unknown>) {
+function summarise({ document, source }: PolicyEntry) {
   const { name, description, owner } = document
   return {
     name,
@@ -68,7 +69,7 @@ function summarise({ document, source }: PolicyEntry<unknown>) {
   }
 }
 
-function detail({ document, createdAt, version, source }: PolicyEntry<unknown>) {
+function detail({ document, createdAt, compiled: { version }, source }: PolicyEntry) {
   return { ...document, CreatedOn: new Date(createdAt).toISOString(), version, source }
 }
 

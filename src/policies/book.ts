@@ -1,31 +1,30 @@
 import type { Refusal } from '../errors.ts'
-import type { Desk, PolicyEditor } from './edit.ts'
-import { createPolicy, removePolicy, replacePolicy } from './edit.ts'
-import type { PolicyEntry, PolicyInput, PreparedSet } from './entry.ts'
-import { prepareSet } from './entry.ts'
+import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import { createPolicy, type Desk, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
+import { type PolicyEntry, type PolicyInput, type PreparedSet, prepareSet } from './entry.ts'
 import { createShelf } from './shelf.ts'
 
-export interface BookOptions<P, C> extends Omit<Desk<P, C>, 'shelf'> {
+export interface BookOptions extends Omit<Desk, 'shelf'> {
   /** Tries policies out before they are put in force: a line for each reason not to. */
-  readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry<C>>) => Promise<readonly string[]>
+  readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry>) => Promise<readonly string[]>
   /** Told of the policies in force after each change. A change is answered only when this is done. */
-  readonly onChange?: (list: readonly PolicyEntry<C>[]) => Promise<void>
+  readonly onChange?: (list: readonly PolicyEntry[]) => Promise<void>
 }
 
 /**
  * Every policy in force, compiled, by name. Changes are made one at a time. Methods that store something reject with
  * StoreError when the store fails; then nothing was changed.
  */
-export interface PolicyBook<C> {
+export interface PolicyBook {
   /** For the decision: one lookup. */
-  get(name: string): C | undefined
-  entry(name: string): PolicyEntry<C> | undefined
+  get(name: string): CompiledPolicy | undefined
+  entry(name: string): PolicyEntry | undefined
   /** By name. The same array as long as nothing changes. */
-  list(): readonly PolicyEntry<C>[]
+  list(): readonly PolicyEntry[]
   /** Refusals: invalid_policy, already_exists. */
-  create(document: unknown, by: PolicyEditor): Promise<PolicyEntry<C> | Refusal>
+  create(document: unknown, by: PolicyEditor): Promise<PolicyEntry | Refusal>
   /** Refusals: invalid_policy, not_found, read_only. */
-  replace(name: string, document: object, by: PolicyEditor): Promise<PolicyEntry<C> | Refusal>
+  replace(name: string, document: object, by: PolicyEditor): Promise<PolicyEntry | Refusal>
   /** Refusals: not_found, read_only, in_use. */
   remove(name: string, by: PolicyEditor): Promise<{ readonly removed: string } | Refusal>
   /**
@@ -33,7 +32,7 @@ export interface PolicyBook<C> {
    *
    * @returns a line for each mistake; when there is any, nothing was changed
    */
-  load(set: PreparedSet<C>): Promise<readonly string[]>
+  load(set: PreparedSet): Promise<readonly string[]>
   /**
    * Reads the policies that were made over the API.
    *
@@ -42,8 +41,8 @@ export interface PolicyBook<C> {
   restore(): Promise<readonly string[]>
 }
 
-export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
-  const shelf = createShelf<C>()
+export function createBook(options: BookOptions): PolicyBook {
+  const shelf = createShelf()
   const desk = { ...options, shelf }
   let lane: Promise<unknown> = Promise.resolve()
 
@@ -61,7 +60,7 @@ export function createBook<P, C>(options: BookOptions<P, C>): PolicyBook<C> {
     return result
   }
 
-  async function load({ entries, lines }: PreparedSet<C>): Promise<readonly string[]> {
+  async function load({ entries, lines }: PreparedSet): Promise<readonly string[]> {
     const all = lines.length > 0 ? lines : ((await options.selfTest?.(entries)) ?? [])
     if (all.length === 0) shelf.put({ fixed: entries })
     return all

@@ -11,12 +11,14 @@ export interface PolicyChanges {
   readonly shrunk: readonly string[]
 }
 
-type List = readonly Pick<PolicyEntry<unknown>, 'source' | 'document' | 'version'>[]
+type List = readonly Pick<PolicyEntry, 'source' | 'document' | 'compiled'>[]
 
 export function changesBetween(before: List, after: List): PolicyChanges {
   const old = byName(before)
   const now = byName(after)
-  const kept = [...now].filter(([name, { version }]) => old.has(name) && old.get(name)?.version !== version)
+  const kept = [...now].filter(
+    ([name, { compiled }]) => old.has(name) && old.get(name)?.compiled.version !== compiled.version,
+  )
   return {
     count: now.size,
     added: [...now.keys()].filter(name => !old.has(name)),

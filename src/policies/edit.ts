@@ -1,10 +1,9 @@
 import type { Clock } from '../clock.ts'
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import type { LanguageOptions } from '../policy/language/parse.ts'
+import type { PolicyProblem } from '../policy/language/problems.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
-import type { PolicyEntry } from './entry.ts'
-import { prepare } from './entry.ts'
-import type { Language, PolicyProblem } from './language.ts'
+import { type PolicyEntry, prepare } from './entry.ts'
 import type { Shelf } from './shelf.ts'
 
 /** Who asks for a change, for the audit trail. */
@@ -14,19 +13,19 @@ export interface PolicyEditor {
 }
 
 /** What a change over the API works with. Each is checked and compiled first, stored next, and then in force. */
-export interface Desk<P, C> {
+export interface Desk {
   readonly store: Pick<Store, 'policies'>
-  readonly language: Language<P, C>
+  readonly language: LanguageOptions
   readonly clock: Clock
   /** What still names the policy, for people: `agent 0b8e...`, `Policy:Global`. Undefined: nothing. */
   readonly usedBy: (name: string) => string | undefined
-  readonly shelf: Shelf<C>
+  readonly shelf: Shelf
 }
 
-type Outcome<C> = Promise<PolicyEntry<C> | Refusal>
+type Outcome = Promise<PolicyEntry | Refusal>
 
 /** The audit entry of a change keeps the document, so that the trail shows what each version said. */
-export async function createPolicy<P, C>(desk: Desk<P, C>, document: unknown, by: PolicyEditor): Outcome<C> {
+export async function createPolicy(desk: Desk, document: unknown, by: PolicyEditor): Outcome {
   const { store, clock, shelf } = desk
   const now = clock.now()
   const entry = await prepareEdit(desk, document, now)
@@ -34,19 +33,14 @@ export async function createPolicy<P, C>(desk: Desk<P, C>, document: unknown, by
   const { name } = entry.document
   if (shelf.inForce.has(name)) return refuse('already_exists')
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
-  const details = { after: entry.version, document: entry.document }
+  const details = { after: entry.compiled.version, document: entry.document }
   const audit = auditEntry(desk, { action: 'policy.create', subject: name, details }, by)
   if ((await store.policies.insert(record, audit)) === 'exists') return refuse('already_exists')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
   return entry
 }
 
-export async function replacePolicy<P, C>(
-  desk: Desk<P, C>,
-  name: string,
-  document: object,
-  by: PolicyEditor,
-): Outcome<C> {
+export async function replacePolicy(desk: Desk, name: string, document: object, by: PolicyEditor): Outcome {
   const { store, clock, shelf } = desk
   const before = editable(shelf, name)
   if (isRefusal(before)) return before
@@ -57,15 +51,15 @@ export async function replacePolicy<P, C>(
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
   const text = JSON.stringify(entry.document)
   const record = { name, document: text, createdAt: before.createdAt, updatedAt: clock.now() }
-  const details = { before: before.version, after: entry.version, document: entry.document }
+  const details = { before: before.compiled.version, after: entry.compiled.version, document: entry.document }
   const audit = auditEntry(desk, { action: 'policy.replace', subject: name, details }, by)
   if ((await store.policies.update(record, audit)) === 'notFound') return refuse('not_found')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
   return entry
 }
 
-export async function removePolicy<P, C>(
-  desk: Desk<P, C>,
+export async function removePolicy(
+  desk: Desk,
   name: string,
   by: PolicyEditor,
 ): Promise<{ readonly removed: string } | Refusal> {
@@ -74,19 +68,23 @@ export async function removePolicy<P, C>(
   if (isRefusal(before)) return before
   const user = desk.usedBy(name)
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
-  const audit = auditEntry(desk, { action: 'policy.remove', subject: name, details: { before: before.version } }, by)
+  const audit = auditEntry(
+    desk,
+    { action: 'policy.remove', subject: name, details: { before: before.compiled.version } },
+    by,
+  )
   if (!(await store.policies.remove(name, audit))) return refuse('not_found')
   shelf.put({ editable: new Map([...shelf.editable].filter(([other]) => other !== name)) })
   return { removed: name }
 }
 
-async function prepareEdit<P, C>(desk: Desk<P, C>, document: unknown, createdAt: number): Outcome<C> {
+async function prepareEdit(desk: Desk, document: unknown, createdAt: number): Outcome {
   const entry = await prepare(desk.language, { source: 'api', document, createdAt, where: path => path })
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 
 /** The policy of this name if the API may change it. */
-function editable<C>(shelf: Shelf<C>, name: string): PolicyEntry<C> | Refusal {
+function editable(shelf: Shelf, name: string): PolicyEntry | Refusal {
   if (shelf.fixed.has(name)) return refuse('read_only')
   return shelf.editable.get(name) ?? refuse('not_found')
 }
@@ -97,7 +95,7 @@ function refuseProblems(problems: readonly PolicyProblem[]): Refusal {
 }
 
 function auditEntry(
-  { clock }: Pick<Desk<never, never>, 'clock'>,
+  { clock }: Pick<Desk, 'clock'>,
   what: Pick<AuditEntry, 'action' | 'subject' | 'details'>,
   { actor, requestId }: PolicyEditor,
 ): AuditEntry {

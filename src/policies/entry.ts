@@ -1,18 +1,19 @@
-import type { Language, PolicyDocument, PolicyProblem } from './language.ts'
+import { type CompiledPolicy, compilePolicy } from '../policy/evaluation/compile.ts'
+import { formatPolicy, type PolicyDocument } from '../policy/language/format.ts'
+import { type LanguageOptions, parsePolicyInTurns } from '../policy/language/parse.ts'
+import type { PolicyProblem } from '../policy/language/problems.ts'
 
 /** Where a policy is kept. Only those of the API can be changed over it. */
 export type PolicySource = 'config' | 'file' | 'api'
 
 /** One policy in force. */
-export interface PolicyEntry<C> {
+export interface PolicyEntry {
   readonly source: PolicySource
   /** As `GET /policies/{name}` shows it. */
   readonly document: PolicyDocument
-  readonly compiled: C
+  readonly compiled: CompiledPolicy
   /** Milliseconds since the epoch. */
   readonly createdAt: number
-  /** `sha256:<hex>` of the content. */
-  readonly version: string
 }
 
 /** A document that is to become a policy. */
@@ -25,49 +26,42 @@ export interface PolicyInput {
 }
 
 /** Policies by name, and a line for each mistake in those that are left out. */
-export interface PreparedSet<C> {
-  readonly entries: ReadonlyMap<string, PolicyEntry<C>>
+export interface PreparedSet {
+  readonly entries: ReadonlyMap<string, PolicyEntry>
   readonly lines: readonly string[]
 }
 
 /** Checks and compiles one document. */
-export async function prepare<P, C>(
-  language: Language<P, C>,
-  input: PolicyInput,
-): Promise<PolicyEntry<C> | readonly PolicyProblem[]> {
-  const parsed = await language.parse(input.document)
+export async function prepare(
+  language: LanguageOptions,
+  { source, document, createdAt }: PolicyInput,
+): Promise<PolicyEntry | readonly PolicyProblem[]> {
+  const parsed = await parsePolicyInTurns(document, language)
   if ('problems' in parsed) return parsed.problems
-  const document = language.format(parsed.policy)
-  const compiled = await language.compile(parsed.policy)
-  const { source, createdAt } = input
-  return { source, document, compiled, createdAt, version: language.version(parsed.policy) }
+  const compiled = await compilePolicy(parsed.policy, language)
+  return { source, document: formatPolicy(parsed.policy), compiled, createdAt }
 }
 
 /** A document that was checked: the policy and where it is named, or a line for each mistake. */
-export type Prepared<C> =
-  | { readonly entry: PolicyEntry<C>; readonly place: string }
-  | { readonly lines: readonly string[] }
+export type Prepared = { readonly entry: PolicyEntry; readonly place: string } | { readonly lines: readonly string[] }
 
 /** Checks and compiles one document, with its mistakes as lines. Keeps nothing of the text it came from. */
-export async function prepareInput<P, C>(language: Language<P, C>, input: PolicyInput): Promise<Prepared<C>> {
+export async function prepareInput(language: LanguageOptions, input: PolicyInput): Promise<Prepared> {
   const entry = await prepare(language, input)
   if ('compiled' in entry) return { entry, place: input.where('name') }
   return { lines: entry.map(problem => describe(input, problem)) }
 }
 
 /** Checks and compiles what can be, and names every mistake in the rest. A name given twice is one. */
-export async function prepareSet<P, C>(
-  language: Language<P, C>,
-  inputs: readonly PolicyInput[],
-): Promise<PreparedSet<C>> {
-  const prepared: Prepared<C>[] = []
+export async function prepareSet(language: LanguageOptions, inputs: readonly PolicyInput[]): Promise<PreparedSet> {
+  const prepared: Prepared[] = []
   for (const input of inputs) prepared.push(await prepareInput(language, input))
   return gather(prepared)
 }
 
 /** Policies that were checked one by one, as a set. */
-export function gather<C>(prepared: readonly Prepared<C>[]): PreparedSet<C> {
-  const entries = new Map<string, PolicyEntry<C>>()
+export function gather(prepared: readonly Prepared[]): PreparedSet {
+  const entries = new Map<string, PolicyEntry>()
   const places = new Map<string, string>()
   const lines: string[] = []
   for (const one of prepared) {

@@ -1,21 +1,15 @@
 import type { Clock } from '../clock.ts'
 import { StartupError } from '../errors.ts'
-import type { BookOptions, PolicyBook } from './book.ts'
-import { createBook } from './book.ts'
-import type { PolicyChanges } from './changes.ts'
-import { changesBetween } from './changes.ts'
-import type { PolicyInput, Prepared } from './entry.ts'
-import { gather, prepareInput } from './entry.ts'
-import type { FileCache } from './file-cache.ts'
-import { createFileCache, stampsOf } from './file-cache.ts'
-import type { PolicyFolder } from './files.ts'
-import { isPolicyFile, isPolicyTestFile, readPolicyFile, readPolicyFolder } from './files.ts'
+import type { LanguageOptions } from '../policy/language/parse.ts'
+import { type BookOptions, createBook, type PolicyBook } from './book.ts'
+import { changesBetween, type PolicyChanges } from './changes.ts'
+import { gather, type PolicyInput, type Prepared, prepareInput } from './entry.ts'
+import { createFileCache, type FileCache, stampsOf } from './file-cache.ts'
+import { isPolicyFile, isPolicyTestFile, type PolicyFolder, readPolicyFile, readPolicyFolder } from './files.ts'
 import { createFollower } from './follow.ts'
-import type { Language } from './language.ts'
-import type { Reloader } from './reload.ts'
-import { createReloader } from './reload.ts'
+import { createReloader, type Reloader } from './reload.ts'
 
-export interface PoliciesOptions<P, C> extends BookOptions<P, C> {
+export interface PoliciesOptions extends BookOptions {
   /** Policy:Directory, resolved. */
   readonly directory: string
   /** `Policies` of gateway.yaml. */
@@ -33,8 +27,8 @@ export interface PolicyReport {
   rejected(lines: readonly string[]): void
 }
 
-export interface Policies<C> {
-  readonly book: PolicyBook<C>
+export interface Policies {
+  readonly book: PolicyBook
   /** Reads what has changed in the directory (SIGHUP). False: there was a mistake, and nothing changed. */
   reload(): Promise<boolean>
   close(): void
@@ -46,7 +40,7 @@ export interface Policies<C> {
  *
  * @throws StartupError with a line for each mistake in gateway.yaml or the directory
  */
-export async function openPolicies<P, C>(options: PoliciesOptions<P, C>): Promise<Policies<C>> {
+export async function openPolicies(options: PoliciesOptions): Promise<Policies> {
   const { directory, report, language, lookMs = 250 } = options
   const book = createBook(options)
   const inline = inlineInputs(options.inline, options.clock)
@@ -99,8 +93,8 @@ export async function openPolicies<P, C>(options: PoliciesOptions<P, C>): Promis
 
 const isWanted = (name: string) => isPolicyFile(name) || isPolicyTestFile(name)
 
-function policyFiles<P, C>(directory: string, language: Language<P, C>): FileCache<Prepared<C>> {
-  return createFileCache<Prepared<C>>(directory, {
+function policyFiles(directory: string, language: LanguageOptions): FileCache<Prepared> {
+  return createFileCache<Prepared>(directory, {
     isWanted: isPolicyFile,
     async load(path) {
       const file = await readPolicyFile(path)
@@ -128,7 +122,7 @@ function noFiles(error: NodeJS.ErrnoException, missing: string[]): { readonly li
 
 /** The policies as a gateway finds them at start, but for those of the API. */
 export async function readFixedPolicies(
-  from: Pick<PoliciesOptions<unknown, unknown>, 'directory' | 'inline' | 'clock'>,
+  from: Pick<PoliciesOptions, 'directory' | 'inline' | 'clock'>,
 ): Promise<PolicyFolder> {
   const { inputs, lines } = await readPolicyFolder(from.directory).catch(noFolder)
   return { inputs: [...inlineInputs(from.inline, from.clock), ...inputs], lines }

@@ -1,25 +1,25 @@
 import type { PolicyEntry } from './entry.ts'
 
-export type Entries<C> = ReadonlyMap<string, PolicyEntry<C>>
+export type Entries = ReadonlyMap<string, PolicyEntry>
 
 /** The policies in force. Each change is one assignment, so that a request sees all of it or nothing. */
-export interface Shelf<C> {
+export interface Shelf {
   /** By name; a policy of a file or of gateway.yaml hides one of the same name made over the API. */
-  readonly inForce: Entries<C>
+  readonly inForce: Entries
   /** The same as a list, another one after each change. */
-  readonly list: readonly PolicyEntry<C>[]
+  readonly list: readonly PolicyEntry[]
   /** Of files and of gateway.yaml. */
-  readonly fixed: Entries<C>
+  readonly fixed: Entries
   /** Made over the API. */
-  readonly editable: Entries<C>
-  put(change: { readonly fixed?: Entries<C>; readonly editable?: Entries<C> }): void
+  readonly editable: Entries
+  put(change: { readonly fixed?: Entries; readonly editable?: Entries }): void
 }
 
-export function createShelf<C>(): Shelf<C> {
-  let fixed: Entries<C> = new Map()
-  let editable: Entries<C> = new Map()
-  let inForce: Entries<C> = new Map()
-  let list: readonly PolicyEntry<C>[] = []
+export function createShelf(): Shelf {
+  let fixed: Entries = new Map()
+  let editable: Entries = new Map()
+  let inForce: Entries = new Map()
+  let list: readonly PolicyEntry[] = []
   return {
     get inForce() {
       return inForce

@@ -11,7 +11,7 @@ import type { ControlCalls, ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** The policies in force, as far as other threads need them. */
-type PolicyList = readonly Pick<PolicyEntry<unknown>, 'document' | 'version'>[]
+type PolicyList = readonly Pick<PolicyEntry, 'document' | 'compiled'>[]
 
 export interface PoolOptions {
   /** Threads beside the main one. */
@@ -211,10 +211,12 @@ async function unlessLate<T>(work: Promise<T>, ms: number, instead: () => Promis
 
 /** What makes `after` of `before`. */
 function changeBetween(before: PolicyList, after: PolicyList): PolicyChange {
-  const versions = new Map(before.map(({ document, version }) => [document.name, version]))
+  const versions = new Map(before.map(({ document, compiled }) => [document.name, compiled.version]))
   const names = new Set(after.map(({ document }) => document.name))
   return {
-    put: after.filter(({ document, version }) => versions.get(document.name) !== version).map(entry => entry.document),
+    put: after
+      .filter(({ document, compiled }) => versions.get(document.name) !== compiled.version)
+      .map(entry => entry.document),
     removed: [...versions.keys()].filter(name => !names.has(name)),
   }
 }

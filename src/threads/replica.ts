@@ -6,9 +6,9 @@ import type { TrustCause } from '../agents/trust.ts'
 import type { Clock } from '../clock.ts'
 import type { CompiledBook } from '../compose/rules.ts'
 import { prepare } from '../policies/entry.ts'
-import type { Language, PolicyDocument } from '../policies/language.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import type { Policy } from '../policy/language/model.ts'
+import type { PolicyDocument } from '../policy/language/format.ts'
+import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
 export interface AgentReplica extends Pick<Registry, 'get' | 'bySubject' | 'subscribe' | 'trustOf' | 'recordTrust'> {
@@ -46,7 +46,7 @@ export interface PolicyReplica extends CompiledBook {
   apply(change: PolicyChange): Promise<void>
 }
 
-export function createPolicyReplica(language: Language<Policy, CompiledPolicy>): PolicyReplica {
+export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
   let list: readonly { readonly compiled: CompiledPolicy }[] = []
   let lane: Promise<void> = Promise.resolve()

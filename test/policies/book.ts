@@ -3,12 +3,12 @@ import { createBook } from '../../src/policies/book.ts'
 import type { PolicyInput } from '../../src/policies/entry.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { language, loadInto } from '../fixtures/language.ts'
+import { loadInto } from '../fixtures/load-policies.ts'
 import { openOwn } from '../fixtures/registry.ts'
 
 const by = { actor: 'admin', requestId: 'request-1' }
 const store = await openOwn(t)
-const options = { store, language, clock: createClock(), usedBy: () => undefined }
+const options = { store, language: {}, clock: createClock(), usedBy: () => undefined }
 
 function file(name: string, more: object = {}): PolicyInput {
   return { source: 'file', document: { name, ...more }, createdAt: 0, where: path => `${name}.yaml:${path}` }
@@ -82,9 +82,9 @@ t.test('what cannot be stored is not in force', async t => {
 t.test('the same rules have the same version, other rules another', async t => {
   const book = createBook(options)
   await loadInto(book, [file('a', { rules: [] }), file('b')])
-  const version = book.entry('a')?.version
+  const version = book.get('a')?.version
   await loadInto(book, [file('a'), file('b')])
-  t.equal(book.entry('a')?.version, version)
+  t.equal(book.get('a')?.version, version)
   await loadInto(book, [file('a', { default: 'Allow' })])
-  t.not(book.entry('a')?.version, version)
+  t.not(book.get('a')?.version, version)
 })

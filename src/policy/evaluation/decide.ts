@@ -1,5 +1,4 @@
-import type { Effect } from '../language/model.ts'
-import { stricter } from '../language/model.ts'
+import { type Effect, stricter } from '../language/model.ts'
 import { Facts } from '../request/facts.ts'
 import type { RequestBody, RequestHead } from '../request/input.ts'
 import { RiskAssessment } from '../risk/risk.ts'

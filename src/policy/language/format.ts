@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import type { Condition, Node, Policy, Rule } from './model.ts'
 
 /** A policy as the API returns it and files may hold it: values are text, effects Allow, Deny or Hitl (spec 2.2). */
-export interface WirePolicy {
+export interface PolicyDocument {
   readonly name: string
   readonly description: string
   readonly owner: string
   readonly default: string
-  readonly rules: readonly WireRule[]
+  readonly rules: readonly RuleDocument[]
   readonly timezone?: string
   readonly onUnreadable?: string
   readonly shadowOf?: string
 }
 
-export interface WireRule {
+export interface RuleDocument {
   readonly name: string
   readonly priority: number
   readonly effect: string
@@ -27,7 +27,7 @@ export interface WireRule {
 }
 
 /** What parsePolicy reads back to the same policy. Keys with their standard value are left out. */
-export function formatPolicy(policy: Policy): WirePolicy {
+export function formatPolicy(policy: Policy): PolicyDocument {
   return {
     name: policy.name,
     description: policy.description,
@@ -40,7 +40,7 @@ export function formatPolicy(policy: Policy): WirePolicy {
   }
 }
 
-function formatRule(rule: Rule): WireRule {
+function formatRule(rule: Rule): RuleDocument {
   return {
     name: rule.name,
     priority: rule.priority,
@@ -72,14 +72,7 @@ function formatCondition(condition: Condition): unknown {
   }
 }
 
-/** `sha256:<hex>` of the canonical form: the same rules give the same version wherever they are read. */
-export function versionOf(policy: Policy): string {
-  const digest = new VersionDigest(policy)
-  for (const rule of policy.rules) digest.add(rule)
-  return digest.finish()
-}
-
-/** The version, rule by rule in the order of declaration: a large policy takes milliseconds. */
+/** `sha256:<hex>` of the canonical form, made rule by rule in the order of declaration: a large policy takes milliseconds. */
 export class VersionDigest {
   readonly #hash = createHash('sha256')
 

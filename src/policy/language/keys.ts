@@ -76,12 +76,18 @@ export class Keys {
   }
 
   /** One of `known`, any letter case. */
-  choice(key: string, known: readonly string[], standard: string): string {
+  choice<const C extends string>(key: string, known: readonly C[], standard: NoInfer<C>): C {
     const value = this.get(key) ?? standard
-    const found = typeof value === 'string' && known.find(word => word.toLowerCase() === value.toLowerCase())
-    if (typeof found === 'string') return found
+    const found = typeof value === 'string' ? wordOf(value, known) : undefined
+    if (found !== undefined) return found
     const hint = typeof value === 'string' ? didYouMean(value, known) : ''
     this.problem('E_VALUE', key, `${key} must be one of ${known.join(', ')}${hint}`)
     return standard
   }
+}
+
+/** The one of `known` that the text spells, in any letter case. */
+export function wordOf<C extends string>(text: string, known: readonly C[]): C | undefined {
+  const wanted = text.toLowerCase()
+  return known.find(word => word.toLowerCase() === wanted)
 }

@@ -123,7 +123,7 @@ function readCondition(keys: Keys, path: string, { problems, scope }: Reading): 
     operator: operator.name,
     ...value,
     ignoreCase: keys.flag('ignoreCase'),
-    quantifier: keys.choice('quantifier', ['any', 'all'], 'any') as Condition['quantifier'],
+    quantifier: keys.choice('quantifier', ['any', 'all'], 'any'),
   }
   const test = compileCondition(condition, scope)
   if (test instanceof WrongCondition) problems.add(test.code, path, test.message)
@@ -153,7 +153,7 @@ function readValue(keys: Keys, operator: Operator): WireValue | WrongCondition {
 function readValueType(keys: Keys): Condition['valueType'] {
   const type = keys.get('valueType')
   if (type === undefined || type === null) return undefined
-  return keys.choice('valueType', ['number', 'boolean'], 'number') as 'number' | 'boolean'
+  return keys.choice('valueType', ['number', 'boolean'], 'number')
 }
 
 function isNested(value: unknown): boolean {

@@ -1,21 +1,13 @@
-import { nextTurn, rulesPerTurn, type Turns } from '../turns/turns.ts'
+import { type Divided, doAtOnce, doInTurns, rulesPerTurn } from '../turns/turns.ts'
 import { credentialHeaders, type Scope } from './condition.ts'
 import { isTimeZone, Zone } from './fields/zone.ts'
-import { Keys } from './keys.ts'
-import {
-  type Effect,
-  effects,
-  limits,
-  type OnUnreadable,
-  type Policy,
-  type ReviewTerms,
-  type Rule,
-  usualTerms,
-} from './model.ts'
+import { Keys, wordOf } from './keys.ts'
+import { type Effect, effects, limits, type Policy, type ReviewTerms, type Rule, usualTerms } from './model.ts'
 import { parseConditions } from './parse-condition.ts'
 import { type PolicyProblem, Problems } from './problems.ts'
 
-export interface ParseOptions {
+/** What a configuration adds to the language. */
+export interface LanguageOptions {
   /** Header fields beside Authorization and Cookie whose values rules may not read: the gateway's own token header. */
   readonly hiddenHeaders?: readonly string[]
   /** Longest `waitSeconds` of a rule: HumanInTheLoop:TimeoutSeconds. */
@@ -41,21 +33,16 @@ export const ruleKeys = [
 export type Parsed = { readonly policy: Policy } | { readonly problems: readonly PolicyProblem[] }
 
 /**
- * A policy from a document: the shape of the specification or the authoring form (numbers, booleans and lists as
- * values, effects in any letter case). Gives every mistake at once; never throws.
+ * Reads a policy from a document: the shape of the specification or the authoring form (numbers, booleans and lists as
+ * values, effects in any letter case). Reports every mistake at once; never throws.
  */
-export function parsePolicy(document: unknown, options: ParseOptions = {}): Parsed {
-  const reader = new PolicyReader(document, options)
-  reader.step(Number.POSITIVE_INFINITY)
-  return reader.finish()
+export function parsePolicy(document: unknown, options: LanguageOptions = {}): Parsed {
+  return doAtOnce(parse(document, options))
 }
 
 /** The same, letting other work run in between: a large policy takes a while. */
-export async function parsePolicyInTurns(document: unknown, options: ParseOptions & Turns = {}): Promise<Parsed> {
-  const pause = options.pause ?? nextTurn
-  const reader = new PolicyReader(document, options)
-  while (reader.step(rulesPerTurn)) await pause()
-  return reader.finish()
+export function parsePolicyInTurns(document: unknown, options: LanguageOptions = {}): Promise<Parsed> {
+  return doInTurns(parse(document, options))
 }
 
 /** Lower-case names of all header fields whose values are hidden from rules. */
@@ -63,76 +50,58 @@ export function hiddenHeaders(names: readonly string[] = []): ReadonlySet<string
   return new Set([...credentialHeaders, ...names.map(name => name.toLowerCase())])
 }
 
-/** Reads a document rule by rule. */
-class PolicyReader {
-  readonly #problems = new Problems()
-  readonly #head: Omit<Policy, 'rules'> | undefined
-  readonly #entries: readonly unknown[]
-  readonly #scope: Scope
-  readonly #maxWait: number
-  readonly #names = new Set<string>()
-  readonly #rules: Rule[] = []
-  #next = 0
-
-  constructor(document: unknown, options: ParseOptions) {
-    const keys = Keys.of(document, { path: '', known: policyKeys, ignored: shownKeys }, this.#problems)
-    if (keys === undefined) this.#problems.add('E_CONDITION', '', 'a policy must be a map with name and rules')
-    this.#head = keys && readHead(keys, this.#problems)
-    this.#entries = keys === undefined ? [] : readEntries(keys, this.#problems)
-    this.#maxWait = options.maxWaitSeconds ?? limits.waitSeconds
-    const hidden = hiddenHeaders(options.hiddenHeaders)
-    this.#scope = { zone: new Zone(knownZone(this.#head?.timezone)), hiddenHeaders: hidden }
-  }
-
-  /** Reads up to `count` more rules; false when there are none left. */
-  step(count: number): boolean {
-    const end = Math.min(this.#next + count, this.#entries.length)
-    for (; this.#next < end; this.#next++) this.#read(this.#entries[this.#next], `rules[${this.#next}]`)
-    return this.#next < this.#entries.length
-  }
-
-  #read(entry: unknown, path: string): void {
-    const keys = Keys.of(entry, { path, known: ruleKeys, ignored: [] }, this.#problems)
-    if (keys === undefined)
-      this.#problems.add('E_CONDITION', path, 'a rule must be a map with name, effect and conditions')
-    const rule = keys && this.#readRule(keys)
-    if (rule === undefined) return
-    if (rule.name !== '' && this.#names.has(rule.name)) {
-      this.#problems.add(
-        'E_DUPLICATE',
-        `${path}.name`,
-        `names must be unique: another rule is named ${JSON.stringify(rule.name)}`,
-      )
-    }
-    this.#names.add(rule.name)
-    this.#rules.push(rule)
-  }
-
-  #readRule(keys: Keys): Rule {
-    const effect = readEffect(keys, 'effect')
-    const riskExempt = keys.flag('riskExempt')
-    if (riskExempt && effect !== 'Allow') keys.problem('E_VALUE', 'riskExempt', 'riskExempt must be on an Allow rule')
-    return {
-      name: readRuleName(keys),
-      priority: readPriority(keys),
-      effect,
-      mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce') as Rule['mode'],
-      riskExempt,
-      reason: keys.text('reason', ''),
-      ...readTerms(keys, effect, this.#maxWait),
-      conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), this.#problems, this.#scope),
-    }
-  }
-
-  finish(): Parsed {
-    const problems = this.#problems.found
-    if (this.#head === undefined || problems.length > 0) return { problems }
-    return { policy: { ...this.#head, rules: this.#rules } }
-  }
+/** What is shared while the rules of one policy are read. */
+interface Reading {
+  readonly problems: Problems
+  readonly scope: Scope
+  readonly maxWaitSeconds: number
 }
 
-function knownZone(name: string | undefined): string {
-  return name !== undefined && isTimeZone(name) ? name : 'UTC'
+function* parse(document: unknown, options: LanguageOptions): Divided<Parsed> {
+  const problems = new Problems()
+  const keys = Keys.of(document, { path: '', known: policyKeys, ignored: shownKeys }, problems)
+  if (keys === undefined) {
+    problems.add('E_CONDITION', '', 'a policy must be a map with name and rules')
+    return { problems: problems.found }
+  }
+  const head = readHead(keys, problems)
+  const zone = new Zone(isTimeZone(head.timezone) ? head.timezone : 'UTC')
+  const { maxWaitSeconds = limits.waitSeconds } = options
+  const reading = { problems, scope: { zone, hiddenHeaders: hiddenHeaders(options.hiddenHeaders) }, maxWaitSeconds }
+  const rules = new Map<string, Rule>()
+  for (const [index, entry] of readEntries(keys, problems).entries()) {
+    if (index > 0 && index % rulesPerTurn === 0) yield
+    const path = `rules[${index}]`
+    const rule = readRule(entry, path, reading)
+    if (rule === undefined) continue
+    if (rule.name !== '' && rules.has(rule.name)) {
+      const message = `names must be unique: another rule is named ${JSON.stringify(rule.name)}`
+      problems.add('E_DUPLICATE', `${path}.name`, message)
+    }
+    rules.set(rule.name, rule)
+  }
+  return problems.found.length > 0 ? { problems: problems.found } : { policy: { ...head, rules: [...rules.values()] } }
+}
+
+function readRule(entry: unknown, path: string, { problems, scope, maxWaitSeconds }: Reading): Rule | undefined {
+  const keys = Keys.of(entry, { path, known: ruleKeys, ignored: [] }, problems)
+  if (keys === undefined) {
+    problems.add('E_CONDITION', path, 'a rule must be a map with name, effect and conditions')
+    return undefined
+  }
+  const effect = readEffect(keys, 'effect')
+  const riskExempt = keys.flag('riskExempt')
+  if (riskExempt && effect !== 'Allow') keys.problem('E_VALUE', 'riskExempt', 'riskExempt must be on an Allow rule')
+  return {
+    name: readRuleName(keys),
+    priority: readPriority(keys),
+    effect,
+    mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce'),
+    riskExempt,
+    reason: keys.text('reason', ''),
+    ...readTerms(keys, effect, maxWaitSeconds),
+    conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), problems, scope),
+  }
 }
 
 function readHead(keys: Keys, problems: Problems): Omit<Policy, 'rules'> {
@@ -144,7 +113,7 @@ function readHead(keys: Keys, problems: Problems): Omit<Policy, 'rules'> {
     owner: keys.text('owner', ''),
     default: readEffect(keys, 'default', 'Deny'),
     timezone,
-    onUnreadable: keys.choice('onUnreadable', ['failSafe', 'match', 'noMatch'], 'failSafe') as OnUnreadable,
+    onUnreadable: keys.choice('onUnreadable', ['failSafe', 'match', 'noMatch'], 'failSafe'),
     shadowOf: readShadowOf(keys, problems),
   }
 }
@@ -172,10 +141,10 @@ function readShadowOf(keys: Keys, problems: Problems): string | null {
 }
 
 function readEffect(keys: Keys, key: string, standard?: Effect): Effect {
-  const value = keys.get(key)
-  if (value === undefined && standard !== undefined) return standard
-  const effect = typeof value === 'string' && effects.find(known => known.toLowerCase() === value.toLowerCase())
-  if (effect !== undefined && effect !== false) return effect
+  const given = keys.get(key)
+  const value = given === undefined ? standard : given
+  const effect = typeof value === 'string' ? wordOf(value, effects) : undefined
+  if (effect !== undefined) return effect
   const cause = value === undefined ? 'missing effect' : `unknown effect ${shown(value)}`
   keys.problem('E_EFFECT', key, `${cause}: Allow, Deny or Hitl`)
   return 'Deny'
@@ -211,11 +180,7 @@ function readTerms(keys: Keys, effect: Effect, maxWait: number): ReviewTerms {
   const terms: ReviewTerms = {
     approvals: readInteger(keys, 'approvals', { min: 1, max: limits.approvals }) ?? usualTerms.approvals,
     waitSeconds: readInteger(keys, 'waitSeconds', { min: 0, max: maxWait }),
-    whenUndecided: keys.choice(
-      'whenUndecided',
-      ['accepted', 'refused'],
-      usualTerms.whenUndecided,
-    ) as ReviewTerms['whenUndecided'],
+    whenUndecided: keys.choice('whenUndecided', ['accepted', 'refused'], usualTerms.whenUndecided),
   }
   if (effect === 'Hitl') return terms
   for (const key of ['approvals', 'waitSeconds', 'whenUndecided'] as const) {

@@ -2,70 +2,70 @@ import type { Zone } from '../language/fields/zone.ts'
 import { clockMinutes, inWindow, type Window } from '../language/operators/ordering.ts'
 import type { Facts } from '../request/facts.ts'
 
-/** Points of every signal; 0 switches it off. Their names are those of `Risk:Signals:<name>`. */
-export const defaultRiskPoints = {
-  'method-post': 5,
-  'method-put-patch': 10,
-  'method-delete': 20,
-  'method-other': 15,
-  'new-host': 20,
-  'metadata-address': 60,
-  'private-address': 0,
-  'ip-literal-host': 15,
-  punycode: 10,
-  'plain-http': 10,
-  'unusual-port': 5,
-  /** For each pattern found, two at most. */
-  'sensitive-path': 15,
-  /** Half of it above 64 KB, all above 1 MB. */
-  'large-body': 10,
-  'body-far-above-usual': 15,
-  'egress-volume': 25,
-  /** At trust 0; falls in a line to nothing at trust 0.5. */
-  'low-trust': 30,
-  'high-trust': -10,
-  /** For each policy denial in ten minutes, four at most. */
-  'recent-denials': 5,
-  'human-denied': 10,
-  burst: 15,
-  'outside-hours': 10,
-  'secret-in-body': 60,
-  'pii-in-body': 25,
-  'unreadable-body': 10,
+/** Every signal: its points unless the setting `Risk:Signals:<name>` says otherwise, and what gives them. */
+export const riskSignals = {
+  'method-post': { points: 5, meaning: 'POST.' },
+  'method-put-patch': { points: 10, meaning: 'PUT and PATCH.' },
+  'method-delete': { points: 20, meaning: 'DELETE.' },
+  'method-other': { points: 15, meaning: 'Any other method.' },
+  'new-host': { points: 20, meaning: 'A host this agent was never allowed to before.' },
+  'metadata-address': { points: 60, meaning: 'A link-local or metadata address.' },
+  'private-address': { points: 0, meaning: 'A private or loopback address.' },
+  'ip-literal-host': { points: 15, meaning: 'A host written as an address.' },
+  punycode: { points: 10, meaning: 'An international host name.' },
+  'plain-http': { points: 10, meaning: 'No TLS.' },
+  'unusual-port': { points: 5, meaning: 'A port other than that of the scheme.' },
+  'sensitive-path': { points: 15, meaning: 'Each piece of SensitivePaths in the path, two at most.' },
+  'large-body': { points: 10, meaning: 'A body above 1 MB; half of it above 64 KB.' },
+  'body-far-above-usual': { points: 15, meaning: 'A body eight times larger than usual for the agent.' },
+  'egress-volume': { points: 25, meaning: 'Ten times the bytes of a usual day.' },
+  'low-trust': { points: 30, meaning: 'At trust 0, falling to nothing at trust 0.5.' },
+  'high-trust': { points: -10, meaning: 'Trust of 0.8 or more.' },
+  'recent-denials': { points: 5, meaning: 'Each denial in ten minutes, four at most.' },
+  'human-denied': { points: 10, meaning: 'A denial by a reviewer within a day.' },
+  burst: { points: 15, meaning: 'More than BurstPerMinute requests in a minute.' },
+  'outside-hours': { points: 10, meaning: 'Outside Hours.' },
+  'secret-in-body': { points: 60, meaning: 'A key, token or private key in the body.' },
+  'pii-in-body': { points: 25, meaning: 'Personal data in the body.' },
+  'unreadable-body': { points: 10, meaning: 'A body that cannot be read.' },
 } as const
 
-export type RiskSignalName = keyof typeof defaultRiskPoints
+export type RiskSignalName = keyof typeof riskSignals
 
 export interface RiskSettings {
   /** A score strictly above sends an allowed request to review. */
   readonly threshold: number
+  /** 0 switches a signal off. */
   readonly points: Readonly<Record<RiskSignalName, number>>
   /** Lower-case pieces of a path that make it sensitive. */
-  readonly sensitivePaths?: readonly string[]
-  /** Requests of one agent within a minute above which it is a burst; 300. */
-  readonly burstPerMinute?: number
+  readonly sensitivePaths: readonly string[]
+  /** Requests of one agent within a minute above which it is a burst. */
+  readonly burstPerMinute: number
   /** When agents are expected to work; absent: always. */
   readonly hours?: { readonly window: Window; readonly zone: Zone }
   /** Takes the place of the computed score: what-if questions and tests. */
   readonly score?: number
 }
 
-const defaultSensitivePaths: readonly string[] = [
-  '/admin',
-  '/export',
-  '/backup',
-  '/secret',
-  '/credential',
-  '/password',
-  '/internal',
-  '/debug',
-  '/.env',
-  '/.git',
-]
-
-export const defaultRiskSettings: RiskSettings = {
+/** What applies unless settings say otherwise. */
+export const defaultRisk: RiskSettings = {
   threshold: 0.8,
-  points: defaultRiskPoints,
+  points: Object.fromEntries(
+    Object.entries(riskSignals).map(([name, { points }]) => [name, points]),
+  ) as RiskSettings['points'],
+  sensitivePaths: [
+    '/admin',
+    '/export',
+    '/backup',
+    '/secret',
+    '/credential',
+    '/password',
+    '/internal',
+    '/debug',
+    '/.env',
+    '/.git',
+  ],
+  burstPerMinute: 300,
 }
 
 export interface Signal {
@@ -109,7 +109,6 @@ const middleTrust = 0.5
 const goodTrust = 0.8
 const mostPatterns = 2
 const mostDenials = 4
-const defaultBurst = 300
 
 /** Calls inside the machine or network are no risk by themselves. */
 function isLocal(facts: Facts): boolean {
@@ -149,12 +148,11 @@ function searchFor(pieces: readonly string[]): RegExp {
 }
 
 function sensitivePath(facts: Facts, settings: RiskSettings): number {
-  const pieces = settings.sensitivePaths ?? defaultSensitivePaths
   const { path: literal, readings } = facts.request
   const all = readings === undefined ? literal : readings.join('\n')
-  if (!searchFor(pieces).test(all)) return 0
+  if (!searchFor(settings.sensitivePaths).test(all)) return 0
   const path = all.toLowerCase()
-  const found = pieces.filter(piece => path.includes(piece))
+  const found = settings.sensitivePaths.filter(piece => path.includes(piece))
   return Math.min(mostPatterns, found.length) * settings.points['sensitive-path']
 }
 
@@ -168,7 +166,7 @@ function recentDenials(facts: Facts, settings: RiskSettings): number {
 }
 
 function isBurst(facts: Facts, settings: RiskSettings): boolean {
-  return (facts.activity?.requestsLastMinute ?? 0) > (settings.burstPerMinute ?? defaultBurst)
+  return (facts.activity?.requestsLastMinute ?? 0) > settings.burstPerMinute
 }
 
 function isOutsideHours(facts: Facts, { hours }: RiskSettings): boolean {

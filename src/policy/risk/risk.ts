@@ -1,7 +1,7 @@
 import type { Facts, RiskInterval, RiskSignal, RiskSource } from '../request/facts.ts'
 import {
   bodySignals,
-  defaultRiskSettings,
+  defaultRisk,
   headSignals,
   methodSignal,
   type RiskSettings,
@@ -104,7 +104,7 @@ export class RiskAssessment implements RiskSource {
 }
 
 /** Where risk is of no interest. */
-export const noRisk: RiskSource = new RiskAssessment({ ...defaultRiskSettings, score: 0 })
+export const noRisk: RiskSource = new RiskAssessment({ ...defaultRisk, score: 0 })
 
 /** Whether there is a body, or one may still come. */
 function mayHaveBody({ body }: Facts): boolean {

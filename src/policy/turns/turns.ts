@@ -1,12 +1,23 @@
-/** Long work in turns, so that requests are served in between. */
-export interface Turns {
-  /** Lets other work run; the next turn of the event loop if left out. */
-  readonly pause?: () => Promise<void>
-}
+import { setImmediate } from 'node:timers/promises'
 
-/** About a millisecond's work. */
+/** Work that can be divided: it yields where other work may run. */
+export type Divided<T> = Generator<void, T>
+
+/** Rules that are read or compiled between two yields: about a millisecond's work. */
 export const rulesPerTurn = 100
 
-export function nextTurn(): Promise<void> {
-  return new Promise(resolve => setImmediate(resolve))
+export function doAtOnce<T>(work: Divided<T>): T {
+  for (;;) {
+    const { done, value } = work.next()
+    if (done === true) return value
+  }
+}
+
+/** Does the work in turns of the event loop, so that requests are served in between. */
+export async function doInTurns<T>(work: Divided<T>): Promise<T> {
+  for (;;) {
+    const { done, value } = work.next()
+    if (done === true) return value
+    await setImmediate()
+  }
 }

@@ -6,7 +6,7 @@ import { explainDescription } from '../../../src/policy/evaluation/explain.ts'
 import type { Policy } from '../../../src/policy/language/model.ts'
 import { parsePolicy } from '../../../src/policy/language/parse.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
-import { defaultRiskSettings } from '../../../src/policy/risk/risk-signals.ts'
+import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
 
 interface Expected {
   readonly errors?: readonly { code: string; path: string }[]
@@ -48,7 +48,7 @@ function decide(policy: Policy, given: RequestDescription): object {
     unassignedEffect: 'Deny',
     global: undefined,
     shadows: [],
-    risk: defaultRiskSettings,
+    risk: defaultRisk,
   })
   const { phase, riskThreshold } = given
   const explained = explainDescription(

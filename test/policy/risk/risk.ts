@@ -5,7 +5,7 @@ import { Zone } from '../../../src/policy/language/fields/zone.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { Facts } from '../../../src/policy/request/facts.ts'
 import { noRisk, RiskAssessment } from '../../../src/policy/risk/risk.ts'
-import { defaultRiskPoints, defaultRiskSettings, type RiskSettings } from '../../../src/policy/risk/risk-signals.ts'
+import { defaultRisk, type RiskSettings } from '../../../src/policy/risk/risk-signals.ts'
 import { createRandom, pick } from '../../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../../fixtures/rulebook.ts'
 
@@ -15,7 +15,7 @@ function given(request: Request, agent: RequestDescription['agent'] = {}): Reque
   return { request: { method: 'GET', url: 'https://api.example.com/x', ...request }, agent }
 }
 
-function assess(description: RequestDescription, settings: RiskSettings = defaultRiskSettings) {
+function assess(description: RequestDescription, settings: RiskSettings = defaultRisk) {
   const { head, body } = described(description)
   const risk = new RiskAssessment(settings)
   const known = new Facts(head, risk)
@@ -75,8 +75,8 @@ t.test('a call inside the machine or network is no risk by itself', async t => {
   for (const url of ['http://127.0.0.1:9000/', 'http://localhost:9000/', 'http://10.0.0.9/', 'http://[::1]:81/']) {
     t.same(assess(given({ url })), { score: 0, signals: [] }, url)
   }
-  const points = { ...defaultRiskPoints, 'private-address': 40 }
-  t.equal(assess(given({ url: 'http://10.0.0.9/' }), { ...defaultRiskSettings, points }).score, 0.4)
+  const points = { ...defaultRisk.points, 'private-address': 40 }
+  t.equal(assess(given({ url: 'http://10.0.0.9/' }), { ...defaultRisk, points }).score, 0.4)
 })
 
 t.test('credits never talk a signal away', async t => {
@@ -85,26 +85,26 @@ t.test('credits never talk a signal away', async t => {
 })
 
 t.test('a switched off signal gives nothing, and the body no more than 75 points', async t => {
-  const points = { ...defaultRiskPoints, 'method-delete': 0 }
-  t.equal(assess(given({ method: 'DELETE' }), { ...defaultRiskSettings, points }).score, 0)
+  const points = { ...defaultRisk.points, 'method-delete': 0 }
+  t.equal(assess(given({ method: 'DELETE' }), { ...defaultRisk, points }).score, 0)
   t.equal(assess(given({ body: `${key} a.b@c.example` })).score, 0.75)
 })
 
 t.test('working hours are in their zone, over midnight too', async t => {
   const hours = { window: { from: 7 * 60, to: 20 * 60 }, zone: new Zone('Europe/Berlin') }
-  const settings = { ...defaultRiskSettings, hours }
+  const settings = { ...defaultRisk, hours }
   t.same(assess({ ...given({}), time: '2026-01-05T05:30:00Z' }, settings).signals, ['outside-hours 10'])
   t.same(assess({ ...given({}), time: '2026-01-05T06:00:00Z' }, settings).signals, [])
 })
 
 t.test('an agent whose activity is not kept has no signals of it', async t => {
   const { head } = described(given({}))
-  const risk = new RiskAssessment(defaultRiskSettings)
+  const risk = new RiskAssessment(defaultRisk)
   t.same(risk.signals(new Facts({ ...head, activity: undefined }, risk)), [])
 })
 
 const open = { name: 'p', rules: [{ name: 'open', effect: 'Allow', conditions: [] }] }
-const risky = { risk: defaultRiskSettings }
+const risky = { risk: defaultRisk }
 
 t.test('a body that cannot lift the risk over the threshold is not held', async t => {
   t.match(headDecision(rulebookOf(open, risky), given({ method: 'POST', body: key })), {
@@ -139,7 +139,7 @@ t.test('risk.score is an interval until the body is known', async t => {
     default: 'Allow',
     rules: [{ name: 'r', effect: 'Deny', conditions: [{ field: 'risk.score', operator, value }] }],
   })
-  const settings = { risk: { ...defaultRiskSettings, threshold: 1 } }
+  const settings = { risk: { ...defaultRisk, threshold: 1 } }
   const at = (operator: string, value: string) => {
     const found = headDecision(rulebookOf(rule(operator, value), settings), given({ method: 'POST', body: 'x' }))
     return 'need' in found ? 'body' : found.decision
@@ -244,7 +244,7 @@ t.test('a score that nothing asks for is not worked out', async t => {
         return head.activity
       },
     })
-    const rulebook = rulebookOf(allowAll, { risk: { ...defaultRiskSettings, threshold }, scoresAllowed })
+    const rulebook = rulebookOf(allowAll, { risk: { ...defaultRisk, threshold }, scoresAllowed })
     const decision = decideHead(rulebook, watched)
     return { count, risk: 'need' in decision ? undefined : decision.risk }
   }
@@ -266,9 +266,10 @@ t.test('asking as little as possible decides as asking all', async t => {
     }
     const headers: Record<string, string> = random() < 0.5 ? { 'content-type': 'application/json' } : {}
     const settings = {
+      ...defaultRisk,
       threshold: pick(random, [0, 0.2, 0.5, 0.8, 0.95]),
       points: {
-        ...defaultRiskPoints,
+        ...defaultRisk.points,
         'secret-in-body': pick(random, [60, 0, -20]),
         'pii-in-body': pick(random, [25, 0, 80, -30]),
         'unreadable-body': pick(random, [10, -5, 30]),
@@ -302,9 +303,9 @@ t.test('the score with the body lies within the interval of the head', async t =
       body: pick(random, ['x', key, '4111 1111 1111 1111']),
     }
     const { head, body } = described(given(description, agent))
-    const facts = new Facts(head, new RiskAssessment(defaultRiskSettings))
+    const facts = new Facts(head, new RiskAssessment(defaultRisk))
     const { low, high } = facts.risk.interval(facts)
-    const whole = facts.withBody(body, new RiskAssessment(defaultRiskSettings))
+    const whole = facts.withBody(body, new RiskAssessment(defaultRisk))
     const { low: score } = whole.risk.interval(whole)
     t.ok(low <= score && score <= high, JSON.stringify({ low, score, high, head }))
     const points = whole.risk.signals(whole).reduce((sum, signal) => sum + signal.points, 0)

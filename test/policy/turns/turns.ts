@@ -6,7 +6,7 @@ import type { Decision } from '../../../src/policy/evaluation/decision.ts'
 import { explainDescription, type OpenExplanation, openExplanation } from '../../../src/policy/evaluation/explain.ts'
 import type { Rulebook } from '../../../src/policy/evaluation/rulebook.ts'
 import type { DescribedRequest } from '../../../src/policy/request/describe.ts'
-import { defaultRiskSettings } from '../../../src/policy/risk/risk-signals.ts'
+import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
 import { collect } from '../../fixtures/memory.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
 
@@ -30,7 +30,7 @@ const detects = (field: string, quantifier = 'any', value = 'secret') => ({
 /** Deny rules, so that the whole record is compared. */
 function rulesOn(...conditions: object[]): Rulebook {
   const rules = conditions.map((condition, at) => ({ name: `r${at}`, effect: 'Deny', conditions: [condition] }))
-  return rulebookOf({ name: 'p', default: 'Allow', rules }, { risk: defaultRiskSettings })
+  return rulebookOf({ name: 'p', default: 'Allow', rules }, { risk: defaultRisk })
 }
 
 interface Taken {
@@ -230,7 +230,7 @@ t.test('nothing of a request or its body is alive once it is decided', async t =
   }))
   const compiled = compilePolicySync(policyOf({ name: 'p', default: 'Allow', rules }))
   t.ok(compiled.index, 'the policy has an index')
-  const rulebook = rulebookOfCompiled(compiled, { risk: defaultRiskSettings, shadows: [compiled] })
+  const rulebook = rulebookOfCompiled(compiled, { risk: defaultRisk, shadows: [compiled] })
   const held: WeakRef<object>[] = []
   const decisions: Decision[] = []
   const decideOne = () => {
