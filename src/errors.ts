@@ -174,6 +174,28 @@ export const refusalKinds = {
 
 export type RefusalCode = keyof typeof refusalKinds
 
+/** Why an upstream could not be reached, or broke off. */
+export const failureKinds = [
+  'refused',
+  'reset',
+  'unreachable',
+  'tls',
+  'malformed',
+  'connect_timeout',
+  'headers_timeout',
+  'body_timeout',
+  'busy',
+  'descriptors',
+  'memory',
+  'ports',
+  'name_not_found',
+  'name_timeout',
+  'name_busy',
+  'other',
+] as const
+
+export type FailureKind = (typeof failureKinds)[number]
+
 /** One mistake in what the caller sent: `field` is a JSON path (`rules[0].effect`) or a parameter name. */
 export interface FieldError {
   readonly field: string
@@ -189,6 +211,8 @@ export interface RefusalExtras {
   readonly errors?: readonly FieldError[]
   /** Why, for the log alone: it may tell of addresses and settings that the caller must not learn. */
   readonly cause?: string | undefined
+  /** Kind of an upstream failure, for the log alone. */
+  readonly failure?: FailureKind
   /** Further members of the problem document (RFC 9457 section 3.2). */
   readonly members?: Readonly<Record<string, unknown>>
 }

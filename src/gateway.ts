@@ -141,7 +141,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => refusals.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
-  const { fetchDocument } = upstreams
+  const fetchDocument = upstreams.ownRequests.fetch
   const followers: Followers = { pool: undefined }
   const onAgent: Pool['changeAgent'] = async (id, agent) => followers.pool?.changeAgent(id, agent)
   const identity = await openIdentity({ config, dataDirectory, store, clock, log, fetchDocument, onAgent })

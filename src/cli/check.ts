@@ -9,7 +9,6 @@ import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
-import { createPoster } from '../upstream/post.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import type { Configuration } from './configuration.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
@@ -67,7 +66,7 @@ async function startProblems({ config, baseDirectory }: Configuration, env: Envi
 async function tryUpstreams(config: Config, baseDirectory: string, env: Environment): Promise<void> {
   const upstreams = await openUpstreams(config, baseDirectory, { clock: systemClock, lookup: systemLookup, env })
   try {
-    checkHooks(config.HumanInTheLoop.Webhooks, createPoster(upstreams))
+    checkHooks(config.HumanInTheLoop.Webhooks, upstreams.ownRequests)
   } finally {
     upstreams.connections.close()
   }

@@ -14,8 +14,7 @@ import { createQueue } from '../hitl/queue.ts'
 import { mayDecide } from '../hitl/view.ts'
 import type { Store } from '../storage/store.ts'
 import { deriveKey } from '../tokens/key.ts'
-import type { Poster } from '../upstream/post.ts'
-import { createPoster } from '../upstream/post.ts'
+import type { OwnRequests } from '../upstream/own-requests.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Habits } from './habits.ts'
 import type { Identity } from './identity.ts'
@@ -63,13 +62,13 @@ const recordMs = 1_000
 /** @throws StartupError when a webhook's destination is refused */
 export function createHitl(parts: HitlParts): Hitl {
   const { config, clock, store, identity, dataPlane, report } = parts
-  const poster = createPoster(parts.upstreams)
+  const { ownRequests } = parts.upstreams
   const hooks = config.HumanInTheLoop.Webhooks
-  checkHooks(hooks, poster)
+  checkHooks(hooks, ownRequests)
   const stopping = new AbortController()
   const events = createEventLog({ clock, capacity: keptEvents, report })
   noteVerdicts(events, identity, parts.habits)
-  const notifier = createNotifier({ hooks, events, clock, post: poster.post, report })
+  const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report })
   const queue = createQueue({
     store,
     clock,
@@ -133,9 +132,9 @@ function sealingKeys({ Security }: Config, signing: Uint8Array): HitlOptions['se
  *
  * @throws StartupError with a line for each webhook whose destination is refused
  */
-export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], poster: Pick<Poster, 'check'>): void {
+export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check }: Pick<OwnRequests, 'check'>): void {
   const problems = hooks.flatMap(({ Url }, index) =>
-    Url !== undefined && poster.check(Url) !== undefined
+    Url !== undefined && check(Url) !== undefined
       ? [`HumanInTheLoop:Webhooks[${index}]:Url: Egress refuses this destination. Allow it there, or take another.`]
       : [],
   )

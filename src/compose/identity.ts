@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../storage/store.ts'
-import type { FetchDocument } from '../tokens/fetch.ts'
+import type { FetchDocument } from '../tokens/keyset.ts'
 import type { Tokens } from '../tokens/open.ts'
 import { openTokens } from '../tokens/open.ts'
 

@@ -2,31 +2,32 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseHostPatterns } from '../base/host.ts'
-import { createOrigin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
-import type { FetchDocument } from '../tokens/fetch.ts'
-import { createFetch, FetchError } from '../tokens/fetch.ts'
 import type { OpenHttp1 } from '../upstream/connection-settings.ts'
 import { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import { openCredentials } from '../upstream/credentials.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { createEgress } from '../upstream/egress.ts'
-import type { Lookup, Resolver } from '../upstream/resolve.ts'
+import type { OwnRequests } from '../upstream/own-requests.ts'
+import { createOwnRequests } from '../upstream/own-requests.ts'
+import type { Lookup } from '../upstream/resolve.ts'
 import { createResolver } from '../upstream/resolve.ts'
+import type { Route } from '../upstream/route.ts'
+import { createRoute } from '../upstream/route.ts'
 
 /** Everything that leads out of the gateway. */
 export interface Upstreams {
   readonly egress: Egress
-  readonly resolver: Resolver
+  readonly route: Route
   readonly connections: Connections
   /** Keys of upstreams that agents need not hold; undefined when none is configured. */
   readonly credentials: Credentials | undefined
-  /** Documents of the configured identity provider. */
-  readonly fetchDocument: FetchDocument
+  /** Webhooks and the documents of the identity provider. */
+  readonly ownRequests: OwnRequests
 }
 
 export interface UpstreamDeps {
@@ -62,10 +63,10 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     },
     deps.clock,
   )
+  const route = createRoute({ egress, resolver })
   const authority = config.Security.AgentAuth.ExternalIdentity.Jwt.Authority
-  const addressOf = guardedAddress({ egress, resolver, trusted: URL.parse(authority ?? '')?.origin })
-  const fetchDocument = createFetch({ addressOf, ...(ca === undefined ? {} : { ca: [ca] }) })
-  return { egress, resolver, connections, credentials, fetchDocument }
+  const ownRequests = createOwnRequests({ route, connections, trusted: URL.parse(authority ?? '')?.origin })
+  return { egress, route, connections, credentials, ownRequests }
 }
 
 /** Longest wait of a request for a connection, seconds: an answer may take longer. */
@@ -89,24 +90,5 @@ function readAuthorities(path: string): string {
     const { code, syscall } = error as NodeJS.ErrnoException
     const problem = syscall === undefined ? 'contains no certificate in PEM form' : `cannot be read (${code})`
     throw new StartupError(`Proxy:CaFile: ${path} ${problem}.`)
-  }
-}
-
-interface Guarded {
-  readonly egress: Egress
-  readonly resolver: Resolver
-  /** Origin that the operator has configured, and so may be anywhere. */
-  readonly trusted: string | undefined
-}
-
-function guardedAddress({ egress, resolver, trusted }: Guarded): (url: URL) => Promise<string> {
-  return async url => {
-    const scheme = url.protocol === 'http:' ? 'http' : 'https'
-    const origin = createOrigin(scheme, url.hostname, Number(url.port) || (scheme === 'http' ? 80 : 443))
-    const resolution = await resolver.resolve(origin.host)
-    if ('failed' in resolution) throw new FetchError(`${url.host}: no address found`)
-    const refusal = egress.checkHost(origin) ?? egress.checkAddresses(origin, resolution.addresses)
-    if (refusal !== undefined && url.origin !== trusted) throw new FetchError(`${url.host}: refused by Egress`)
-    return resolution.addresses[0] as string
   }
 }

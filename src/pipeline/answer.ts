@@ -7,6 +7,7 @@ export function answer(exchange: Exchange, refusal: Refusal): void {
   if (exchange.refusal !== undefined) return
   exchange.refusal = refusal.refusal
   exchange.cause = refusal.cause
+  exchange.failure = refusal.failure
   const { rpc, res, hitlId, requestId } = exchange
   if (rpc !== undefined && !res.writableEnded && (rpc.isStream || !res.headersSent)) {
     exchange.ending ??= 'refused'

@@ -9,11 +9,11 @@ import type { Decision, NeedBody } from '../policy/evaluation/decision.ts'
 import { destinationOf } from '../policy/request/destination.ts'
 import type { Activity, AgentFacts, Destination, RequestHead } from '../policy/request/input.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { failures } from '../telemetry/layout.ts'
-import type { Resolution, ResolveFailure } from '../upstream/resolve.ts'
+import { noteFailure } from '../upstream/failure.ts'
+import type { Resolution } from '../upstream/resolve.ts'
+import type { Found } from '../upstream/route.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import type { Exchange, Outcome, Step } from './exchange.ts'
-import { isPublicName, nameFailure, refuseFailure } from './failure.ts'
 import type { HeldBody } from './hold-body.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
@@ -29,7 +29,7 @@ export function decide(exchange: Exchange, parts: Parts): Step {
   if (agent === undefined || target === undefined) throw new Error('cannot happen: decided before the checks')
   const { MaxRequestBytes } = parts.config.Proxy
   if (MaxRequestBytes > 0 && exchange.fields.contentLength > MaxRequestBytes) return refuse('body_too_large')
-  const blocked = parts.egress.checkHost(target.origin)
+  const blocked = parts.route.refuseName(target.origin)
   if (blocked !== undefined) return blocked
   const rulebook = parts.rulebookOf(agent)
   exchange.rulebook = rulebook
@@ -129,38 +129,28 @@ function noteTime(exchange: Exchange, start: number, { clock }: Parts): void {
   exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
 }
 
-/** Resolves the host and checks every address it has; they are the only ones the connection may go to. */
+/** Finds the addresses of the target; they are the only ones the connection may go to. */
 function reach(exchange: Exchange, parts: Parts): Step {
   const { origin } = exchange.target as Target
-  const resolved = parts.resolver.resolve(origin.host, exchange.agent?.id)
-  if (!(resolved instanceof Promise)) return admit(exchange, resolved, parts)
-  return resolved.then(answer =>
-    'failed' in answer ? refuseName(exchange, answer, parts) : admit(exchange, answer, parts),
-  )
+  const found = parts.route.find(origin, exchange.agent?.id)
+  return found instanceof Promise
+    ? found.then(late => noteFound(exchange, late, parts))
+    : noteFound(exchange, found, parts)
 }
 
-/** A name that is not found says nothing of the upstream that it names at other times: it opens no circuit. */
-function refuseName(exchange: Exchange, { failed }: ResolveFailure, { metrics, bounds }: Parts): Refusal {
-  if (failed === 'busy') {
-    bounds.reached('lookups', exchange.agent?.id, exchange.requestId)
-    return refuse('busy', undefined, { headers: ['Retry-After', '1'] })
+function noteFound(exchange: Exchange, found: Found, parts: Parts): Refusal | undefined {
+  if (!isRefusal(found)) {
+    exchange.resolution = found
+    return undefined
   }
-  const kind = nameFailure(failed)
-  exchange.failure = kind
-  metrics?.count(failures, kind)
-  return refuseFailure(kind, isPublicName(exchange.target?.origin.host ?? ''))
+  const { agent, requestId } = exchange
+  if (found.failure !== undefined) noteFailure(found.failure, { agentId: agent?.id, requestId }, parts)
+  return found
 }
 
 /** A decision on the address is one on the address connected to: of several, the first, and no other. */
 export function firstOnly(resolution: Resolution): Resolution {
   return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
-}
-
-function admit(exchange: Exchange, resolution: Resolution, parts: Parts): Refusal | undefined {
-  const { origin } = exchange.target as Target
-  const refusal = parts.egress.checkAddresses(origin, resolution.addresses)
-  if (refusal === undefined) exchange.resolution = resolution
-  return refusal
 }
 
 /** An agent as the decision point sees it. */

@@ -6,8 +6,9 @@ import { requestIdField } from '../http/names.ts'
 import { resetConnection } from '../http/reset.ts'
 import { retries } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
+import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
-import { mostInterim, StaleConnectionError } from '../upstream/handler.ts'
+import { mostInterim, StaleConnectionError, tooManyInterim } from '../upstream/handler.ts'
 import { noteStreamed } from '../upstream/read-buffers.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { answer } from './answer.ts'
@@ -15,7 +16,6 @@ import { AnswerBody } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import type { Exchange, Sender } from './exchange.ts'
-import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refusalOf } from './failure.ts'
 import { freeKey } from './free-key.ts'
 import { letGo } from './hold-body.ts'
 import { pairs, passInterim } from './interim.ts'
@@ -164,15 +164,15 @@ class Forward implements UpstreamHandler, Sender {
     if (this.#done || this.#sendAgain(error)) return
     this.#done = true
     const { req, hasBody, agent, requestId } = this.#exchange
-    this.#exchange.failure = failureKind(error)
-    noteFailure(error, { agentId: agent?.id, requestId }, this.#parts)
+    const kind = failureKind(error)
+    noteFailure(kind, { agentId: agent?.id, requestId }, this.#parts)
     const clientFault = hasBody && req.destroyed && !req.complete
     closeCircuit(
       this.#exchange,
       clientFault ? 'neutral' : outcomeOfError(error, this.#control !== undefined),
       this.#parts,
     )
-    const refusal = refusalOf(error, isPublicDestination(this.#exchange.resolution))
+    const refusal = refuseFailure(kind, isPublicDestination(this.#exchange.resolution))
     // The answer comes when the key is free: the client may try again at once.
     if (this.#exchange.takenKey === undefined) this.#fail(refusal)
     else void freeKey(this.#exchange, this.#parts).then(() => this.#fail(refusal))
@@ -180,8 +180,8 @@ class Forward implements UpstreamHandler, Sender {
 
   onInterim(head: ResponseHead): void {
     this.#interim += 1
-    if (this.#interim > mostInterim) this.#giveUp(refuse('upstream_failed'))
-    else passInterim(this.#exchange, head)
+    if (this.#interim > mostInterim) throw tooManyInterim()
+    passInterim(this.#exchange, head)
   }
 
   /** Nothing was sent. The pipeline decides what happens next. */
@@ -229,7 +229,7 @@ class Forward implements UpstreamHandler, Sender {
   #giveUp(refusal: Refusal): void {
     if (this.#done) return
     this.#done = true
-    closeCircuit(this.#exchange, refusal.refusal === 'upstream_failed' ? 'failure' : 'neutral', this.#parts)
+    closeCircuit(this.#exchange, 'neutral', this.#parts)
     this.#fail(refusal)
     this.#control?.abort(new Error(refusal.refusal))
   }

@@ -14,8 +14,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
-import type { Egress } from '../upstream/egress.ts'
-import type { Resolver } from '../upstream/resolve.ts'
+import type { Route } from '../upstream/route.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { Exchange } from './exchange.ts'
 import type { Watch } from './watch.ts'
@@ -36,8 +35,7 @@ export interface Parts {
   readonly heldBytes: HeldBytes
   readonly bounds: Bounds
   readonly breaker: Breaker
-  readonly egress: Egress
-  readonly resolver: Resolver
+  readonly route: Route
   readonly connections: Connections
   /** Undefined when none is configured. */
   readonly credentials: Credentials | undefined

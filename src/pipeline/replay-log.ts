@@ -35,5 +35,6 @@ function fieldsOf(request: HeldRequest, context: SendContext, result: ReplayResu
     status: result.kind === 'answered' ? result.status : undefined,
     refusal: refused?.refusal,
     cause: refused?.cause,
+    failure: refused?.failure,
   }
 }

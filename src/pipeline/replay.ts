@@ -9,32 +9,19 @@ import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { Rulebook } from '../policy/evaluation/decide.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { failures } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
+import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
-import { mostInterim, UpstreamError } from '../upstream/handler.ts'
+import { mostInterim, tooManyInterim, UpstreamError } from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
 import { firstOnly } from './decide.ts'
 import type { HeldParts } from './decide-held.ts'
 import { refuseHeld } from './decide-held.ts'
-import {
-  failureKind,
-  isPublicDestination,
-  isPublicName,
-  nameFailure,
-  noteFailure,
-  outcomeOfError,
-  refusalOf,
-  refuseFailure,
-} from './failure.ts'
 import type { Parts } from './parts.ts'
 
 type SenderParts = HeldParts &
-  Pick<
-    Parts,
-    'agentOf' | 'bounds' | 'breaker' | 'connections' | 'credentials' | 'egress' | 'metrics' | 'resolver' | 'rulebookOf'
-  >
+  Pick<Parts, 'agentOf' | 'bounds' | 'breaker' | 'connections' | 'credentials' | 'metrics' | 'route' | 'rulebookOf'>
 
 /**
  * Sends an approved request: the same checks of policy, destination and circuit as for a proxied request, made again
@@ -64,8 +51,7 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Sender
       problem: () => problemOf(parts.agentOf(agentId), rulebook, parts),
       isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
       refusalOf(error) {
-        noteFailure(error, { agentId, requestId: context.requestId ?? undefined }, parts)
-        return { ...refusalOf(error, isPublicDestination(resolution)), cause: failureKind(error) }
+        return noted(refuseFailure(failureKind(error), isPublicDestination(resolution)), context, parts)
       },
     })
     abandoned.addEventListener('abort', () => handler.abandon())
@@ -94,43 +80,37 @@ interface Ready {
   readonly credentials: readonly string[]
 }
 
-async function prepare(
-  request: HeldRequest,
-  { agentId, facts }: SendContext,
-  parts: SenderParts,
-): Promise<Ready | Refusal> {
+async function prepare(request: HeldRequest, context: SendContext, parts: SenderParts): Promise<Ready | Refusal> {
+  const { agentId, facts } = context
   const target = parseTarget(request.url)
   if (typeof target === 'string') return refuse('invalid_target', target)
   const agent = parts.agentOf(agentId)
   if (agent === undefined) return refuse('unauthenticated')
-  const blocked = parts.egress.checkHost(target.origin)
+  const blocked = parts.route.refuseName(target.origin)
   if (blocked !== undefined) return blocked
   const rulebook = parts.rulebookOf(agent)
   // As for a proxied request: a name is looked up after the decision, unless a rule reads the address.
-  const address = rulebook.readsDestination ? await reach(target, agentId, parts) : undefined
+  const address = rulebook.readsDestination ? await reach(target, context, parts) : undefined
   if (isRefusal(address)) return address
   const pinned = address && firstOnly(address)
   const denied = await refuseHeld({ request, facts, target, agent, resolution: pinned }, rulebook, parts)
   if (denied !== undefined) return denied
-  const resolution = pinned ?? (await reach(target, agentId, parts))
+  const resolution = pinned ?? (await reach(target, context, parts))
   if (isRefusal(resolution)) return resolution
   const credentials = credentialsFor(request, target, agent, parts)
   return isRefusal(credentials) ? credentials : { target, resolution, rulebook, credentials }
 }
 
-async function reach(
-  target: Target,
-  agentId: string,
-  { egress, resolver, metrics }: SenderParts,
-): Promise<Resolution | Refusal> {
-  const resolution = await resolver.resolve(target.origin.host, agentId)
-  if ('failed' in resolution) {
-    if (resolution.failed === 'busy') return refuse('busy', undefined, { headers: ['Retry-After', '1'] })
-    const kind = nameFailure(resolution.failed)
-    metrics?.count(failures, kind)
-    return { ...refuseFailure(kind, isPublicName(target.origin.host)), cause: kind }
+async function reach({ origin }: Target, context: SendContext, parts: SenderParts): Promise<Resolution | Refusal> {
+  const found = await parts.route.find(origin, context.agentId)
+  return isRefusal(found) ? noted(found, context, parts) : found
+}
+
+function noted(refusal: Refusal, { agentId, requestId }: SendContext, parts: SenderParts): Refusal {
+  if (refusal.failure !== undefined) {
+    noteFailure(refusal.failure, { agentId, requestId: requestId ?? undefined }, parts)
   }
-  return egress.checkAddresses(target.origin, resolution.addresses) ?? resolution
+  return refusal
 }
 
 /** They are added when the request leaves: the held and shown request does not contain them. */
@@ -198,7 +178,7 @@ class Replay implements UpstreamHandler {
 
   onInterim(): void {
     this.#interim += 1
-    if (this.#interim > mostInterim) throw new UpstreamError('malformed', 'interim answers without end')
+    if (this.#interim > mostInterim) throw tooManyInterim()
   }
 
   onResponseStart({ status, fields }: ResponseHead): void {

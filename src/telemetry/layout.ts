@@ -1,4 +1,4 @@
-import { refusalKinds } from '../errors.ts'
+import { failureKinds, refusalKinds } from '../errors.ts'
 
 /**
  * What is counted, and where. Every label takes its values from a closed set: no agent, host or anything else that a
@@ -28,29 +28,10 @@ export interface Histogram {
 
 /** How a proxied request ended, beside the codes of refusals. */
 const endings = ['forwarded', 'answered', 'suspended', 'aborted', 'broken'] as const
-export const failureKinds = [
-  'refused',
-  'reset',
-  'unreachable',
-  'tls',
-  'malformed',
-  'connect_timeout',
-  'headers_timeout',
-  'body_timeout',
-  'busy',
-  'descriptors',
-  'memory',
-  'ports',
-  'name_not_found',
-  'name_timeout',
-  'other',
-] as const
 const effects = ['Allow', 'Deny', 'Hitl'] as const
 const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const
 const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const overheads = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1]
-
-export type FailureKind = (typeof failureKinds)[number]
 
 /** Limits that callers can reach. */
 const boundNames = [

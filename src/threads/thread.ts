@@ -63,7 +63,7 @@ async function learn() {
     dataDirectory,
     clock,
     agents,
-    fetchDocument: upstreams.fetchDocument,
+    fetchDocument: upstreams.ownRequests.fetch,
     onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
   })
   const policies = createPolicyReplica(languageOf(config))

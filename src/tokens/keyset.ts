@@ -1,7 +1,6 @@
 import type { LocalJWKSet } from 'jose'
 import { createLocalJWKSet } from 'jose'
 import type { Clock } from '../clock.ts'
-import type { FetchDocument } from './fetch.ts'
 
 /** Keys are fetched again when they are this old: a token ends this long after its key was withdrawn, */
 const freshMs = 300_000
@@ -9,6 +8,9 @@ const freshMs = 300_000
 const cooldownMs = 30_000
 /** and used for this long when the provider cannot be reached. */
 const lastGoodMs = 24 * 3_600_000
+
+/** Reads a small document whole. Rejects when it cannot be had. */
+export type FetchDocument = (url: URL) => Promise<Uint8Array>
 
 export interface ProviderKeys {
   readonly issuer: string

@@ -102,5 +102,6 @@ export class RefusedStreamError extends UpstreamError {
   }
 }
 
+export const tooManyInterim = (): Error => new UpstreamError('malformed', 'too many interim answers')
 export const headersTimeout = (): Error => new UpstreamError('headers_timeout', 'no head of an answer in time')
 export const bodyTimeout = (): Error => new UpstreamError('body_timeout', 'nothing came for too long')

@@ -19,7 +19,7 @@ export interface Resolution {
 
 /** Why a look-up failed: no address exists, the name servers did not answer, or too many look-ups wait already. */
 export interface ResolveFailure {
-  readonly failed: 'notFound' | 'timedOut' | 'busy'
+  readonly failed: 'name_not_found' | 'name_timeout' | 'name_busy'
 }
 
 export interface Resolver {
@@ -112,7 +112,7 @@ class NameLookup {
     this.#name = name
     this.#parts = parts
     this.answer = this.#outcome.promise
-    this.#timer = setTimeout(() => this.#settle({ failed: this.waits ? 'busy' : 'timedOut' }), parts.timeoutMs)
+    this.#timer = setTimeout(() => this.#settle({ failed: this.waits ? 'name_busy' : 'name_timeout' }), parts.timeoutMs)
   }
 
   /** A look-up that is given up frees its place at once, whether or not the system ever answers it. */
@@ -121,14 +121,14 @@ class NameLookup {
     this.#timer.refresh()
     void this.answer.then(done)
     this.#parts.lookup(this.#name, this.#given.signal).then(
-      found => this.#settle(found.length === 0 ? { failed: 'notFound' } : this.#parts.keep(this.#name, found)),
-      error => this.#settle({ failed: isTimeout(error) ? 'timedOut' : 'notFound' }),
+      found => this.#settle(found.length === 0 ? { failed: 'name_not_found' } : this.#parts.keep(this.#name, found)),
+      error => this.#settle({ failed: isTimeout(error) ? 'name_timeout' : 'name_not_found' }),
     )
   }
 
   /** There is no room for it in the line. */
   refuse(): void {
-    this.#settle({ failed: 'busy' })
+    this.#settle({ failed: 'name_busy' })
   }
 
   #settle(answer: Answer): void {

@@ -92,5 +92,5 @@ t.test('an approved request that was really sent has a line, and so has one that
     status: 200,
   })
   t.equal((await review.approve(unsent)).status, 502)
-  t.match(find(unsent), { message: 'an approved request was not sent', refusal: 'upstream_failed', cause: 'refused' })
+  t.match(find(unsent), { message: 'an approved request was not sent', refusal: 'upstream_failed', failure: 'refused' })
 })

@@ -3,9 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { StartupError } from '../../src/errors.ts'
-import { createFetch } from '../../src/tokens/fetch.ts'
 import { es256, forge, hmac } from '../fixtures/forge.ts'
 import { refuses, runCases } from '../fixtures/jwt-cases.ts'
+import { openOwnRequests } from '../fixtures/own-requests.ts'
 import {
   agent,
   discoveryUrl,
@@ -130,7 +130,7 @@ runCases({
     const { token } = openPair()
     for (const path of ['big', 'moved', 'broken', 'text', 'slow']) {
       const jwt = { Authority: `${base}/${path}`, RequireHttpsMetadata: false }
-      const { verify, errors } = openExternal(createFetch({ timeoutMs: 200 }), jwt)
+      const { verify, errors } = openExternal(openOwnRequests(t, { fetchTimeoutMs: 200 }).fetch, jwt)
       await refuses(t, verify, token(), path)
       await refuses(t, verify, token(), path)
       t.equal(errors.length, 1, `${path}: asked once, then the cooldown`)

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { isRefusal } from '../../src/errors.ts'
-import { createFetch } from '../../src/tokens/fetch.ts'
 import { openTokens } from '../../src/tokens/open.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
+import { openOwnRequests } from '../fixtures/own-requests.ts'
 import { agent, externalSettings, other } from '../fixtures/provider.ts'
 import { issuance, signingSecret } from '../fixtures/tokens.ts'
 
@@ -28,7 +28,7 @@ function open(authority: string, jwt: object = {}) {
     dataDirectory: 'unused',
     clock: systemClock,
     agents,
-    fetchDocument: createFetch(),
+    fetchDocument: openOwnRequests(t).fetch,
   })
 }
 

@@ -10,9 +10,9 @@ import { createServer } from 'node:tls'
 import type { Test } from 'tap'
 import t from 'tap'
 import { parseHostPatterns } from '../../src/base/host.ts'
-import { createFetch } from '../../src/tokens/fetch.ts'
 import { behaviour } from '../fixtures/engine.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
+import { openOwnRequests } from '../fixtures/own-requests.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { ask, openConnections, Told } from '../fixtures/upstream.ts'
 
@@ -83,8 +83,8 @@ behaviour(
     t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
     const told = ask(openConnections(t), port, secure)
     t.equal((await told.over).outcome, 'DEPTH_ZERO_SELF_SIGNED_CERT')
-    const document = createFetch({ addressOf: async () => '127.0.0.1' })(new URL(`https://idp.test:${port}/`))
-    await t.rejects(document, /self-signed certificate/)
+    const document = openOwnRequests(t).fetch(new URL(`https://idp.test:${port}/`))
+    await t.rejects(document, { message: 'idp.test: tls' })
   },
 )
 

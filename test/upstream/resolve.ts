@@ -30,9 +30,9 @@ t.test('one look-up serves all who ask, and its answer is the same object while 
 t.test('a name without an address, and one that cannot be resolved, are not found, and asked for again', async t => {
   let answer: () => Promise<readonly string[]> = async () => []
   const resolver = createResolver({ clock: createClock(), lookup: () => answer() })
-  t.strictSame(await resolver.resolve('a.example'), { failed: 'notFound' })
+  t.strictSame(await resolver.resolve('a.example'), { failed: 'name_not_found' })
   answer = () => Promise.reject(new Error('SERVFAIL'))
-  t.strictSame(await resolver.resolve('a.example'), { failed: 'notFound' })
+  t.strictSame(await resolver.resolve('a.example'), { failed: 'name_not_found' })
   answer = async () => ['10.0.0.1']
   t.match(await resolver.resolve('a.example'), { addresses: ['10.0.0.1'] })
 })
@@ -63,7 +63,7 @@ t.test('a silent look-up is given up after its time, and its place goes to the n
   const dead = names.map(name => resolver.resolve(name, 'a'))
   const next = resolver.resolve('well.example', 'b')
   t.strictSame(asked, names, 'so many at once')
-  t.strictSame(await Promise.all(dead), Array(2).fill({ failed: 'timedOut' }))
+  t.strictSame(await Promise.all(dead), Array(2).fill({ failed: 'name_timeout' }))
   t.match(await next, { addresses: ['10.0.0.1'] })
   t.strictSame(givenUp, names)
 })
@@ -71,7 +71,7 @@ t.test('a silent look-up is given up after its time, and its place goes to the n
 t.test('silent name servers are told from a name that is not there', async t => {
   const silent = Object.assign(new Error('queryA ETIMEOUT'), { code: 'ETIMEOUT' })
   const resolver = createResolver({ clock: createClock(), lookup: () => Promise.reject(silent) })
-  t.strictSame(await resolver.resolve('a.example'), { failed: 'timedOut' })
+  t.strictSame(await resolver.resolve('a.example'), { failed: 'name_timeout' })
 })
 
 t.test('1,100 dead names of one agent delay no name of another, and recover at once', async t => {
@@ -82,8 +82,8 @@ t.test('1,100 dead names of one agent delay no name of another, and recover at o
   t.equal(asked.at(-1), 'well.example', 'asked at once')
   t.match(await healthy, { addresses: ['10.0.0.1'] })
   const outcomes = (await Promise.all(answers)).map(answer => ('failed' in answer ? answer.failed : 'found'))
-  t.ok(outcomes.filter(outcome => outcome === 'busy').length >= 1_100 - 32 - 128, 'a bounded number of them waits')
-  t.ok(outcomes.includes('timedOut'))
+  t.ok(outcomes.filter(outcome => outcome === 'name_busy').length >= 1_100 - 32 - 128, 'a bounded number of them waits')
+  t.ok(outcomes.includes('name_timeout'))
   t.match(await resolver.resolve('well2.example', 'hostile'), { addresses: ['10.0.0.1'] })
   const again = resolver.resolve('dead1099.example', 'hostile')
   t.equal(asked.at(-1), 'dead1099.example', 'a name that was refused is looked up again')

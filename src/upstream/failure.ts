@@ -1,13 +1,14 @@
-import { canonicalAddress, classifyAddress } from '../base/address.ts'
-import type { Refusal } from '../errors.ts'
+/** The one table of what can fail on the way to an upstream: the same for agents, approved requests and our own. */
+import { classifyAddress } from '../base/address.ts'
+import type { FailureKind, Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'
-import type { BoundName, FailureKind } from '../telemetry/layout.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
+import type { BoundName } from '../telemetry/layout.ts'
 import { failures } from '../telemetry/layout.ts'
-import { StaleConnectionError, UpstreamError } from '../upstream/handler.ts'
-import type { Resolution } from '../upstream/resolve.ts'
-import { UpstreamBusyError } from '../upstream/waiting-line.ts'
-import type { Parts } from './parts.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { StaleConnectionError, UpstreamError } from './handler.ts'
+import { UpstreamBusyError } from './waiting-line.ts'
 
 /** Errors of the system by their code, as far as it tells more than that something failed. */
 const kinds: Readonly<Record<string, FailureKind>> = {
@@ -27,6 +28,7 @@ const kinds: Readonly<Record<string, FailureKind>> = {
 /** Failures that are the gateway's own: they say nothing of the upstream, and pass by themselves. */
 const ownLimits: { readonly [kind in FailureKind]?: BoundName } = {
   busy: 'origin_waiting',
+  name_busy: 'lookups',
   descriptors: 'descriptors',
   memory: 'memory',
   ports: 'ports',
@@ -45,23 +47,26 @@ export function failureKind(error: Error): FailureKind {
   return certificateCode.test(code) ? 'tls' : 'other'
 }
 
-/** Limit of the gateway itself that made an upstream request fail; undefined when the upstream failed. */
-export function ownLimit(error: Error): BoundName | undefined {
-  return ownLimits[failureKind(error)]
-}
-
 /** The upstream is there, and slow: a model may think for longer than one agent waits. */
 const slowAnswers: ReadonlySet<FailureKind> = new Set(['headers_timeout', 'body_timeout'])
 
-/** Counts a failed upstream request, and tells of the limit of the gateway that it met. */
-export function noteFailure(
-  error: Error,
-  { agentId, requestId }: { readonly agentId?: string | undefined; readonly requestId?: string | undefined },
-  { metrics, bounds }: Pick<Parts, 'metrics' | 'bounds'>,
-): void {
-  metrics?.count(failures, failureKind(error))
-  const limit = ownLimit(error)
-  if (limit !== undefined) bounds.reached(limit, agentId, requestId)
+/** Whose request failed. */
+interface Caller {
+  readonly agentId: string | undefined
+  readonly requestId: string | undefined
+}
+
+interface FailureCounters {
+  /** Undefined when nothing is counted. */
+  readonly metrics: Metrics | undefined
+  readonly bounds: Bounds
+}
+
+/** Counts a failed upstream request, and reports the limit of the gateway that it reached. */
+export function noteFailure(kind: FailureKind, { agentId, requestId }: Caller, counters: FailureCounters): void {
+  counters.metrics?.count(failures, kind)
+  const limit = ownLimits[kind]
+  if (limit !== undefined) counters.bounds.reached(limit, agentId, requestId)
 }
 
 /** Failures to connect: the same for every agent. */
@@ -73,9 +78,9 @@ const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachab
  * @param started it was about to be sent, so there was a connection
  */
 export function outcomeOfError(error: Error, started: boolean): Outcome {
-  if (ownLimit(error) !== undefined || error instanceof StaleConnectionError) return 'neutral'
-  if (slowAnswers.has(failureKind(error))) return 'neutral'
-  return !started && connectFailures.has(failureKind(error)) ? 'unreachable' : 'failure'
+  const kind = failureKind(error)
+  if (ownLimits[kind] !== undefined || slowAnswers.has(kind) || error instanceof StaleConnectionError) return 'neutral'
+  return !started && connectFailures.has(kind) ? 'unreachable' : 'failure'
 }
 
 /** The cause of a failure as the agent sees it, where it may see it. */
@@ -100,57 +105,36 @@ const timeouts: ReadonlySet<FailureKind> = new Set([
 ])
 
 /**
- * The refusal for a failed upstream request. The kind of failure is told where the destination is public alone: of
- * private ones it would map the network for the agent.
+ * The refusal for a failed upstream request. The caller learns the kind of a failure only if the destination is public:
+ * for private ones it would map the network for the agent.
  *
  * @param isPublic of the destination
  */
-export function refusalOf(error: Error, isPublic: boolean): Refusal {
-  const kind = failureKind(error)
-  if (ownLimits[kind] !== undefined) {
-    return refuse(kind === 'busy' ? 'upstream_busy' : 'busy', undefined, { headers: ['Retry-After', '1'] })
-  }
-  return refuseFailure(kind, isPublic)
-}
-
 export function refuseFailure(kind: FailureKind, isPublic: boolean): Refusal {
+  if (ownLimits[kind] !== undefined) {
+    return refuse(kind === 'busy' ? 'upstream_busy' : 'busy', undefined, {
+      failure: kind,
+      headers: ['Retry-After', '1'],
+    })
+  }
   const code = timeouts.has(kind) ? 'upstream_timeout' : 'upstream_failed'
-  return isPublic ? refuse(code, texts[kind], { members: { failure: kind } }) : refuse(code)
-}
-
-/** A name without an address. */
-export function nameFailure(failed: 'notFound' | 'timedOut'): FailureKind {
-  return failed === 'notFound' ? 'name_not_found' : 'name_timeout'
+  return isPublic
+    ? refuse(code, texts[kind], { failure: kind, members: { failure: kind } })
+    : refuse(code, undefined, { failure: kind })
 }
 
 /** Whether all addresses of the destination are public. */
-export function isPublicDestination(resolution: Pick<Resolution, 'addresses'> | undefined): boolean {
-  if (resolution === undefined) return false
-  return resolution.addresses.every(address => classifyAddress(canonicalAddress(address) ?? address) === 'public')
+export function isPublicDestination({ addresses }: { readonly addresses: readonly string[] }): boolean {
+  return addresses.every(address => classifyAddress(address) === 'public')
 }
 
 /** Top-level names that no public zone has (RFC 6761, RFC 6762, ICANN's reservation of internal). */
-const innerZones: ReadonlySet<string> = new Set([
-  ...[
-    'local',
-    'localhost',
-    'internal',
-    'invalid',
-    'test',
-    'example',
-    'onion',
-    'arpa',
-    'lan',
-    'home',
-    'corp',
-    'intranet',
-  ],
-])
+const innerZones = /^(?:local|localhost|internal|invalid|test|example|onion|arpa|lan|home|corp|intranet)$/
 
 /** Whether a name that has no address could only have had a public one, by what it looks like. */
 export function isPublicName(host: string): boolean {
   const labels = host.split('.')
-  return labels.length > 1 && !innerZones.has(labels.at(-1) as string)
+  return labels.length > 1 && !innerZones.test(labels.at(-1) as string)
 }
 
 function codeOf(error: Error): string {

@@ -1,19 +1,27 @@
 import t from 'tap'
-import { refuse } from '../../src/errors.ts'
+import { failureKinds, refuse } from '../../src/errors.ts'
 import {
   failureKind,
   isPublicDestination,
   isPublicName,
+  noteFailure,
   outcomeOfError,
-  ownLimit,
-  refusalOf,
   refuseFailure,
-} from '../../src/pipeline/failure.ts'
-import { failureKinds } from '../../src/telemetry/layout.ts'
+} from '../../src/upstream/failure.ts'
 import { UpstreamError } from '../../src/upstream/handler.ts'
 import { UpstreamBusyError } from '../../src/upstream/waiting-line.ts'
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
+
+const refusalOf = (error: Error, isPublic: boolean) => refuseFailure(failureKind(error), isPublic)
+
+/** The limit of the gateway that is reported. */
+function limitOf(error: Error): string | undefined {
+  const told: string[] = []
+  const bounds = { reached: (bound: string) => void told.push(bound) }
+  noteFailure(failureKind(error), { agentId: undefined, requestId: undefined }, { metrics: undefined, bounds })
+  return told[0]
+}
 
 t.test('a shortage of the gateway itself is 503, has a kind and a limit, and counts for no circuit', async t => {
   for (const [code, kind] of [
@@ -25,7 +33,7 @@ t.test('a shortage of the gateway itself is 503, has a kind and a limit, and cou
   ] as const) {
     const error = systemError(code)
     t.equal(failureKind(error), kind, code)
-    t.equal(ownLimit(error), kind, code)
+    t.equal(limitOf(error), kind, code)
     t.equal(outcomeOfError(error, true), 'neutral', code)
     t.match(refusalOf(error, true), { refusal: 'busy', status: 503, headers: ['Retry-After', '1'] }, code)
   }
@@ -44,7 +52,7 @@ t.test('an answer that is slow counts for no circuit', async t => {
 
 t.test('a failure of the upstream counts', async t => {
   for (const error of [systemError('ECONNREFUSED'), new UpstreamError('malformed', ''), new Error('odd')]) {
-    t.equal(ownLimit(error), undefined)
+    t.equal(limitOf(error), undefined)
     t.equal(outcomeOfError(error, true), 'failure')
   }
   t.equal(outcomeOfError(systemError('ECONNREFUSED'), false), 'unreachable')
@@ -54,11 +62,13 @@ t.test('a failure of the upstream counts', async t => {
 })
 
 t.test('T52 the kind of a failure is told of public destinations alone', async t => {
-  for (const kind of failureKinds.filter(one => !['busy', 'descriptors', 'memory', 'ports', 'other'].includes(one))) {
+  for (const kind of failureKinds.filter(
+    one => !['busy', 'name_busy', 'descriptors', 'memory', 'ports', 'other'].includes(one),
+  )) {
     const [told, kept] = [refuseFailure(kind, true), refuseFailure(kind, false)]
     t.strictSame(told.members, { failure: kind })
     t.not(told.detail, kept.detail, kind)
-    t.strictSame(kept, refuse(kept.refusal), kind)
+    t.strictSame(kept, refuse(kept.refusal, undefined, { failure: kind }), kind)
   }
   t.ok(isPublicDestination({ addresses: ['8.8.8.8', '2606:4700::1111'] }))
   for (const ip of ['127.0.0.1', '::1', '10.0.0.1', 'fd00::1', '192.0.2.1', '100.64.0.1']) {

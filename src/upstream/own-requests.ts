@@ -1,0 +1,188 @@
+/** Requests of the gateway itself: webhooks, and the documents of the identity provider. */
+import { setTimeout } from 'node:timers/promises'
+import { literalAddress } from '../base/address.ts'
+import { normaliseHost } from '../base/host.ts'
+import type { Origin } from '../base/origin.ts'
+import { createOrigin } from '../base/origin.ts'
+import type { Refusal } from '../errors.ts'
+import { isRefusal } from '../errors.ts'
+import type { Connections } from './connections.ts'
+import { failureKind } from './failure.ts'
+import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { Route } from './route.ts'
+
+/** A message to an address that the operator has configured. */
+export interface PostMessage {
+  readonly url: string
+  /** Flat: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: string
+}
+
+/** There is no usable answer. The text names the host alone: URLs of webhooks often hold a key. */
+class OwnRequestError extends Error {
+  override readonly name = 'OwnRequestError'
+}
+
+/** Each request has a connection of its own; no redirect is followed. They reject with OwnRequestError. */
+export interface OwnRequests {
+  /** Why nothing may be sent to this URL, as far as that shows without a look-up. */
+  check(url: string): Refusal | undefined
+  /** Posts once. Resolves with the status; rejects when there is none within the time limit, or at the abort. */
+  post(message: PostMessage, signal: AbortSignal): Promise<number>
+  /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
+  fetch(url: URL): Promise<Uint8Array>
+}
+
+export interface OwnRequestParts {
+  readonly connections: Pick<Connections, 'sendAlone'>
+  readonly route: Route
+  /** Origin of documents that may be anywhere, as URLs write it. */
+  readonly trusted?: string | undefined
+  /** For a whole exchange, look-up included, milliseconds. */
+  readonly postTimeoutMs?: number
+  readonly fetchTimeoutMs?: number
+}
+
+const mostDocumentBytes = 65_536
+const documentFields = ['Accept', 'application/json', 'Accept-Encoding', 'identity']
+const neverAborts = new AbortController().signal
+
+export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
+  const { route, trusted, postTimeoutMs = 10_000, fetchTimeoutMs = 2_000 } = parts
+  return {
+    check(url) {
+      const { origin } = destinationOf(new URL(url))
+      // An address needs no look-up.
+      const found = literalAddress(origin.host) === undefined ? route.refuseName(origin) : route.find(origin)
+      return isRefusal(found) ? found : undefined
+    },
+    async post({ url, headers, body }, signal) {
+      const { origin, path } = destinationOf(new URL(url))
+      const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
+      const head = await exchange(origin, request, { ms: postTimeoutMs, bytes: 0, signal }, parts)
+      return head.status
+    },
+    async fetch(url) {
+      const { origin, path } = destinationOf(url)
+      const request = { method: 'GET', path, fields: documentFields, body: null }
+      const isTrusted = url.origin === trusted
+      const limits = { ms: fetchTimeoutMs, bytes: mostDocumentBytes, signal: neverAborts, isTrusted }
+      const { status, fields, body } = await exchange(origin, request, limits, parts)
+      if (status !== 200) throw new OwnRequestError(`${origin.host}: status ${status}`)
+      if (isCompressed(fields)) throw new OwnRequestError(`${origin.host}: a compressed answer`)
+      return body
+    },
+  }
+}
+
+function destinationOf(url: URL): { readonly origin: Origin; readonly path: string } {
+  const scheme = url.protocol === 'http:' ? 'http' : 'https'
+  const port = Number(url.port) || (scheme === 'http' ? 80 : 443)
+  // Rules know a name without the dot that may end it.
+  const host = normaliseHost(url.hostname) ?? url.hostname
+  return { origin: createOrigin(scheme, host, port), path: url.pathname + url.search }
+}
+
+function isCompressed(fields: readonly string[]): boolean {
+  const index = fields.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-encoding')
+  return index >= 0 && fields[index + 1]?.toLowerCase() !== 'identity'
+}
+
+interface Limits {
+  readonly ms: number
+  /** Most bytes of a body. 0: it is not read. */
+  readonly bytes: number
+  readonly signal: AbortSignal
+  readonly isTrusted?: boolean
+}
+
+interface Answer extends Pick<ResponseHead, 'status' | 'fields'> {
+  readonly body: Uint8Array
+}
+
+function exchange(
+  origin: Origin,
+  request: UpstreamRequest,
+  { ms, bytes, signal, isTrusted = false }: Limits,
+  { route, connections }: OwnRequestParts,
+): Promise<Answer> {
+  const reader = new AnswerReader(origin.host, bytes)
+  const isOver = new AbortController()
+  setTimeout(ms, undefined, { signal: AbortSignal.any([signal, isOver.signal]) }).then(
+    () => reader.giveUp(`no answer within ${ms} ms`),
+    () => reader.giveUp('the gateway stopped'),
+  )
+  const send = async () => {
+    const found = await (isTrusted ? route.findTrusted(origin) : route.find(origin))
+    if (isRefusal(found)) reader.giveUp(found.failure ?? `refused by Egress, ${found.cause}`)
+    else if (!reader.isOver) connections.sendAlone(origin, found, request, reader)
+  }
+  void send()
+  return reader.answer.finally(() => isOver.abort())
+}
+
+/** Reads a short answer, or its head alone. */
+class AnswerReader implements UpstreamHandler {
+  lease: Lease | undefined = undefined
+  readonly answer: Promise<Answer>
+  isOver = false
+  readonly #host: string
+  readonly #maxBytes: number
+  readonly #outcome = Promise.withResolvers<Answer>()
+  readonly #chunks: Buffer[] = []
+  #length = 0
+  #head: ResponseHead | undefined
+  #control: Control | undefined
+
+  constructor(host: string, maxBytes: number) {
+    this.#host = host
+    this.#maxBytes = maxBytes
+    this.answer = this.#outcome.promise
+  }
+
+  onRequestStart(control: Control): void {
+    this.#control = control
+    if (this.isOver) this.#cutOff()
+  }
+
+  onResponseStart(head: ResponseHead): void {
+    this.#head = head
+    if (this.#maxBytes > 0 && head.status === 200) return
+    // Nobody reads the body: closing the connection is the short way to be rid of it.
+    this.#settle(head)
+    this.#cutOff()
+  }
+
+  onResponseData(chunk: Buffer): void {
+    this.#length += chunk.length
+    if (this.#length > this.#maxBytes) this.giveUp(`more than ${this.#maxBytes} bytes`)
+    else this.#chunks.push(Buffer.from(chunk))
+  }
+
+  onResponseEnd(): void {
+    this.lease?.release(true)
+    if (this.#head !== undefined) this.#settle(this.#head)
+  }
+
+  onResponseError(error: Error): void {
+    this.lease?.release(false)
+    this.giveUp(failureKind(error))
+  }
+
+  giveUp(why: string): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.#outcome.reject(new OwnRequestError(`${this.#host}: ${why}`))
+    this.#cutOff()
+  }
+
+  #settle({ status, fields }: ResponseHead): void {
+    this.isOver = true
+    this.#outcome.resolve({ status, fields, body: Buffer.concat(this.#chunks) })
+  }
+
+  #cutOff(): void {
+    this.#control?.abort(new OwnRequestError('over'))
+  }
+}
