@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { RefusalCode } from '../errors.ts'
 import { refusalKinds, refuse } from '../errors.ts'
+import { http2Answer } from './http2-preface.ts'
 import { requestIdField } from './names.ts'
 import { problemOf } from './respond.ts'
 
@@ -11,6 +12,11 @@ interface Answering {
   /** Node keeps the answer under way on a connection here, and in it whether a byte of its head was written. */
   readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
 }
+
+/** Milliseconds for which a client of HTTP/2 may go on sending: closing before that would reset the connection. */
+const lingerMs = 1_000
+/** Connections that were answered in HTTP/2. What else they bring is dropped. */
+const lingering = new WeakSet<Duplex>()
 
 /** Answers that were replaced on their sockets. */
 const replaced = new WeakMap<ServerResponse, RefusalCode>()
@@ -26,6 +32,7 @@ export function refuseUnreadable(
   socket: Duplex & Answering,
   requestId: string,
 ): RefusalCode | undefined {
+  if (lingering.has(socket)) return undefined
   if (!socket.writable) {
     socket.destroy()
     return undefined
@@ -41,7 +48,8 @@ export function refuseUnreadable(
     ;(socket as Socket).destroySoon()
   } else {
     if (answer !== undefined) replaced.set(answer, code)
-    endRaw(socket, code, requestId)
+    if (code === 'http_version_not_supported') endHttp2(socket, requestId)
+    else endRaw(socket, code, requestId)
   }
   return answer === undefined ? code : undefined
 }
@@ -54,6 +62,8 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
       return 'body_too_large'
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return 'request_timeout'
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return 'http_version_not_supported'
     default:
       return 'invalid_request'
   }
@@ -65,10 +75,9 @@ export function endRaw(socket: Duplex, code: RefusalCode, requestId: string): vo
     socket.destroy()
     return
   }
-  const refusal = refuse(code)
-  const body = JSON.stringify({ ...problemOf(refusal), requestId })
+  const { status, body } = textOf(code, requestId)
   const head = [
-    `HTTP/1.1 ${refusal.status} ${refusalKinds[code].title}`,
+    `HTTP/1.1 ${status} ${refusalKinds[code].title}`,
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
@@ -77,4 +86,20 @@ export function endRaw(socket: Duplex, code: RefusalCode, requestId: string): vo
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+function endHttp2(socket: Duplex, requestId: string): void {
+  const code = 'http_version_not_supported'
+  const { status, detail, body } = textOf(code, requestId)
+  const type = ['content-type', 'application/problem+json', 'cache-control', 'no-store']
+  const headers = [...type, 'gateway-error', code, requestIdField.toLowerCase(), requestId]
+  lingering.add(socket)
+  socket.end(http2Answer({ status, headers, body, reason: detail }))
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+function textOf(code: RefusalCode, requestId: string) {
+  const refusal = refuse(code)
+  return { ...refusal, body: JSON.stringify({ ...problemOf(refusal), requestId }) }
 }

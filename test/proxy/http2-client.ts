@@ -1,0 +1,32 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { startGateway } from '../fixtures/gateway.ts'
+
+const gateway = await startGateway(t)
+const url = `${gateway.url}/proxy/http://127.0.0.1:1/`
+const run = promisify(execFile)
+
+t.test('curl that begins with HTTP/2 shows that HTTP/1.1 is spoken', async t => {
+  const args = ['--silent', '--http2-prior-knowledge', '--write-out', ' %{http_code} %header{gateway-error}', url]
+  const { stdout } = await run('curl', args)
+  t.match(stdout, /"detail":"The gateway serves HTTP\/1\.0 and HTTP\/1\.1\.".*\} 505/)
+})
+
+t.test('a client of HTTP/2 gets 505 on its first stream and GOAWAY with HTTP_1_1_REQUIRED', async t => {
+  const session = connect(gateway.url)
+  t.teardown(() => session.destroy())
+  session.on('error', () => {})
+  const gone = once(session, 'goaway')
+  const stream = session.request({ ':path': '/health' })
+  stream.on('error', () => {})
+  const [[head], body] = await Promise.all([once(stream, 'response'), text(stream)])
+  t.match(head, { ':status': 505, 'gateway-error': 'http_version_not_supported', 'cache-control': 'no-store' })
+  t.match(JSON.parse(body), { status: 505, requestId: head['gateway-request-id'] })
+  const [code, , reason] = await gone
+  t.equal(code, 0xd)
+  t.match(String(reason), /HTTP\/1\.1/)
+})
