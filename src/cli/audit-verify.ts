@@ -2,8 +2,7 @@ import { resolve } from 'node:path'
 import { verifyTrail } from '../audit/trail.ts'
 import { openSqliteTrail } from '../storage/sqlite/trail.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import type { Shell } from './shell.ts'
-import { readArgs } from './shell.ts'
+import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway audit verify [--config FILE]
 

@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
 import { backUp } from '../storage/sqlite/backup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import type { Shell } from './shell.ts'
-import { readArgs, UsageError } from './shell.ts'
+import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway backup DIRECTORY [--config FILE]
 

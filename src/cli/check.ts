@@ -10,11 +10,9 @@ import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
-import type { Configuration } from './configuration.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readPolicies } from './policies.ts'
-import type { Shell } from './shell.ts'
-import { readArgs } from './shell.ts'
+import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway check [--config FILE]
 

@@ -1,7 +1,6 @@
 import { escapeLines } from '../base/deceptive.ts'
 import { StartupError } from '../errors.ts'
-import type { Command, Shell } from './shell.ts'
-import { UsageError } from './shell.ts'
+import { type Command, type Shell, UsageError } from './shell.ts'
 import { ownVersion } from './version.ts'
 
 interface Entry {

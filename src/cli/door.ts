@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import type { IncomingMessage, RequestOptions } from 'node:http'
-import { request } from 'node:http'
+import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https'
 import { resolve } from 'node:path'
 import { readCertificate } from '../compose/certificate.ts'

@@ -1,17 +1,13 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { languageOf } from '../compose/language.ts'
-import type { PolicyInput } from '../policies/entry.ts'
-import { prepareSet } from '../policies/entry.ts'
-import type { PolicyFolder } from '../policies/files.ts'
-import { readPolicyFile } from '../policies/files.ts'
+import { type PolicyInput, prepareSet } from '../policies/entry.ts'
+import { type PolicyFolder, readPolicyFile } from '../policies/files.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import { parsePolicyInTurns } from '../policy/language/parse.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
-import type { Configuration } from './configuration.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import type { Shell } from './shell.ts'
-import { readArgs } from './shell.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway policy check [FILE...] [--strict] [--config FILE]
 

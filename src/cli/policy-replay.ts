@@ -5,12 +5,9 @@ import { prepareSet } from '../policies/entry.ts'
 import { readPolicyFile } from '../policies/files.ts'
 import { decideHead, type Rulebook } from '../policy/evaluation/decide.ts'
 import { explainDescription } from '../policy/evaluation/explain.ts'
-import type { DescriptionProblem, RequestDescription } from '../policy/request/describe.ts'
-import { requestFromDescription } from '../policy/request/describe.ts'
-import type { Configuration } from './configuration.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import type { Shell } from './shell.ts'
-import { readArgs, UsageError } from './shell.ts'
+import { type DescriptionProblem, type RequestDescription, requestFromDescription } from '../policy/request/describe.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
 

@@ -1,15 +1,12 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { decisionSettings, languageOf, soloRulebook } from '../compose/language.ts'
-import type { PolicySuite } from '../compose/policy-tests.ts'
-import { readPolicySuites, runPolicyTest } from '../compose/policy-tests.ts'
-import type { PreparedSet } from '../policies/entry.ts'
-import { prepareSet } from '../policies/entry.ts'
+import { type PolicySuite, readPolicySuites, runPolicyTest } from '../compose/policy-tests.ts'
+import { type PreparedSet, prepareSet } from '../policies/entry.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import type { DecisionSettings } from '../policy/evaluation/rulebook.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import type { Shell } from './shell.ts'
-import { readArgs } from './shell.ts'
+import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway policy test [DIR] [--coverage] [--config FILE]
 

@@ -2,8 +2,7 @@ import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { bringBack } from '../storage/sqlite/backup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import type { Shell } from './shell.ts'
-import { readArgs, UsageError } from './shell.ts'
+import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway restore DIRECTORY [--config FILE]
 

@@ -1,12 +1,10 @@
 import { systemClock } from '../clock.ts'
-import type { Gateway } from '../gateway.ts'
-import { createGateway } from '../gateway.ts'
+import { createGateway, type Gateway } from '../gateway.ts'
 import type { Address } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { passedSockets } from './passed-sockets.ts'
-import type { Shell } from './shell.ts'
-import { readArgs } from './shell.ts'
+import { readArgs, type Shell } from './shell.ts'
 import { ownVersion } from './version.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]

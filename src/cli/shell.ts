@@ -1,5 +1,4 @@
-import type { ParseArgsOptionsConfig } from 'node:util'
-import { parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Environment } from '../config/environment.ts'
 
 /** What a command may use of the process it runs in. Lines are given without their end. */

@@ -2,11 +2,9 @@ import { resolve } from 'node:path'
 import { bootstrapFile, type Credential, parseCredential } from '../agents/bootstrap.ts'
 import { StartupError } from '../errors.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
-import type { Configuration } from './configuration.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { type Door, findDoor, postJson } from './door.ts'
-import type { Shell } from './shell.ts'
-import { readArgs } from './shell.ts'
+import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
 

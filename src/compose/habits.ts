@@ -1,7 +1,5 @@
-import type { ActivityLog } from '../limits/activity.ts'
-import { createActivityLog } from '../limits/activity.ts'
-import type { ShadowTally } from '../limits/shadow-tally.ts'
-import { createShadowTally } from '../limits/shadow-tally.ts'
+import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
+import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 
 /** What is remembered of exchanges that are over. */
 export interface Habits {

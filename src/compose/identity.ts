@@ -1,7 +1,6 @@
 import { agentProblem } from '../agents/agent.ts'
 import { bootstrapAdmin } from '../agents/bootstrap.ts'
-import type { Registry, RegistryOptions } from '../agents/registry.ts'
-import { openRegistry } from '../agents/registry.ts'
+import { openRegistry, type Registry, type RegistryOptions } from '../agents/registry.ts'
 import { createSecretHasher } from '../agents/secret.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
@@ -9,8 +8,7 @@ import type { Refusal } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Store } from '../storage/store.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
-import type { Tokens } from '../tokens/open.ts'
-import { openTokens } from '../tokens/open.ts'
+import { openTokens, type Tokens } from '../tokens/open.ts'
 
 export interface IdentityParts {
   readonly config: Config

@@ -3,8 +3,14 @@ import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { AcceptOptions, Acceptor } from '../http/accept.ts'
-import type { Address, Listener, Place, TcpPlace } from '../http/listeners.ts'
-import { assertFree, createListener } from '../http/listeners.ts'
+import {
+  type Address,
+  assertFree,
+  createListener,
+  type Listener,
+  type Place,
+  type TcpPlace,
+} from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Log } from '../log.ts'

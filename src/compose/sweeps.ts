@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Hitl } from './hitl.ts'
-import type { ResyncParts } from './resync.ts'
-import { createResync } from './resync.ts'
+import { createResync, type ResyncParts } from './resync.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 

@@ -4,11 +4,17 @@
  * answered so: never a Deny, never a risk above the threshold.
  */
 import { randomUUID } from 'node:crypto'
-import type { FieldError, Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type FieldError, type Refusal, refuse } from '../errors.ts'
 import type { GrantRecord, HitlBrief, TakenKey } from '../storage/store.ts'
-import type { Approval, GrantTerms, HitlOptions, Person, Suspension } from './model.ts'
-import { auditEntry, maxIdempotencyKey } from './model.ts'
+import {
+  type Approval,
+  auditEntry,
+  type GrantTerms,
+  type HitlOptions,
+  maxIdempotencyKey,
+  type Person,
+  type Suspension,
+} from './model.ts'
 import { orUnavailable, verdictEntry } from './verdict.ts'
 
 const maxMinutes = 480

@@ -110,8 +110,7 @@ export type ReplayResult =
 
 export interface SendContext {
   readonly hitlId: string
-  /** Undefined when an earlier version held the request, which kept none. */
-  readonly facts: HeldFacts | undefined
+  readonly facts: HeldFacts
   readonly agentId: string
   readonly requestId: string | null
   /** Steady milliseconds: from then on another attempt may be made, and this one must not begin to send. */

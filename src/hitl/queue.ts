@@ -4,8 +4,7 @@
 import type { Refusal } from '../errors.ts'
 import type { HitlBrief, HitlFilter, HitlItem } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
-import type { Calls } from './calls.ts'
-import { createCalls } from './calls.ts'
+import { type Calls, createCalls } from './calls.ts'
 import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { approve } from './replay.ts'
@@ -13,11 +12,9 @@ import { parseAnswer, unseal } from './seal.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { deny, orUnavailable } from './verdict.ts'
-import type { DetailView } from './view.ts'
-import { detailView, readsAll } from './view.ts'
+import { type DetailView, detailView, readsAll } from './view.ts'
 import { createWaiters } from './wait.ts'
-import type { Withdrawal } from './withdraw.ts'
-import { withdraw } from './withdraw.ts'
+import { type Withdrawal, withdraw } from './withdraw.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {

@@ -3,14 +3,20 @@
  * truth: `inFlight` under a lease, `unknown` when the lease ran out; and nothing is sent again by itself.
  */
 import { PassThrough } from 'node:stream'
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
 import type { AttemptLease, Attempts } from './attempts.ts'
 import { grantProblem, makeGrant } from './grants.ts'
-import type { Approval, Approved, HeldFacts, HeldRequest, HitlOptions, ReplayResult } from './model.ts'
-import { auditEntry } from './model.ts'
+import {
+  type Approval,
+  type Approved,
+  auditEntry,
+  type HeldFacts,
+  type HeldRequest,
+  type HitlOptions,
+  type ReplayResult,
+} from './model.ts'
 import { relay } from './relay.ts'
 import { digestOf, frameAnswer, openHeld, parseRequest, seal } from './seal.ts'
 import { decided, verdictEntry, verdictOn, voterProblem } from './verdict.ts'
@@ -25,7 +31,7 @@ interface Attempt {
 /** What was sealed when the request was held. */
 interface Opened {
   readonly request: HeldRequest
-  readonly facts: HeldFacts | undefined
+  readonly facts: HeldFacts
 }
 
 const cannotOpen =

@@ -55,19 +55,16 @@ export function sealHeld(
   return seal(key, `held:${id}`, framed([JSON.stringify(held.facts)], held.request.bytes))
 }
 
-/** Undefined when the copy cannot be opened. Copies that an earlier version sealed hold no facts. */
+/** Undefined when the copy cannot be opened. */
 export function openHeld(
   keys: readonly Uint8Array[],
   id: string,
   sealed: Uint8Array,
-): { readonly request: Buffer; readonly facts: HeldFacts | undefined } | undefined {
+): { readonly request: Buffer; readonly facts: HeldFacts } | undefined {
   const plain = unseal(keys, `held:${id}`, sealed)
-  if (plain !== undefined) {
-    const { texts, body } = parseFrame(plain)
-    return { request: body, facts: JSON.parse(texts[0]!) as HeldFacts }
-  }
-  const request = unseal(keys, `request:${id}`, sealed)
-  return request && { request, facts: undefined }
+  if (plain === undefined) return undefined
+  const { texts, body } = parseFrame(plain)
+  return { request: body, facts: JSON.parse(texts[0]!) }
 }
 
 /**

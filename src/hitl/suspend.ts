@@ -3,15 +3,12 @@
  */
 import { randomBytes } from 'node:crypto'
 import { redactText } from '../base/redact.ts'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
-import type { HitlOptions, Suspended, Suspension } from './model.ts'
-import { auditEntry, maxIdempotencyKey } from './model.ts'
+import { auditEntry, type HitlOptions, maxIdempotencyKey, type Suspended, type Suspension } from './model.ts'
 import { bodyEncodingOf, redactHeaders } from './redact.ts'
 import { repeatDigestOf } from './repeat.ts'
-import type { Frame } from './seal.ts'
-import { frameRequest, seal, sealHeld } from './seal.ts'
+import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
 
 /** How long an outcome that nobody was told waits for the client that tries again, milliseconds. */

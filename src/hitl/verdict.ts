@@ -3,12 +3,9 @@
  */
 
 import { escapeLines } from '../base/deceptive.ts'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
-import type { HitlBrief } from '../storage/store.ts'
-import { refuseStore, StoreError } from '../storage/store.ts'
-import type { HitlOptions, Person, Verdict } from './model.ts'
-import { auditEntry } from './model.ts'
+import { type Refusal, refuse } from '../errors.ts'
+import { type HitlBrief, refuseStore, StoreError } from '../storage/store.ts'
+import { auditEntry, type HitlOptions, type Person, type Verdict } from './model.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000

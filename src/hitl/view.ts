@@ -104,11 +104,6 @@ export function lineText(summary: string, line: Moving, sight: Omit<Sight, 'view
   return `${summary.slice(0, -1)},${JSON.stringify(movingView(line, sight)).slice(1)}`
 }
 
-/** The summary of what a version stored that made none. */
-export function lateSummary(item: HitlItem): string {
-  return JSON.stringify(summaryView(item, parseDecision(item)))
-}
-
 function requestView(item: HitlItem, { viewer, now, agentName }: Sight): RequestView {
   const decision = parseDecision(item)
   const { status, decidedBy } = item

@@ -2,11 +2,9 @@
  * Taking a held request back: its agent asks for it, or the call that waited for its outcome ended. Of a withdrawal and
  * an approval at the same moment the store lets one win.
  */
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
-import type { HitlOptions } from './model.ts'
-import { auditEntry } from './model.ts'
+import { auditEntry, type HitlOptions } from './model.ts'
 import { decided } from './verdict.ts'
 
 export interface Withdrawal {

@@ -1,5 +1,4 @@
-import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { FieldError } from '../errors.ts'
 
 /**

@@ -2,8 +2,7 @@ import { escapeDeceptive } from '../base/deceptive.ts'
 import type { Grants } from '../hitl/grants.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
-import type { Handlers } from './call.ts'
-import { done } from './call.ts'
+import { done, type Handlers } from './call.ts'
 
 /** What reviewers let pass without asking: the list, and an end before its time. */
 export function grantHandlers(

@@ -1,15 +1,12 @@
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { Approval, Approved } from '../hitl/model.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
-import type { Reply } from '../http/respond.ts'
-import { jsonReply } from '../http/respond.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
 import type { HitlFilter } from '../storage/store.ts'
-import type { Call, Handlers } from './call.ts'
-import { done } from './call.ts'
+import { type Call, done, type Handlers } from './call.ts'
 import { listReply } from './list.ts'
 
 const noAnswer =

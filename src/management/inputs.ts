@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { FieldError, Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { readBody } from '../http/body.ts'
 import type { Call } from './call.ts'
 import type { Check } from './check.ts'

@@ -1,5 +1,4 @@
-import type { Reply } from '../http/respond.ts'
-import { jsonReply } from '../http/respond.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
 import type { Page, Paged } from '../storage/store.ts'
 import type { OpenCall } from './call.ts'
 

@@ -1,13 +1,11 @@
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { by } from './agents.ts'
-import type { Call, Handlers } from './call.ts'
-import { done } from './call.ts'
+import { type Call, done, type Handlers } from './call.ts'
 import { cutPage, pageReply, readPage } from './page.ts'
 
 /** What a policy decides on a described request, which openapi.json has checked. */

@@ -1,17 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import findMyWay from 'find-my-way'
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
-import type { Reply } from '../http/respond.ts'
-import { sendRefusal, sendReply } from '../http/respond.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
 import { refuseStore, StoreError } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
 import { createChecks } from './check.ts'
 import type { Guard } from './guard.ts'
-import type { Inputs } from './inputs.ts'
-import { createInputs } from './inputs.ts'
-import type { OpenApiDocument, Operation } from './openapi.ts'
-import { readOperations } from './openapi.ts'
+import { createInputs, type Inputs } from './inputs.ts'
+import { type OpenApiDocument, type Operation, readOperations } from './openapi.ts'
 
 /** Longer path parameters are nobody's name: a policy name of 128 characters, each percent-encoded, still fits. */
 const MAX_PARAM_LENGTH = 384

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { RefusalCode } from '../errors.ts'
-import { isRefusal } from '../errors.ts'
+import { isRefusal, type RefusalCode } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { Grant, GrantRequest } from '../tokens/grant.ts'
 import type { Handlers } from './call.ts'

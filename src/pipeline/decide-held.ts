@@ -20,7 +20,7 @@ export type HeldParts = Pick<Parts, 'activityOf' | 'clock' | 'config' | 'trustOf
 /** A held request and what a decision reads beside it. */
 export interface Held {
   readonly request: HeldRequest
-  readonly facts: HeldFacts | undefined
+  readonly facts: HeldFacts
   readonly target: Target
   readonly agent: AgentRecord
   /** Undefined while no rule asks for the address. */
@@ -29,8 +29,8 @@ export interface Held {
 
 /**
  * Why the rules that are in force now do not let an approved request pass; undefined when they allow it or ask for the
- * approval that it has. Time, trust, counters and the agent's data are those of now. The token and the client are those
- * of then: where they are not known, a Deny rule that reads them applies and an Allow rule does not.
+ * approval that it has. Time, trust, counters and the agent's data are those of now; the token and the client are those
+ * of the held request.
  */
 export async function refuseHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Promise<Refusal | undefined> {
   const decision = await decideHeld(held, rulebook, parts)
@@ -63,11 +63,11 @@ function viewOf({ request, facts, target, agent, resolution }: Held, parts: Held
   return {
     ...headOf(target),
     method: request.method,
-    rawHeaders: facts?.rawHeaders ?? request.rawHeaders,
+    rawHeaders: facts.rawHeaders,
     contentLength: request.body.byteLength,
-    clientIp: facts?.clientIp,
+    clientIp: facts.clientIp,
     destination: ip === undefined ? undefined : destinationOf(ip),
-    agent: agentFacts(agent, facts?.claims, parts.trustOf(agent, now)),
+    agent: agentFacts(agent, facts.claims, parts.trustOf(agent, now)),
     activity: parts.activityOf(agent.id, now),
     now,
   }

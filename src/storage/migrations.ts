@@ -1,7 +1,7 @@
 /**
  * The schema as a list of steps that only grows: a step that was released is never changed.
  */
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { Db } from './schema.ts'
 
@@ -13,16 +13,13 @@ export interface EngineTypes {
 
 /** The steps by name, oldest first. */
 export function createMigrations(types: EngineTypes): Record<string, Migration> {
+  const bytes = sql.raw(types.bytes)
   return {
-    '0001-start': { up: db => start(db, types) },
-    '0002-grants': { up: db => run(db, grants) },
-    '0003-hitl-order': { up: db => run(db, [sql`create index hitl_order on hitl (status, created_at, id)`]) },
-    '0004-hitl-waiting': { up: db => run(db, waiting) },
-    '0005-hitl-shown': { up: db => run(db, shown) },
-    '0006-hitl-repeat': { up: db => run(db, repeat) },
-    '0007-granted-keys': { up: db => run(db, grantedKeys) },
-    '0008-weak-secrets': { up: db => run(db, weakSecrets) },
-    '0009-hitl-joins': { up: db => run(db, [sql`create index hitl_joins on hitl (agent_id, repeat_digest)`]) },
+    '0001-tables': {
+      async up(db) {
+        for (const statement of [...registry, ...queue(bytes), ...grants, ...trail(bytes)]) await statement.execute(db)
+      },
+    },
   }
 }
 
@@ -36,19 +33,10 @@ export async function migrate(db: Db, migrations: Record<string, Migration>): Pr
   if (error !== undefined) throw error
 }
 
-/** The first step in the database that `migrations` does not know: a newer version made it. */
+/** The first step in the database that `migrations` does not know: another version made it. */
 export async function unknownStep(db: Db, migrations: Record<string, Migration>): Promise<string | undefined> {
   const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
   return rows.find(row => !(row.name in migrations))?.name
-}
-
-async function start(db: Kysely<unknown>, types: EngineTypes): Promise<void> {
-  const bytes = sql.raw(types.bytes)
-  await run(db, [...registry, ...queue(bytes), ...trail, sql`create table probe (payload ${bytes} not null)`])
-}
-
-async function run(db: Kysely<unknown>, statements: readonly RawBuilder<unknown>[]): Promise<void> {
-  for (const statement of statements) await statement.execute(db)
 }
 
 const registry = [
@@ -64,7 +52,8 @@ const registry = [
     trust_value double precision not null,
     trust_at bigint not null,
     created_at bigint not null,
-    secret_hash text not null
+    secret_hash text not null,
+    weak_secret integer not null
   )`,
   sql`create table policies (
     name text primary key,
@@ -74,7 +63,7 @@ const registry = [
   )`,
 ]
 
-/** The bulk comes last in `hitl`: SQLite then reads a list without walking through it. */
+/** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */
 const queue = (bytes: RawBuilder<unknown>) => [
   sql`create table hitl (
     id text primary key,
@@ -89,6 +78,7 @@ const queue = (bytes: RawBuilder<unknown>) => [
     approvals_needed integer not null,
     digest text not null,
     idempotency_key text,
+    repeat_digest text,
     created_at bigint not null,
     expires_at bigint not null,
     status text not null,
@@ -105,34 +95,28 @@ const queue = (bytes: RawBuilder<unknown>) => [
     body_encoding text not null,
     url text not null,
     decision text not null,
-    headers text not null,
-    body text not null,
+    summary text not null,
     unique (agent_id, idempotency_key)
   )`,
   sql`create index hitl_status on hitl (status, expires_at, agent_id)`,
+  sql`create index hitl_order on hitl (status, created_at, id)`,
+  sql`create index hitl_joins on hitl (agent_id, repeat_digest)`,
   sql`create index hitl_decided_at on hitl (decided_at)`,
   sql`create index hitl_replay on hitl (replay, lease_until)`,
+  sql`create table hitl_shown (
+    id text primary key references hitl (id) on delete cascade,
+    headers text not null,
+    body text not null
+  )`,
   sql`create table hitl_sealed (
     id text primary key references hitl (id) on delete cascade,
     request ${bytes},
     response ${bytes}
   )`,
-]
-
-const trail = [
-  sql`create table audit (
-    seq integer primary key,
-    at bigint not null,
-    actor text not null,
-    action text not null,
-    subject text not null,
-    request_id text,
-    details text not null,
-    previous text not null,
-    hash text not null
+  sql`create table hitl_waiting (
+    agent_id text primary key,
+    waiting integer not null
   )`,
-  sql`create index audit_subject on audit (subject)`,
-  sql`create index audit_actor on audit (actor)`,
 ]
 
 const grants = [
@@ -152,30 +136,6 @@ const grants = [
     expires_at bigint not null
   )`,
   sql`create index grants_agent on grants (agent_id, expires_at)`,
-]
-
-const waiting = [
-  sql`create table hitl_waiting (
-    agent_id text primary key,
-    waiting integer not null
-  )`,
-  sql`insert into hitl_waiting select agent_id, count(*) from hitl where status = 'Pending' group by agent_id`,
-  sql`insert into hitl_waiting select '', count(*) from hitl where status = 'Pending'`,
-]
-
-const shown = [
-  sql`create table hitl_shown (
-    id text primary key references hitl (id) on delete cascade,
-    headers text not null,
-    body text not null
-  )`,
-  sql`insert into hitl_shown select id, headers, body from hitl`,
-  sql`alter table hitl drop column headers`,
-  sql`alter table hitl drop column body`,
-  sql`alter table hitl add column summary text`,
-]
-
-const grantedKeys = [
   sql`create table granted_keys (
     agent_id text not null,
     idempotency_key text not null,
@@ -185,10 +145,19 @@ const grantedKeys = [
   sql`create index granted_keys_expiry on granted_keys (expires_at)`,
 ]
 
-const weakSecrets = [sql`alter table agents add column weak_secret integer not null default 0`]
-
-/** What was held before had to be repeated with every header: no later request has that digest. */
-const repeat = [
-  sql`alter table hitl add column repeat_digest text`,
-  sql`update hitl set repeat_digest = digest where idempotency_key is not null`,
+const trail = (bytes: RawBuilder<unknown>) => [
+  sql`create table audit (
+    seq integer primary key,
+    at bigint not null,
+    actor text not null,
+    action text not null,
+    subject text not null,
+    request_id text,
+    details text not null,
+    previous text not null,
+    hash text not null
+  )`,
+  sql`create index audit_subject on audit (subject)`,
+  sql`create index audit_actor on audit (actor)`,
+  sql`create table probe (payload ${bytes} not null)`,
 ]

@@ -66,8 +66,7 @@ export interface HitlRow {
   decided_at: number | null
   comment: string | null
   response_status: number | null
-  /** Null in what was stored before there were summaries. */
-  summary: string | null
+  summary: string
 }
 
 /** What is shown of a request in full. Apart from `hitl`, so that no list and no verdict reads or writes it. */

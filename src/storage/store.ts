@@ -1,5 +1,4 @@
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { AuditEntry, AuditTable } from './audit.ts'
 import type { GrantTable } from './grants.ts'
 
@@ -139,8 +138,7 @@ export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
 
 /** An item in a list. */
 export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'approvedBy'> {
-  /** Null when a version stored it that made no summaries. */
-  readonly summary: string | null
+  readonly summary: string
 }
 
 export interface HitlLimits {

@@ -1,6 +1,5 @@
 /** Calls of the gateway itself that came to a thread: the main thread answers them. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { request as httpRequest } from 'node:http'
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { MessageChannel } from 'node:worker_threads'
 import { refuse } from '../errors.ts'

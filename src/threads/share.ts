@@ -1,7 +1,6 @@
 import { BroadcastChannel } from 'node:worker_threads'
 import type { Habits } from '../compose/habits.ts'
-import type { Counted } from './batch.ts'
-import { createTally } from './batch.ts'
+import { type Counted, createTally } from './batch.ts'
 
 /** What is noted of an exchange that is over. `at` is wall clock milliseconds. */
 type Note =

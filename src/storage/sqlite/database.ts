@@ -161,7 +161,7 @@ async function create(file: string, directory: string): Promise<void> {
 /**
  * Reads only, so that a file that is refused stays as it is.
  *
- * @throws StartupError when it is damaged, or made by a newer version
+ * @throws StartupError when it is damaged, or another version has changed its schema
  */
 export async function assertSound(file: string): Promise<void> {
   if (statSync(file).size === 0) throw new StartupError(`${file} is empty. Restore it from a backup or remove it.`)
@@ -171,7 +171,9 @@ export async function assertSound(file: string): Promise<void> {
     if (damage !== undefined) throw unsound(file, damage)
     const step = await unknownStep(kyselyOver(connection), migrations)
     if (step !== undefined) {
-      throw new StartupError(`${file} was written by a newer version (${step}). Run that version or restore a backup.`)
+      throw new StartupError(
+        `${file} was written by another version of the gateway (schema step ${step} is unknown here). Run that version, or restore a backup of this one.`,
+      )
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
