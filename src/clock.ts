@@ -23,3 +23,22 @@ export function clockIn(memory: SharedArrayBuffer): Clock {
   const times = new Float64Array(memory)
   return { now: () => times[0] as number, steady: () => times[1] as number, memory }
 }
+
+/**
+ * What `work` comes to, or, when that takes longer than `ms`, what `late` gives. `late` is not called for a result that
+ * arrived in time while this thread was busy.
+ */
+export function inTime<T>(work: Promise<T>, ms: number, late: () => T | PromiseLike<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let isOver = false
+    const giveUp = () => {
+      if (!isOver) resolve(new Promise(give => give(late())))
+    }
+    const timer = setTimeout(() => setImmediate(giveUp), ms)
+    const end = () => {
+      isOver = true
+      clearTimeout(timer)
+    }
+    work.then(resolve, reject).then(end)
+  })
+}

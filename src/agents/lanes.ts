@@ -1,3 +1,4 @@
+import { inTime } from '../clock.ts'
 import { StoreError } from '../storage/store.ts'
 
 /** Runs work in order per key; one failure does not stop the next. */
@@ -32,10 +33,8 @@ export function createLanes(): Lanes {
 
 async function inTurn<T>(before: Promise<unknown> | undefined, work: () => Promise<T>): Promise<T> {
   if (before === undefined) return work()
-  const late = Promise.withResolvers<'late'>()
-  const timer = setTimeout(() => late.resolve('late'), turnMs)
-  const turn = await Promise.race([before, late.promise])
-  clearTimeout(timer)
-  if (turn === 'late') throw new StoreError('Another change of the same agent takes too long; it was not begun')
+  await inTime<unknown>(before, turnMs, () => {
+    throw new StoreError('Another change of the same agent takes too long; it was not begun')
+  })
   return work()
 }

@@ -1,34 +1,37 @@
+/** The thread that makes and compares hashes of secrets. */
 import { parentPort } from 'node:worker_threads'
 import { compareSync, hashSync } from 'bcryptjs'
+import { openLink } from '../link.ts'
 import { giveWay } from '../priority.ts'
 
-/** Make a hash, or compare. */
-export type SecretTask =
-  | { readonly kind: 'hash'; readonly secret: string; readonly cost: number }
-  | {
-      readonly kind: 'verify'
-      readonly secret: string
-      /** Undefined for an agent that is not known. */
-      readonly hash: string | undefined
-      /** That `hash` was made with. */
-      readonly madeWith: number
-      /** The answer takes the time of this one, which is no lower. */
-      readonly cost: number
-    }
+export interface SecretCalls {
+  hash(secret: string, cost: number): Promise<string>
+  verify(secret: string, against: Comparison): Promise<boolean>
+}
 
-export type SecretAnswer = string | boolean
+export interface Comparison {
+  /** Undefined for an agent that is not known. */
+  readonly hash: string | undefined
+  /** The cost that `hash` was made with. */
+  readonly madeWith: number
+  /** The answer takes the time of this cost, which is no lower. */
+  readonly cost: number
+}
+
+const port = parentPort
+if (port === null) throw new Error('cannot happen: secret-worker.ts runs as a worker only')
 
 giveWay()
-parentPort?.on('message', (task: SecretTask) => {
-  const answer = task.kind === 'hash' ? hashSync(task.secret, task.cost) : verify(task)
-  parentPort?.postMessage(answer)
+openLink<SecretCalls, object>(port, {
+  hash: (_, secret, cost) => hashSync(secret, cost),
+  verify: (_, secret, against) => verify(secret, against),
 })
 
 /**
- * Each cost takes twice the time of the one below, so those from the hash's own up to the one before `cost` are what is
- * missing to it: a hash made before the cost was raised would else tell by its time that the agent is known.
+ * Each cost takes twice the time of the one below, so the costs from the hash's own to the one before `cost` add up to
+ * the missing time. Without them a hash made before the cost was raised would show by its time that the agent is known.
  */
-function verify({ secret, hash, madeWith, cost }: Extract<SecretTask, { kind: 'verify' }>): boolean {
+function verify(secret: string, { hash, madeWith, cost }: Comparison): boolean {
   const matches = compareSync(secret, hash ?? nobodysHash(madeWith))
   for (let missing = madeWith; missing < cost; missing++) compareSync(secret, nobodysHash(missing))
   return matches && hash !== undefined

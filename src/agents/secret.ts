@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
-import type { SecretAnswer, SecretTask } from './secret-worker.ts'
+import { type Refusal, refuse } from '../errors.ts'
+import { type Link, openLink } from '../link.ts'
+import type { SecretCalls } from './secret-worker.ts'
 
 /** bcrypt reads no more. */
 const maxBytes = 72
@@ -48,13 +49,8 @@ function costOf(hash: string): number {
   return Number(hash.slice(4, 6))
 }
 
-interface Job {
-  readonly task: SecretTask
-  readonly done: (answer: SecretAnswer | Refusal) => void
-}
-
 // Only the extension differs between sources and the built package.
-const workerUrl = new URL(`./secret-worker.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url)
+const workerUrl = new URL(`./secret-worker${extname(import.meta.url)}`, import.meta.url)
 
 export function createSecretHasher(options: SecretHasherOptions): SecretHasher {
   const thread = createThread(options)
@@ -62,15 +58,12 @@ export function createSecretHasher(options: SecretHasherOptions): SecretHasher {
   let slowest = options.cost
 
   return {
-    async hash(secret) {
-      const answer = await thread.run('hash', { kind: 'hash', secret, cost: options.cost })
-      return typeof answer === 'boolean' ? refuse('internal') : answer
-    },
-    async verify(secret, hash) {
+    hash: secret => thread.run('hash', calls => calls.call('hash', [secret, options.cost])),
+    verify(secret, hash) {
       const madeWith = hash === undefined ? slowest : costOf(hash)
       slowest = Math.max(slowest, madeWith)
-      const answer = await thread.run('verify', { kind: 'verify', secret, hash, madeWith, cost: slowest })
-      return typeof answer === 'string' ? refuse('internal') : answer
+      const against = { hash, madeWith, cost: slowest }
+      return thread.run('verify', calls => calls.call('verify', [secret, against]))
     },
     close: thread.close,
   }
@@ -78,74 +71,63 @@ export function createSecretHasher(options: SecretHasherOptions): SecretHasher {
 
 const usualIdleMs = 20_000
 
-function createIdle(ms: number, end: () => void) {
-  let timer: NodeJS.Timeout | undefined
-  return {
-    begin: () => {
-      timer = setTimeout(end, ms).unref()
-    },
-    end: () => clearTimeout(timer),
-  }
-}
+/** Undefined: the hasher is closed. */
+type Job = (calls: Link<SecretCalls> | undefined) => Promise<unknown>
 
 /** One task at a time; registrations before logins, so that a flood of logins does not hold up an admin. */
-function createThread(options: SecretHasherOptions) {
+function createThread({ queueLength, idleMs = usualIdleMs, onCrash }: SecretHasherOptions) {
   const lanes: Record<'hash' | 'verify', Job[]> = { hash: [], verify: [] }
   let worker: Worker | undefined
-  let current: Job | undefined
+  let calls: Link<SecretCalls> | undefined
+  let working = false
   let closed = false
-  const idle = createIdle(options.idleMs ?? usualIdleMs, () => {
-    void worker?.terminate()
-    worker = undefined
-  })
+  let idle: NodeJS.Timeout | undefined
 
-  function start(): Worker {
+  function start(): Link<SecretCalls> {
     const started = new Worker(workerUrl, { name: 'secrets' })
-    started.on('message', (answer: SecretAnswer) => settle(answer))
-    started.on('error', (error: Error) => options.onCrash?.(error))
+    started.on('error', (error: Error) => onCrash?.(error))
     started.on('exit', () => {
-      if (worker !== started) return
-      worker = undefined
-      settle(refuse(closed ? 'draining' : 'internal'))
+      if (worker === started) worker = calls = undefined
     })
-    return started
+    worker = started
+    // An idle thread does not keep the process running.
+    return openLink<object, SecretCalls>(started, {}, { unrefIdle: true })
   }
 
-  function settle(answer: SecretAnswer | Refusal): void {
-    const job = current
-    current = undefined
-    // An idle thread must not keep the process alive.
-    worker?.unref()
-    job?.done(answer)
-    next()
+  function end(): Promise<unknown> | undefined {
+    const ending = worker?.terminate()
+    worker = calls = undefined
+    return ending
   }
 
-  function next(): void {
-    if (current !== undefined || closed) return
-    current = lanes.hash.shift() ?? lanes.verify.shift()
-    if (current === undefined) idle.begin()
-    else {
-      idle.end()
-      worker ??= start()
-      worker.ref()
-      worker.postMessage(current.task)
+  async function work(): Promise<void> {
+    working = true
+    clearTimeout(idle)
+    for (let job = next(); job !== undefined; job = next()) {
+      if (!closed) calls ??= start()
+      await job(calls)
     }
+    working = false
+    if (!closed) idle = setTimeout(end, idleMs).unref()
   }
+  const next = () => lanes.hash.shift() ?? lanes.verify.shift()
 
   return {
-    run(lane: 'hash' | 'verify', task: SecretTask): Promise<SecretAnswer | Refusal> {
+    run<T>(lane: 'hash' | 'verify', task: (calls: Link<SecretCalls>) => Promise<T>): Promise<T | Refusal> {
       if (closed) return Promise.resolve(refuse('draining'))
-      if (lanes[lane].length >= options.queueLength) return Promise.resolve(tooManyLogins())
-      return new Promise(done => {
-        lanes[lane].push({ task, done })
-        next()
+      if (lanes[lane].length >= queueLength) return Promise.resolve(tooManyLogins())
+      return new Promise(resolve => {
+        const failed = () => refuse(closed ? 'draining' : 'internal')
+        lanes[lane].push(link =>
+          (link === undefined ? Promise.resolve(failed()) : task(link).catch(failed)).then(resolve),
+        )
+        if (!working) void work()
       })
     },
     async close(): Promise<void> {
       closed = true
-      idle.end()
-      for (const job of [...lanes.hash.splice(0), ...lanes.verify.splice(0)]) job.done(refuse('draining'))
-      await worker?.terminate()
+      clearTimeout(idle)
+      await end()
     },
   }
 }

@@ -1,6 +1,5 @@
-import { setTimeout } from 'node:timers/promises'
 import type { Refusals } from '../audit/refusals.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, inTime } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import { createEventLog, type EventLog } from '../hitl/events.ts'
@@ -53,6 +52,7 @@ export interface Hitl {
 const keptEvents = 1_000
 /** How long the webhooks may take for what happened last. */
 const lastWordsMs = 2_000
+const nothing = () => {}
 /** Time to record abandoned replays. */
 const recordMs = 1_000
 
@@ -103,15 +103,15 @@ export function createHitl(parts: HitlParts): Hitl {
     },
     stop: () => stopping.abort(),
     async finish(limitMs) {
-      await within(queue.idle(), limitMs)
+      await inTime(queue.idle(), limitMs, nothing)
       const givenUp = queue.giveUp().catch(error => {
         report('replays that were given up could not be recorded', error)
         return 0
       })
-      const count = await within(givenUp, recordMs)
-      await within(notifier.idle(), lastWordsMs)
+      const count = await inTime(givenUp, recordMs, () => 0)
+      await inTime(notifier.idle(), lastWordsMs, nothing)
       notifier.close()
-      return count ?? 0
+      return count
     },
   }
 }
@@ -148,13 +148,4 @@ function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: Ha
     registry.recordTrust(agentId, 'humanDenial', null)
     activity.humanDenied(agentId, at)
   })
-}
-
-/** The result of the work; undefined when it took longer than `ms`. */
-async function within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
-  const done = new AbortController()
-  const late = setTimeout(ms, undefined, { signal: done.signal }).catch(() => undefined)
-  const result = await Promise.race([work, late])
-  done.abort()
-  return result
 }

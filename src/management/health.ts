@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, inTime } from '../clock.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { Handlers } from './call.ts'
 
@@ -55,16 +55,16 @@ const wordFor = (isWell: boolean) => (isWell ? 'Healthy' : 'Unhealthy')
 
 /** Which checks resolve within `timeLimit` milliseconds. Never rejects. */
 async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promise<Outcome['parts']> {
-  const late = Promise.withResolvers<false>()
-  const timer = setTimeout(() => late.resolve(false), timeLimit)
-  const passes = async (check: () => Promise<unknown>) => {
-    const passed = async () => check().then(() => true)
-    return Promise.race([passed().catch(() => false), late.promise])
+  const passes = (check: () => Promise<unknown>) => {
+    const begun = async () => check()
+    const passed = begun().then(
+      () => true,
+      () => false,
+    )
+    return inTime(passed, timeLimit, () => false)
   }
   const entries = Object.entries(checks).map(async ([name, check]) => [name, wordFor(await passes(check))] as const)
-  const parts = Object.fromEntries(await Promise.all(entries))
-  clearTimeout(timer)
-  return parts
+  return Object.fromEntries(await Promise.all(entries))
 }
 
 /** A duration in milliseconds as `d.HH:mm:ss.fffffff` (spec 2.5). */

@@ -42,3 +42,8 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
   audit: { append: 'write', list: 'read', after: 'read' },
   probe: { ping: 'write' },
 }
+
+export function isWrite({ table, method }: { readonly table: TableName; readonly method: string }): boolean {
+  const kinds: Readonly<Record<string, Kind>> = methods[table]
+  return kinds[method] === 'write'
+}

@@ -1,6 +1,7 @@
 import type { Worker } from 'node:worker_threads'
+import { inTime } from '../clock.ts'
+import type { Link } from '../link.ts'
 import type { Log } from '../log.ts'
-import type { Link } from './link.ts'
 import type { ThreadCalls } from './protocol.ts'
 
 /** Time for a thread to end after the request to end, milliseconds. Some calls of the system cannot be ended. */
@@ -61,11 +62,8 @@ export class Member {
   async #endNow(): Promise<void> {
     const { worker, fence, thread, log } = this.#parts
     Atomics.store(fence, 0, 1)
-    const { promise: late, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, endMs, true)
-    const isLate = await Promise.race([worker.terminate().then(() => false), late])
-    clearTimeout(timer)
-    if (!isLate) return
+    const isOver = worker.terminate().then(() => true)
+    if (await inTime(isOver, endMs, () => false)) return
     this.stuck = true
     worker.unref()
     log.error({}, `thread ${thread} hangs in the system and cannot be ended; restart the gateway when you can`)

@@ -6,7 +6,7 @@ import { refuse } from '../errors.ts'
 import type { Incoming } from '../http/accept.ts'
 import { upstreamFields } from '../http/headers.ts'
 import { sendRefusal } from '../http/respond.ts'
-import type { Link } from './link.ts'
+import type { Link } from '../link.ts'
 import { PortStream } from './port-stream.ts'
 import type { ControlCalls } from './protocol.ts'
 

@@ -1,12 +1,12 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Clock } from '../clock.ts'
+import { type Clock, inTime } from '../clock.ts'
+import { type Methods, openLink } from '../link.ts'
 import type { Log } from '../log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { type Methods, openLink } from './link.ts'
 import { Member } from './member.ts'
-import type { ControlCalls, ThreadData } from './protocol.ts'
+import { type ControlCalls, errorOf, type ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** The policies in force, as far as other threads need them. */
@@ -137,7 +137,14 @@ class ThreadPool implements Pool {
     worker.once('error', error => log.error({ error }, `thread ${thread} died`))
     const started = clock.steady()
     const onEnd = () => this.#ended(thread, member, clock.steady() - started)
-    const member: Member = new Member({ thread, worker, link: openLink(worker, methods), fence, log, onEnd })
+    const member: Member = new Member({
+      thread,
+      worker,
+      link: openLink(worker, methods, { errorOf }),
+      fence,
+      log,
+      onEnd,
+    })
     this.#members.set(thread, member)
     try {
       await this.#open(member)
@@ -189,7 +196,7 @@ class ThreadPool implements Pool {
     // One that cannot do what it is told would go on with what is no longer in force.
     const done = ask(member).catch(() => member.end())
     // What is told to a thread before it takes connections holds when it does.
-    if (member.listens) await unlessLate(done, deafMs, () => member.end())
+    if (member.listens) await inTime(done, deafMs, () => member.end())
   }
 }
 
@@ -198,14 +205,7 @@ const threadFile = new URL(`./thread${extname(import.meta.url)}`, import.meta.ur
 /** Requests that were cut off. */
 function drainOne(member: Member, limitMs: number): Promise<number> {
   const drained = member.link.call('drain', [limitMs]).catch(() => 0)
-  return unlessLate(drained, limitMs + drainGraceMs, () => member.end().then(() => 0))
-}
-
-/** What `work` comes to, or, when that takes longer than `ms`, what `instead` does. */
-async function unlessLate<T>(work: Promise<T>, ms: number, instead: () => Promise<T>): Promise<T> {
-  const { promise, resolve } = Promise.withResolvers<T>()
-  const timer = setTimeout(() => resolve(instead()), ms)
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+  return inTime(drained, limitMs + drainGraceMs, () => member.end().then(() => 0))
 }
 
 /** What makes `after` of `before`. */

@@ -9,8 +9,9 @@ import type { CallTerms } from '../hitl/calls.ts'
 import type { UsedGrant } from '../hitl/grants.ts'
 import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
+import { type Failure, threadError } from '../link.ts'
 import type { Log, LogFields } from '../log.ts'
-import type { AgentRecord, TakenKey } from '../storage/store.ts'
+import { type AgentRecord, StoreError, type TakenKey } from '../storage/store.ts'
 import type { Counted } from './batch.ts'
 import type { PolicyChange } from './replica.ts'
 
@@ -70,4 +71,9 @@ export interface ControlCalls {
   log(lines: readonly LogLine[]): Promise<void>
   /** What agents did that moves their standing; of what happened several times, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
+}
+
+/** A failure of the store in the other thread is one here. */
+export function errorOf(failure: Failure | undefined): Error {
+  return failure?.name === 'StoreError' ? new StoreError(failure.message) : threadError(failure)
 }

@@ -11,15 +11,22 @@ import { openSharedLimits } from '../compose/shared.ts'
 import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import { createAcceptor } from '../http/accept.ts'
+import { type Link, openLink } from '../link.ts'
 import { describeError, type Log } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { createBatch, createTally } from './batch.ts'
-import { type Link, openLink } from './link.ts'
 import { createPassOn } from './own.ts'
-import type { ControlCalls, LogLine, ThreadCalls, ThreadData, TrustNote } from './protocol.ts'
+import {
+  type ControlCalls,
+  errorOf,
+  type LogLine,
+  type ThreadCalls,
+  type ThreadData,
+  type TrustNote,
+} from './protocol.ts'
 import { createAgentReplica, createPolicyReplica } from './replica.ts'
 import { shareHabits } from './share.ts'
 
@@ -30,16 +37,20 @@ if (port === null) throw new Error('cannot happen: thread.ts runs as a thread on
 const sweepMs = 1_000
 
 const data: ThreadData = workerData
-const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(port, {
-  ping: () => undefined,
-  changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
-  changePolicies: async (_, change) => (await served).policies.apply(change),
-  forgetGrant: async (_, id) => (await served).forgetGrant(id),
-  listen: async (_, port) => (await served).listening.join(port),
-  setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
-  reload: async () => (await served).reload(),
-  drain: async (_, limitMs) => (await served).drain(limitMs),
-})
+const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
+  port,
+  {
+    ping: () => undefined,
+    changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
+    changePolicies: async (_, change) => (await served).policies.apply(change),
+    forgetGrant: async (_, id) => (await served).forgetGrant(id),
+    listen: async (_, port) => (await served).listening.join(port),
+    setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
+    reload: async () => (await served).reload(),
+    drain: async (_, limitMs) => (await served).drain(limitMs),
+  },
+  { errorOf },
+)
 const served = serve()
 
 /** State of this thread, and its link to the first thread. */

@@ -6,7 +6,7 @@ import { readSources } from '../fixtures/source.ts'
 const layers = [
   ['base'],
   ['errors.ts', 'clock.ts', 'priority.ts'],
-  ['log-lines.ts', 'log-output.ts'],
+  ['log-lines.ts', 'log-output.ts', 'link.ts'],
   ['log.ts'],
   ['policy', 'limits'],
   ['config', 'http', 'storage', 'telemetry'],

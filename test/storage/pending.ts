@@ -1,39 +1,56 @@
 import t from 'tap'
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
-import { PendingCalls } from '../../src/storage/sqlite/pending.ts'
-import type { Call } from '../../src/storage/sqlite/protocol.ts'
-import { refuseStore } from '../../src/storage/store.ts'
+import type { Call, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
+import { createCalls } from '../../src/storage/sqlite/thread.ts'
+import { refuseStore, StoreError } from '../../src/storage/store.ts'
 
-/** Calls to a thread that answers nothing, and that thread's view of the claims. */
+/** Calls to a thread that answers only when told to, and that thread's view of the claims. */
 function toNobody() {
   const memory = createClaimMemory()
-  const posted: Call[] = []
+  const posted: { call: Call; fail: (error: Error) => void }[] = []
   const seen = { doubts: 0 }
-  const pending = new PendingCalls(memory, () => {
+  const link = {
+    call: (_: keyof StorageCalls, [call]: readonly unknown[]) =>
+      new Promise<never>((_, fail) => posted.push({ call: call as Call, fail })),
+  }
+  const ask = createCalls(link, new Claims(memory), () => {
     seen.doubts += 1
   })
-  const ask = (table: Call['table'], method: string) =>
-    pending.add({ table, method, args: [] }, call => void posted.push(call))
-  return { pending, posted, seen, claims: new Claims(memory), ask }
+  return {
+    posted,
+    seen,
+    claims: new Claims(memory),
+    ask: (table: Call['table'], method: string) => ask({ table, method, args: [] }),
+  }
 }
 
 t.test('a call that a hanging thread has not begun is given up within two seconds, and never done', async t => {
-  const { pending, posted, seen, claims, ask } = toNobody()
+  const { posted, seen, claims, ask } = toNobody()
   const start = performance.now()
   await t.rejects(ask('probe', 'ping'), { name: 'StoreError', message: 'probe.ping took too long; it was not done' })
   t.ok(performance.now() - start < 2_000)
-  const [call] = posted
-  t.equal(claims.begin(call!.id), false)
+  const [first] = posted
+  t.equal(claims.begin(first!.call.id), false)
   t.equal(seen.doubts, 0)
-  t.equal(pending.size, 1, 'its id is not used again before the thread has passed it over')
-  pending.settle({ id: call!.id, failure: 'given up' })
-  t.equal(pending.size, 0)
+  const next = [ask('probe', 'ping'), ask('probe', 'ping')]
+  t.notOk(
+    posted.slice(1).some(({ call }) => call.id === first!.call.id),
+    'its place is not used before the thread passes it over',
+  )
+  for (const { fail } of posted) fail(new StoreError('given up'))
+  await Promise.allSettled(next)
+  ask('probe', 'ping').catch(() => {})
+  t.ok(
+    posted.slice(0, 3).some(({ call }) => call.id === posted[3]!.call.id),
+    'and is used again then',
+  )
+  posted[3]!.fail(new StoreError('given up'))
 })
 
 t.test('a write that a hanging thread has begun is in doubt; a read is not', async t => {
   const { posted, seen, claims, ask } = toNobody()
   const calls = [ask('probe', 'ping'), ask('agents', 'all')]
-  for (const { id } of posted) claims.begin(id)
+  for (const { call } of posted) claims.begin(call.id)
   const results = await Promise.allSettled(calls)
   for (const result of results) t.match(result, { reason: { message: /whether it was done is unknown/ } })
   const [write, read] = results.map(result => (result as PromiseRejectedResult).reason)

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { MessageChannel } from 'node:worker_threads'
 import type { Test } from 'tap'
 import t from 'tap'
+import { openLink } from '../../src/link.ts'
 import { StoreError } from '../../src/storage/store.ts'
-import { openLink } from '../../src/threads/link.ts'
+import { errorOf } from '../../src/threads/protocol.ts'
 
 interface Answers {
   add(left: number, right: number): Promise<number>
@@ -25,7 +26,7 @@ function openPair(t: Test) {
       return 'aborted'
     },
   })
-  const ours = openLink<object, Answers>(port1, {})
+  const ours = openLink<object, Answers>(port1, {}, { errorOf })
   t.teardown(() => {
     port1.close()
     port2.close()
@@ -65,7 +66,7 @@ t.test('who no longer waits says so on the other side', async t => {
 
 t.test('when the other side is gone, calls reject and its work is aborted', async t => {
   const { ours, theirs, seen } = openPair(t)
-  const answer = ours.call('wait', [])
+  const answer = ours.call('wait', [], { signal: new AbortController().signal })
   await ours.call('add', [1, 1])
   ours.end()
   theirs.end()

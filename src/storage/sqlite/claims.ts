@@ -1,5 +1,5 @@
 /**
- * Who has the say about a call: the storage thread, which begins it, or the caller, who gives it up. Whichever comes
+ * Which side decides about a call: the storage thread, which begins it, or the caller, who gives it up. Whichever comes
  * first holds, so that a call that was given up is not done later.
  */
 const waiting = 0
@@ -7,23 +7,33 @@ const begun = 1
 const givenUp = 2
 
 /** Calls that may wait at the same time. */
-export const mostCalls = 65_536
+const mostCalls = 65_536
 
 export function createClaimMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(mostCalls * Int32Array.BYTES_PER_ELEMENT)
 }
 
-/** One side's view of the claims. Ids of calls are from 0 to `mostCalls` - 1. */
+/** One side's view of the claims. The caller's side opens and frees them. */
 export class Claims {
   readonly #states: Int32Array
+  readonly #free: number[] = []
+  #used = 0
 
   constructor(memory: SharedArrayBuffer) {
     this.#states = new Int32Array(memory)
   }
 
-  /** A new call under this id waits. */
-  open(id: number): void {
+  /** A place for a call that waits from now on; undefined when all are taken. */
+  open(): number | undefined {
+    const id = this.#free.pop() ?? this.#used++
+    if (id >= mostCalls) return undefined
     Atomics.store(this.#states, id, waiting)
+    return id
+  }
+
+  /** The thread has answered or passed over the call: its place can be used again. */
+  free(id: number): void {
+    this.#free.push(id)
   }
 
   /** False when the call was given up. */

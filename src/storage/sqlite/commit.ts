@@ -2,7 +2,7 @@
  * Group commit: calls that write and wait at the same time share one transaction, and so one wait for the disk.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import { methods, type TableName } from '../methods.ts'
+import type { TableName } from '../methods.ts'
 import { operations } from '../operations.ts'
 import type { Db } from '../schema.ts'
 import type { Claims } from './claims.ts'
@@ -12,15 +12,11 @@ import type { Call, Reply } from './protocol.ts'
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const failedSync = new Set([1034, 1290])
 
-export function isWrite({ table, method }: Call): boolean {
-  return (methods[table] as Record<string, string>)[method] === 'write'
-}
-
 export interface CommitOptions {
   readonly claims: Claims
   /** Why the files are not those that were opened; undefined when they are. */
   readonly misplaced: () => string | undefined
-  /** Told why nothing is written any more. */
+  /** Told why nothing is written any more, once. */
   readonly onFault: (why: string) => void
 }
 
@@ -90,7 +86,7 @@ export class Committer {
     if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
     this.#connection.exec('savepoint call')
     try {
-      const reply = { id: call.id, value: await run(this.#db, call) }
+      const reply = { value: await run(this.#db, call) }
       this.#connection.exec('release call')
       return reply
     } catch (error) {
@@ -108,7 +104,7 @@ const givenUp = new Error('given up before it was begun')
 export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
   if (!claims.begin(call.id)) return failed(call, givenUp)
   try {
-    return { id: call.id, value: await run(db, call) }
+    return { value: await run(db, call) }
   } catch (error) {
     return failed(call, error)
   }
@@ -125,6 +121,6 @@ function isFailedSync(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && failedSync.has(Number(error.errcode))
 }
 
-function failed({ id, table, method }: Call, error: unknown): Reply {
-  return { id, failure: `${table}.${method}: ${error instanceof Error ? error.message : String(error)}` }
+function failed({ table, method }: Call, error: unknown): Reply {
+  return { failure: `${table}.${method}: ${error instanceof Error ? error.message : String(error)}` }
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type Clock, systemClock } from '../../clock.ts'
+import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { methods, type TableName, type Tables } from '../methods.ts'
 import { type Store, StoreError } from '../store.ts'
 import { startThread, type Thread } from './thread.ts'
@@ -56,7 +56,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     starting ??= start().finally(() => {
       starting = undefined
     })
-    return starting.catch(error => {
+    return inTime(starting, startMs, () => Promise.reject(new Error('The storage does not start'))).catch(error => {
       throw new StoreError(error.message, { cause: error })
     })
   }
@@ -71,7 +71,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { probe, ...tables } = bind(async (table, method, args) => {
     if (closed) throw new StoreError('The store is closed')
     // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
-    const running = thread ?? (await inTime(restart()))
+    const running = thread ?? (await restart())
     return health.watch(running.call({ table, method, args }))
   })
   return { ...tables, ping: () => health.check(() => probe.ping()), doubts: () => doubts, close }
@@ -85,13 +85,6 @@ function bind(call: Call): Tables {
     return [table, Object.fromEntries(bound)]
   })
   return Object.fromEntries(tables)
-}
-
-/** @throws StoreError when it takes too long */
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new StoreError('The storage does not start')), startMs)
-  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
 }
 
 /** What is known of the health of the store: from its calls, and from probes when there are none. */

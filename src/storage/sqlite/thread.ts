@@ -1,16 +1,20 @@
 /** The main thread's end of the storage thread. */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { inTime } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
+import { type Failure, type Link, openLink } from '../../link.ts'
+import { isWrite } from '../methods.ts'
 import { StoreError } from '../store.ts'
-import { createClaimMemory } from './claims.ts'
-import { PendingCalls } from './pending.ts'
-import type { Call, Message, Request, WorkerOptions } from './protocol.ts'
+import { Claims, createClaimMemory } from './claims.ts'
+import type { Call, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
+
+type Asked = Omit<Call, 'id'>
 
 /** One life of a storage thread. */
 export interface Thread {
   /** @throws StoreError when the call failed, took too long, or the thread ended before it was answered */
-  call(call: Omit<Call, 'id'>): Promise<unknown>
+  call(asked: Asked): Promise<unknown>
   /** Resolves once all calls before are answered and the file is closed, or when that takes too long. */
   close(): Promise<void>
   /** Resolves when the thread has ended, whatever the cause. */
@@ -26,62 +30,77 @@ export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
   readonly onRestored: (what: string) => void
 }
 
-/** A thread that hangs is not waited for any longer at the end, milliseconds. */
+/** Longest time that a call takes, milliseconds: operations of a few calls are then answered within two seconds. */
+const callMs = 1_500
+/** Longest wait for the end of a thread, milliseconds. */
 const closeMs = 2_000
 
 /** @throws StartupError when the database cannot be opened */
 export async function startThread({ onDoubt, onFault, onRestored, ...options }: ThreadOptions): Promise<Thread> {
   // tsc rewrites the extension in imports but not in URLs.
   const file = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
-  const claims = createClaimMemory()
-  const workerData: WorkerOptions = { ...options, claims }
+  const memory = createClaimMemory()
+  const workerData: WorkerOptions = { ...options, claims: memory }
   const worker = new Worker(file, { workerData, name: 'storage' })
-  const pending = new PendingCalls(claims, onDoubt)
-  const opened = Promise.withResolvers<void>()
   let cause: unknown
-  let closing = false
-
-  worker.on('message', (message: Message) => {
-    if (message === 'ready') return opened.resolve()
-    if ('refused' in message) return opened.reject(new StartupError(message.refused))
-    if ('fault' in message) return onFault(message.fault)
-    if ('restored' in message) return onRestored(message.restored)
-    for (const reply of message) pending.settle(reply)
-    if (pending.size === 0 && !closing) worker.unref()
-  })
-  worker.on('error', error => {
+  worker.once('error', error => {
     cause = error
   })
   const ended = new Promise<void>(resolve => {
-    worker.once('exit', () => {
-      const message = 'The storage thread ended; whether the last calls were kept is unknown'
-      const error = new StoreError(message, { cause, inDoubt: true })
-      resolve()
-      opened.reject(error)
-      pending.rejectAll(error)
-    })
+    worker.once('exit', () => resolve())
   })
-
-  function post(request: Request): void {
-    worker.postMessage(request)
-    worker.ref()
-  }
-
-  await opened.promise
   // An idle store does not keep the process running.
-  worker.unref()
+  const link = openLink<StorageNews, StorageCalls>(
+    worker,
+    { fault: (_, why) => onFault(why) },
+    { errorOf: failure => errorOf(failure, cause), unrefIdle: true },
+  )
+  try {
+    const restored = await link.call('open', [])
+    if (restored !== undefined) onRestored(restored)
+  } catch (error) {
+    await worker.terminate()
+    throw error
+  }
   return {
-    call: call => pending.add(call, post),
+    call: createCalls(link, new Claims(memory), onDoubt),
     async close() {
-      // Whoever closes waits for it: the process must not end before.
-      closing = true
-      post('close')
-      const late = Promise.withResolvers<void>()
-      const timer = setTimeout(late.resolve, closeMs)
-      await Promise.race([ended, late.promise])
-      clearTimeout(timer)
-      worker.unref()
+      const closed = link.call('close', []).then(() => worker.terminate())
+      await inTime(closed, closeMs, () => 0).catch(() => {})
     },
     ended,
   }
+}
+
+/** Sends calls to the thread, each with a limit of time. */
+export function createCalls(
+  link: Pick<Link<StorageCalls>, 'call'>,
+  claims: Claims,
+  onDoubt: () => void,
+): Thread['call'] {
+  function giveUp(id: number, asked: Asked): never {
+    const { table, method } = asked
+    const isUndone = claims.giveUp(id)
+    const outcome = isUndone ? 'it was not done' : 'whether it was done is unknown'
+    throw new StoreError(`${table}.${method} took too long; ${outcome}`, { inDoubt: !isUndone && isWrite(asked) })
+  }
+
+  return async asked => {
+    const id = claims.open()
+    if (id === undefined) throw new StoreError('Too many calls wait for the storage')
+    const answer = link.call('run', [{ ...asked, id }]).finally(() => claims.free(id))
+    try {
+      return await inTime(answer, callMs, () => giveUp(id, asked))
+    } catch (error) {
+      if (error instanceof StoreError && error.inDoubt && isWrite(asked)) onDoubt()
+      throw error
+    }
+  }
+}
+
+function errorOf(failure: Failure | undefined, cause: unknown): Error {
+  if (failure?.name === 'StartupError') return new StartupError(failure.message)
+  if (failure !== undefined) return new StoreError(failure.message)
+  const message = 'The storage thread ended; whether the last calls were kept is unknown'
+  return new StoreError(message, { cause, inDoubt: true })
 }

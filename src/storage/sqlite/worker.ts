@@ -1,11 +1,14 @@
 /** The storage thread: the only one that touches the database, so no wait for the disk ever holds up a request. */
 import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
+import { openLink } from '../../link.ts'
 import { giveWay } from '../../priority.ts'
+import { isWrite } from '../methods.ts'
+import { StoreError } from '../store.ts'
 import { Claims } from './claims.ts'
-import { Committer, isWrite, read } from './commit.ts'
+import { Committer, read } from './commit.ts'
 import { type Database, openDatabase } from './database.ts'
-import type { Call, Message, Reply, Request, WorkerOptions } from './protocol.ts'
+import type { Call, Reply, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
 
 const port = parentPort
 if (port === null) throw new Error('cannot happen: worker.ts runs as a worker only')
@@ -18,69 +21,75 @@ const readsTogether = 16
 const lookMs = 1_000
 
 const options: WorkerOptions = workerData
+let served: ReturnType<typeof serve> | undefined
 giveWay()
-try {
-  const database = await openDatabase(options)
-  serve(database)
-  if (database.restored !== undefined) send({ restored: database.restored })
-  send('ready')
-} catch (error) {
-  send({ refused: error instanceof Error ? error.message : String(error) })
+const main = openLink<StorageCalls, StorageNews>(port, {
+  async open() {
+    const database = await openDatabase(options)
+    served = serve(database)
+    return database.restored
+  },
+  run: async (_, call) => served?.run(call),
+  close: async () => served?.close(),
+})
+
+interface Waiting {
+  readonly call: Call
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: StoreError) => void
 }
 
-function serve(database: Database): void {
+function serve(database: Database) {
   const claims = new Claims(options.claims)
   const committer = new Committer(database, {
     claims,
     misplaced: database.misplaced,
-    onFault: fault => send({ fault }),
+    onFault: why => main.tell('fault', [why]),
   })
   const looking = setInterval(() => {
     committer.look()
     database.mark()
   }, lookMs)
-  const waiting: Request[] = []
-  let working = false
+  const waiting: Waiting[] = []
+  let working: Promise<void> | undefined
 
   /** Gives way to the event loop before each round, so that all calls that have arrived share it. */
   async function work(): Promise<void> {
-    working = true
     while (waiting.length > 0) {
       await nextLoopTurn()
-      const requests = waiting.splice(0, maxBatch)
-      const calls = requests.filter(request => request !== 'close')
-      const writes = calls.filter(isWrite)
-      if (writes.length > 0) send(await committer.commit(writes))
-      const reads = calls.filter(call => !isWrite(call))
-      while (reads.length > 0) send(await all(reads.splice(0, readsTogether)))
-      if (requests.includes('close')) close()
+      const { writes = [], reads = [] } = Object.groupBy(waiting.splice(0, maxBatch), ({ call }) =>
+        isWrite(call) ? 'writes' : 'reads',
+      )
+      if (writes.length > 0) answer(writes, await committer.commit(writes.map(({ call }) => call)))
+      while (reads.length > 0) {
+        const together = reads.splice(0, readsTogether)
+        const replies: Reply[] = []
+        for (const { call } of together) replies.push(await read(database.db, call, claims))
+        answer(together, replies)
+      }
     }
-    working = false
+    working = undefined
   }
 
-  async function all(calls: readonly Call[]): Promise<Reply[]> {
-    const replies: Reply[] = []
-    for (const call of calls) replies.push(await read(database.db, call, claims))
-    return replies
+  return {
+    run(call: Call): Promise<unknown> {
+      return new Promise((resolve, reject) => {
+        waiting.push({ call, resolve, reject })
+        working ??= work()
+      })
+    },
+    async close(): Promise<void> {
+      await working
+      clearInterval(looking)
+      database.close()
+    },
   }
-
-  function close(): void {
-    clearInterval(looking)
-    database.close()
-    port?.close()
-  }
-
-  port?.on('message', (request: Request) => {
-    waiting.push(request)
-    if (!working) void work()
-  })
 }
 
-function send(message: Message): void {
-  port?.postMessage(message, Array.isArray(message) ? message.flatMap(bytesOf) : [])
-}
-
-/** Bytes read from the database are ours alone: they are handed over, not copied. */
-function bytesOf(reply: Reply): ArrayBuffer[] {
-  return 'value' in reply && reply.value instanceof Uint8Array ? [reply.value.buffer as ArrayBuffer] : []
+function answer(asked: readonly Waiting[], replies: readonly Reply[]): void {
+  for (const [index, { resolve, reject }] of asked.entries()) {
+    const reply = replies[index] ?? { failure: 'no reply' }
+    if ('failure' in reply) reject(new StoreError(reply.failure))
+    else resolve(reply.value)
+  }
 }

@@ -1,0 +1,153 @@
+/**
+ * Calls between two threads over one port: each side asks the other, and answers it. Messages arrive in the order they
+ * were posted.
+ */
+import type { MessagePort, Transferable, Worker } from 'node:worker_threads'
+
+/** Methods by name; each gets what it was called with, and a signal that aborts when its caller no longer waits. */
+export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
+type Method<F> = F extends (...args: infer A) => infer R ? (signal: AbortSignal, ...args: A) => R | Awaited<R> : never
+
+/** How the other side failed. */
+export interface Failure {
+  readonly name: string
+  readonly message: string
+}
+
+type Answer = { readonly answer: number } & ({ readonly value: unknown } | { readonly failure: Failure })
+type Message =
+  | { readonly tell: string; readonly args: readonly unknown[] }
+  | { readonly ask: number; readonly method: string; readonly args: readonly unknown[]; readonly aborts: boolean }
+  | { readonly abort: number }
+  /** Answers that became known together go together: each message wakes the other thread. */
+  | readonly Answer[]
+
+/** The other thread failed at what it was asked, or ended before it answered. */
+class ThreadError extends Error {
+  override readonly name = 'ThreadError'
+}
+
+/** The error of a call when nothing else is said. */
+export function threadError(failure: Failure | undefined): Error {
+  return new ThreadError(failure === undefined ? 'the other thread has ended' : `${failure.name}: ${failure.message}`)
+}
+
+export interface LinkOptions {
+  /** The error of a call that failed on the other side; undefined: the other side ended. ThreadError when absent. */
+  readonly errorOf?: (failure: Failure | undefined) => Error
+  /** Whether the port keeps the process running only while a call waits for its answer. */
+  readonly unrefIdle?: boolean
+}
+
+/** What a call may carry beside its arguments. */
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly transfer?: readonly Transferable[]
+}
+
+export interface Link<Theirs> {
+  /** Rejects with an error of `errorOf`. */
+  call<K extends keyof Theirs & string>(
+    method: K,
+    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
+    options?: CallOptions,
+  ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
+  /** A call without a result; an error that it throws is lost. */
+  tell<K extends keyof Theirs & string>(
+    method: K,
+    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
+  ): void
+  /** The other side is gone: calls that wait reject, and the work done for it is aborted. A worker that exits does this. */
+  end(): void
+}
+
+type AnyMethod = (signal: AbortSignal, ...args: readonly unknown[]) => unknown
+
+interface Waiting {
+  resolve(value: never): void
+  reject(error: Error): void
+}
+
+const neverAborts = new AbortController().signal
+
+/** @param methods what the other side may ask for; what is only told comes to them as well */
+export function openLink<Ours, Theirs>(
+  port: MessagePort | Worker,
+  methods: Methods<Ours>,
+  { errorOf = threadError, unrefIdle = false }: LinkOptions = {},
+): Link<Theirs> {
+  const waiting = new Map<number, Waiting>()
+  const working = new Map<number, AbortController>()
+  const answers: Answer[] = []
+  let nextId = 0
+  let ended = false
+
+  const post = (message: Message, transfer: readonly Transferable[] = []) => port.postMessage(message, [...transfer])
+  const run = async (method: string, signal: AbortSignal, args: readonly unknown[]) =>
+    (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
+
+  function answer(one: Answer): void {
+    if (answers.push(one) > 1) return
+    queueMicrotask(() => {
+      const known = answers.splice(0)
+      if (!ended) post(known)
+    })
+  }
+
+  async function work({ ask: id, method, args, aborts }: Extract<Message, { ask: number }>): Promise<void> {
+    const controller = aborts ? new AbortController() : undefined
+    if (controller !== undefined) working.set(id, controller)
+    try {
+      answer({ answer: id, value: await run(method, controller?.signal ?? neverAborts, args) })
+    } catch (error) {
+      const { name, message } = error as Error
+      answer({ answer: id, failure: { name, message } })
+    } finally {
+      working.delete(id)
+    }
+  }
+
+  function settle(one: Answer): void {
+    const caller = waiting.get(one.answer)
+    waiting.delete(one.answer)
+    if ('failure' in one) caller?.reject(errorOf(one.failure))
+    else caller?.resolve(one.value as never)
+  }
+
+  port.on('message', (message: Message) => {
+    if ('ask' in message) void work(message)
+    else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
+    else if ('abort' in message) working.get(message.abort)?.abort()
+    else {
+      message.forEach(settle)
+      if (unrefIdle && waiting.size === 0) port.unref()
+    }
+  })
+
+  function end(): void {
+    ended = true
+    for (const { reject } of waiting.values()) reject(errorOf(undefined))
+    waiting.clear()
+    for (const controller of working.values()) controller.abort()
+  }
+  port.once('exit', end)
+
+  return {
+    call(method, args, { signal, transfer } = {}) {
+      if (ended) return Promise.reject(errorOf(undefined))
+      const id = nextId++
+      return new Promise((resolve, reject) => {
+        post({ ask: id, method, args, aborts: signal !== undefined }, transfer)
+        waiting.set(id, { resolve, reject })
+        if (unrefIdle) port.ref()
+        const abort = () => waiting.has(id) && post({ abort: id })
+        signal?.addEventListener('abort', abort)
+        if (signal?.aborted === true) abort()
+      })
+    },
+    tell(method, args) {
+      if (!ended) post({ tell: method, args })
+    },
+    end,
+  }
+}
