@@ -74,80 +74,97 @@ const neverAborts = new AbortController().signal
 export function openLink<Ours, Theirs>(
   port: MessagePort | Worker,
   methods: Methods<Ours>,
-  { errorOf = threadError, unrefIdle = false }: LinkOptions = {},
+  options: LinkOptions = {},
 ): Link<Theirs> {
-  const waiting = new Map<number, Waiting>()
-  const working = new Map<number, AbortController>()
-  const answers: Answer[] = []
-  let nextId = 0
-  let ended = false
-
-  const post = (message: Message, transfer: readonly Transferable[] = []) => port.postMessage(message, [...transfer])
   const run = async (method: string, signal: AbortSignal, args: readonly unknown[]) =>
     (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
+  const work = createWork(port, run)
+  const calls = createCalls(port, options)
+  port.on('message', (message: Message) => {
+    if ('ask' in message) void work.begin(message)
+    else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
+    else if ('abort' in message) work.abort(message.abort)
+    else calls.settle(message)
+  })
+  const end = (): void => {
+    calls.end()
+    work.end()
+  }
+  port.once('exit', end)
+  return { call: calls.call, tell: calls.tell, end }
+}
+
+/** What is done for the other side. */
+function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSignal, readonly unknown[]]) => unknown) {
+  const working = new Map<number, AbortController>()
+  const answers: Answer[] = []
+  let ended = false
 
   function answer(one: Answer): void {
     if (answers.push(one) > 1) return
     queueMicrotask(() => {
       const known = answers.splice(0)
-      if (!ended) post(known)
+      if (!ended) port.postMessage(known, [])
     })
   }
 
-  async function work({ ask: id, method, args, aborts }: Extract<Message, { ask: number }>): Promise<void> {
-    const controller = aborts ? new AbortController() : undefined
-    if (controller !== undefined) working.set(id, controller)
-    try {
-      answer({ answer: id, value: await run(method, controller?.signal ?? neverAborts, args) })
-    } catch (error) {
-      const { name, message } = error as Error
-      answer({ answer: id, failure: { name, message } })
-    } finally {
-      working.delete(id)
-    }
+  return {
+    async begin({ ask: id, method, args, aborts }: Extract<Message, { ask: number }>): Promise<void> {
+      const controller = aborts ? new AbortController() : undefined
+      if (controller !== undefined) working.set(id, controller)
+      try {
+        answer({ answer: id, value: await run(method, controller?.signal ?? neverAborts, args) })
+      } catch (error) {
+        const { name, message } = error as Error
+        answer({ answer: id, failure: { name, message } })
+      } finally {
+        working.delete(id)
+      }
+    },
+    abort: (id: number) => working.get(id)?.abort(),
+    end(): void {
+      ended = true
+      for (const controller of working.values()) controller.abort()
+    },
   }
+}
 
-  function settle(one: Answer): void {
-    const caller = waiting.get(one.answer)
-    waiting.delete(one.answer)
-    if ('failure' in one) caller?.reject(errorOf(one.failure))
-    else caller?.resolve(one.value as never)
-  }
-
-  port.on('message', (message: Message) => {
-    if ('ask' in message) void work(message)
-    else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
-    else if ('abort' in message) working.get(message.abort)?.abort()
-    else {
-      message.forEach(settle)
-      if (unrefIdle && waiting.size === 0) port.unref()
-    }
-  })
-
-  function end(): void {
-    ended = true
-    for (const { reject } of waiting.values()) reject(errorOf(undefined))
-    waiting.clear()
-    for (const controller of working.values()) controller.abort()
-  }
-  port.once('exit', end)
+/** What is asked of the other side. */
+function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefIdle = false }: LinkOptions) {
+  const waiting = new Map<number, Waiting>()
+  let nextId = 0
+  let ended = false
 
   return {
-    call(method, args, { signal, transfer } = {}) {
+    call(method: string, args: readonly unknown[], { signal, transfer = [] }: CallOptions = {}): Promise<never> {
       if (ended) return Promise.reject(errorOf(undefined))
       const id = nextId++
       return new Promise((resolve, reject) => {
-        post({ ask: id, method, args, aborts: signal !== undefined }, transfer)
+        const ask: Message = { ask: id, method, args, aborts: signal !== undefined }
+        port.postMessage(ask, [...transfer])
         waiting.set(id, { resolve, reject })
         if (unrefIdle) port.ref()
-        const abort = () => waiting.has(id) && post({ abort: id })
+        const abort = () => waiting.has(id) && port.postMessage({ abort: id } satisfies Message, [])
         signal?.addEventListener('abort', abort)
         if (signal?.aborted === true) abort()
       })
     },
-    tell(method, args) {
-      if (!ended) post({ tell: method, args })
+    tell(method: string, args: readonly unknown[]): void {
+      if (!ended) port.postMessage({ tell: method, args } satisfies Message, [])
     },
-    end,
+    settle(answers: readonly Answer[]): void {
+      for (const one of answers) {
+        const caller = waiting.get(one.answer)
+        waiting.delete(one.answer)
+        if ('failure' in one) caller?.reject(errorOf(one.failure))
+        else caller?.resolve(one.value as never)
+      }
+      if (unrefIdle && waiting.size === 0) port.unref()
+    },
+    end(): void {
+      ended = true
+      for (const { reject } of waiting.values()) reject(errorOf(undefined))
+      waiting.clear()
+    },
   }
 }
