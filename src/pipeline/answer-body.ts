@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
 import { answerBufferBytes, giveBuffer, takeBuffer } from './answer-buffers.ts'
 
 /** Up to this length a piece is written as a string: node joins it with the head, and no buffer stays in use, bytes. */
@@ -7,6 +9,13 @@ const oneStringBytes = 2_048
 const frameBytes = 5 + 2 + 2
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
+
+export interface Pace {
+  /** The client does not take what was written. */
+  readonly onFull: () => void
+  /** It has taken everything. */
+  readonly onDrained: () => void
+}
 
 /**
  * The body of an answer that streams. What one turn of the event loop brings leaves in one write behind that turn,
@@ -17,19 +26,21 @@ const lineFeed = 0x0a
 export class AnswerBody {
   readonly #res: ServerResponse
   readonly #chunked: boolean
-  readonly #onFull: () => void
+  readonly #pace: Pace
+  /** Where pieces are written past `res`, which would cork each: known once the head has gone there. */
+  #socket: Socket | undefined
   /** What has not been written yet. */
   #buffer: Buffer | undefined
   #used = 0
   #isDue = false
   #isHeadSent = false
 
-  /** @param onFull the client does not take what was written; `res` emits `drain` when it has */
-  constructor(res: ServerResponse, onFull: () => void) {
+  constructor(res: ServerResponse, pace: Pace) {
     this.#res = res
     this.#chunked = res.chunkedEncoding
-    this.#onFull = onFull
+    this.#pace = pace
     res.chunkedEncoding = false
+    res.on('drain', pace.onDrained)
     // Also without a body yet: the head must not wait for it.
     this.#writeSoon()
   }
@@ -46,12 +57,12 @@ export class AnswerBody {
   end(): void {
     const { socket } = this.#res
     socket?.cork()
-    if (this.#used > 0) this.#send()
+    if (this.#used > 0) this.#send(this.#res)
     // Node writes the last chunk, with the trailers.
     this.#res.chunkedEncoding = this.#chunked
     this.#res.end()
     socket?.uncork()
-    if (this.#res.writableLength > 0) this.#onFull()
+    if (this.#res.writableLength > 0) this.#pace.onFull()
   }
 
   /** Returns how many bytes there was room for. */
@@ -85,25 +96,33 @@ export class AnswerBody {
 
   #write(): void {
     const { socket } = this.#res
+    if (this.#socket !== undefined) {
+      if (this.#send(this.#socket) || this.#socket.writableLength === 0) return
+      this.#socket.once('drain', this.#pace.onDrained)
+      this.#pace.onFull()
+      return
+    }
     // Else node would cork it until the next tick: here it shows at once whether the system takes the bytes.
     socket?.cork()
-    const goesOn = this.#send()
+    const goesOn = this.#send(this.#res)
     socket?.uncork()
-    if (!goesOn && this.#res.writableLength > 0) this.#onFull()
+    // Without a socket other answers of this connection come first.
+    this.#socket = socket ?? undefined
+    if (!goesOn && this.#res.writableLength > 0) this.#pace.onFull()
   }
 
   /** Returns whether more may be written. */
-  #send(): boolean {
+  #send(to: Writable): boolean {
     const buffer = this.#buffer
     const used = this.#used
     this.#isHeadSent = true
-    if (buffer === undefined) return this.#res.write('', 'latin1')
+    if (buffer === undefined) return to.write('', 'latin1')
     this.#buffer = undefined
     this.#used = 0
-    if (used > oneStringBytes) return this.#res.write(buffer.subarray(0, used), () => giveBuffer(buffer))
+    if (used > oneStringBytes) return to.write(buffer.subarray(0, used), () => giveBuffer(buffer))
     const text = buffer.toString('latin1', 0, used)
     giveBuffer(buffer)
-    return this.#res.write(text, 'latin1')
+    return to.write(text, 'latin1')
   }
 }
 

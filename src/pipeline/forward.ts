@@ -209,9 +209,7 @@ class Forward implements UpstreamHandler, Sender {
 
   #stream(): AnswerBody {
     if (this.#body !== undefined) return this.#body
-    const { res } = this.#exchange
-    res.on('drain', () => this.#drained())
-    this.#body = new AnswerBody(res, () => this.#stalled())
+    this.#body = new AnswerBody(this.#exchange.res, { onFull: () => this.#stalled(), onDrained: () => this.#drained() })
     return this.#body
   }
 

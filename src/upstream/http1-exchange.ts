@@ -29,6 +29,8 @@ export interface ExchangeSettings extends IdleLimits {
 
 /** Bodies up to this length are joined with their head as one string: one write of one piece, bytes. */
 const oneStringBytes = 2_048
+/** The idle limit is counted in so many parts. */
+const idleParts = 8
 
 /** One request and its answer on a connection that speaks HTTP/1.1. */
 export class Http1Exchange implements Control {
@@ -44,6 +46,8 @@ export class Http1Exchange implements Control {
   #left = 0
   #chunked: ChunkedBody | undefined
   #idleTimer: NodeJS.Timeout | undefined
+  /** Parts of the idle limit that went by in silence. */
+  #silence = 0
   #upload: Upload | undefined
   #paused = false
   #over = false
@@ -99,7 +103,7 @@ export class Http1Exchange implements Control {
         if (this.#over) return false
         onSent()
         // An answer that waits for the rest of the request does not stand still.
-        this.#idleTimer?.refresh()
+        this.#silence = 0
         return true
       },
       onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
@@ -148,7 +152,7 @@ export class Http1Exchange implements Control {
     this.#paused = true
     this.#settings.socket.pause()
     // While nobody takes what came, the upstream may be silent.
-    clearTimeout(this.#idleTimer)
+    clearInterval(this.#idleTimer)
     this.#idleTimer = undefined
   }
 
@@ -219,12 +223,16 @@ export class Http1Exchange implements Control {
     if (bytes.length > 0 && !this.#over) this.#handler.onResponseData(bytes)
   }
 
+  /** Each read sets a number, since to set a timer again costs more: so the limit is met within one part of it. */
   #watchIdle(): void {
-    if (this.#idleTimer !== undefined) this.#idleTimer.refresh()
-    else {
-      const late = () => this.fail(bodyTimeout())
-      this.#idleTimer = setTimeout(late, idleLimitOf(this.#head?.fields ?? [], this.#settings)).unref()
+    this.#silence = 0
+    if (this.#idleTimer !== undefined) return
+    const part = () => {
+      this.#silence += 1
+      if (this.#silence > idleParts) this.fail(bodyTimeout())
     }
+    const limit = idleLimitOf(this.#head?.fields ?? [], this.#settings)
+    this.#idleTimer = setInterval(part, limit / idleParts).unref()
   }
 
   /** @param exact nothing came behind the answer */
@@ -237,7 +245,7 @@ export class Http1Exchange implements Control {
 
   #leave(sound: boolean): void {
     this.#over = true
-    clearTimeout(this.#idleTimer)
+    clearInterval(this.#idleTimer)
     const sent = this.#upload?.done ?? true
     this.#upload?.stop()
     this.#chunked?.stop()

@@ -39,7 +39,7 @@ t.test('pieces of any length arrive in order, with a length and in chunks', asyn
     for (const fields of [[], ['Content-Length', String(whole.length)]]) {
       const port = await serve(async res => {
         res.writeHead(200, fields)
-        const body = new AnswerBody(res, nothing)
+        const body = new AnswerBody(res, { onFull: nothing, onDrained: nothing })
         let at = 0
         for (const length of lengths) {
           body.add(whole.subarray(at, at + length))
@@ -64,7 +64,7 @@ t.test('what one turn brings is one write: head, framing and pieces', async t =>
     }) as Socket['write']
     res.sendDate = false
     res.writeHead(200, ['Connection', 'close'])
-    const body = new AnswerBody(res, nothing)
+    const body = new AnswerBody(res, { onFull: nothing, onDrained: nothing })
     body.add(Buffer.from('data: 1\n\n'))
     body.add(Buffer.from('data: 2\n\n'))
     setImmediate(() => {
@@ -81,7 +81,7 @@ t.test('a head does not wait for the body, and trailers stand behind it', async 
   let body: AnswerBody | undefined
   const port = await serve(res => {
     res.writeHead(200, ['Trailer', 'X-Sum'])
-    body = new AnswerBody(res, nothing)
+    body = new AnswerBody(res, { onFull: nothing, onDrained: nothing })
     res.addTrailers([['X-Sum', '7']])
   })
   const [response] = (await once(get({ port, agent: false }), 'response')) as [IncomingMessage]
@@ -109,13 +109,15 @@ t.test('memory is not used again before a slow client has taken what is in it', 
       }
     }
     res.writeHead(200)
-    const body = new AnswerBody(res, () => {
-      full = true
-      stalled.add(stream)
-    })
-    res.on('drain', () => {
-      if (full) setImmediate(more)
-      full = false
+    const body = new AnswerBody(res, {
+      onFull() {
+        full = true
+        stalled.add(stream)
+      },
+      onDrained() {
+        if (full) setImmediate(more)
+        full = false
+      },
     })
     more()
   })
@@ -140,9 +142,10 @@ t.test('a client that takes nothing is told of, and one that leaves harms nobody
     res.on('close', () => {
       gone = true
     })
-    const body = new AnswerBody(res, () => {
+    const onFull = () => {
       told += 1
-    })
+    }
+    const body = new AnswerBody(res, { onFull, onDrained: nothing })
     const more = () => {
       if (told > 0 || gone) return
       body.add(Buffer.alloc(60_000))
