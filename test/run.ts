@@ -39,6 +39,7 @@ const env = {
 }
 
 const counted = { passed: 0, failed: 0 }
+const ran: { readonly file: string; readonly ms: number; readonly cpuMs: number; readonly seconds: string }[] = []
 
 function count(passed: boolean, name: string): void {
   counted[passed ? 'passed' : 'failed']++
@@ -83,13 +84,26 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
       const result = await runFile(file, { cwd: root, env: { ...env, ...coverage } })
       counted.passed += result.passed
       counted.failed += result.failed
-      const title = `${file} ${(result.ms / 1_000).toFixed(1)} s (${result.passed + result.failed} tests)`
+      const seconds = `${(result.ms / 1_000).toFixed(1)} s, ${(result.cpuMs / 1_000).toFixed(1)} s of CPU`
+      ran.push({ file, ms: result.ms, cpuMs: result.cpuMs, seconds })
+      const title = `${file} ${seconds} (${result.passed + result.failed} tests)`
       console.log(`${result.failed === 0 ? 'ok    ' : 'FAILED'}  ${title}`)
       if (result.failed > 0) console.log(result.said)
       if (folder !== undefined) keepOwn(folder)
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
+}
+
+/** The files that take the most processor time, and the sum of all. */
+function tellSlowest(): void {
+  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(0)} s`
+  const cpu = ran.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
+  console.log(
+    `${ran.length} files, ${seconds(performance.now())}, ${seconds(cpu)} of CPU. The ten with the most CPU time:`,
+  )
+  const slowest = ran.toSorted((a, b) => b.cpuMs - a.cpuMs).slice(0, 10)
+  for (const { file, seconds } of slowest) console.log(`        ${file} ${seconds}`)
 }
 
 /** Node measures every module that it loads; those of others are thrown away at once, as they are most of it. */
@@ -145,6 +159,7 @@ if (files.length > 0) {
     check('openapi.json', ['redocly', 'lint', 'openapi.json']),
   ])
   await runTests(testFiles(), true)
+  tellSlowest()
   await checkCoverage()
 }
 console.log(`${counted.passed} passed, ${counted.failed} failed`)
