@@ -10,11 +10,9 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { verifyTrail } from '../src/audit/trail.ts'
 import type { AuditRecord } from '../src/storage/store.ts'
-import type { Attack, Battlefield } from './lib/attacks.ts'
-import { attacks } from './lib/attacks.ts'
+import { type Attack, attacks, type Battlefield } from './lib/attacks.ts'
 import { residentBytes } from './lib/cpu.ts'
-import type { StartedGateway } from './lib/gateway.ts'
-import { startGateway } from './lib/gateway.ts'
+import { type StartedGateway, startGateway } from './lib/gateway.ts'
 import { readOptions } from './lib/options.ts'
 
 const help = `usage: node bench/hostile.ts [options]

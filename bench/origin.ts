@@ -4,8 +4,7 @@
  * many events of that size, that many milliseconds apart, and any request with a body with the number of bytes it had.
  */
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bodyOf } from './lib/bytes.ts'

@@ -1,18 +1,23 @@
 /** The gateway against its peers on this machine: `npm run bench`. bench/README.md says what is measured and how. */
 import { writeFileSync } from 'node:fs'
 import { chartOf } from './lib/chart.ts'
-import type { Outcome, PacedGoal } from './lib/goals.ts'
-import { judgeCpu, judgeMemory, judgePaced, judgeSaturated, judgeStall, pacedGoals } from './lib/goals.ts'
-import type { Sender } from './lib/load.ts'
-import { createSender } from './lib/load.ts'
+import {
+  judgeCpu,
+  judgeMemory,
+  judgePaced,
+  judgeSaturated,
+  judgeStall,
+  type Outcome,
+  type PacedGoal,
+  pacedGoals,
+} from './lib/goals.ts'
+import { createSender, type Sender } from './lib/load.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
 import { readOptions } from './lib/options.ts'
 import { versionOf } from './lib/processes.ts'
 import { figuresText, outcomesText } from './lib/report.ts'
-import type { Road } from './lib/roads.ts'
-import { roads } from './lib/roads.ts'
-import type { Contestant, Measured } from './lib/rounds.ts'
-import { measureRounds, watchOthers } from './lib/rounds.ts'
+import { type Road, roads } from './lib/roads.ts'
+import { type Contestant, type Measured, measureRounds, watchOthers } from './lib/rounds.ts'
 import { measureSlices } from './lib/sliced.ts'
 import { median } from './lib/stats.ts'
 import { startUpstream } from './lib/upstream.ts'

@@ -2,8 +2,7 @@
  * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`.
  * Arguments are test files to run alone, without the other checks and without coverage.
  *
- * Each file is a program that prints TAP, and is started as one: the runner of tap loads its own hooks into every
- * thread of every process, which takes as long again as all the tests.
+ * Each file is a program that prints TAP (test/fixtures/tap.ts).
  */
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -139,8 +138,6 @@ async function checkCoverage(): Promise<void> {
 }
 
 const files = process.argv.slice(2)
-// What tap is built of lives in node_modules, and an installation takes it away.
-if (files.length === 0 || !existsSync(`${root}.tap/plugins`)) await check('tap is built', ['tap', 'build'])
 if (files.length > 0) {
   await runTests(files, false)
 } else {

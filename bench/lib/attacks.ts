@@ -3,8 +3,7 @@
  * tell what must become of a request: `/ok` may reach the upstream, `/refused` never, `/held/N` once if approved.
  */
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
 export interface Battlefield {

@@ -1,7 +1,6 @@
 /** A client as plain as can be, so that the load costs as little as possible beside what is measured. */
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Request } from './load.ts'
 
 /** Told of each answer: whether its status was 2xx. */

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Running } from './processes.ts'
-import { start, temporaryFolder } from './processes.ts'
+import { type Running, start, temporaryFolder } from './processes.ts'
 
 export interface GatewaySetup {
   /** Folder of the sources; this project when absent. */

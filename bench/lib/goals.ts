@@ -1,8 +1,6 @@
 import type { Measured } from './rounds.ts'
-import type { Spread } from './stats.ts'
-import { ratios, spreadOf } from './stats.ts'
-import type { Work } from './works.ts'
-import { works } from './works.ts'
+import { ratios, type Spread, spreadOf } from './stats.ts'
+import { type Work, works } from './works.ts'
 
 /** What one road may cost of another, in the same rounds. */
 interface Goal {

@@ -3,8 +3,7 @@
  * there until SIGUSR2, then prints what it offered. `node bench/neighbours.ts` starts it.
  */
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 
 /** What the process is given. */

@@ -1,5 +1,4 @@
-import type { ParseArgsOptionsConfig } from 'node:util'
-import { parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 /**
  * The options of a benchmark, and its operands, as many as from `least` to `most`. With `--help`, and when it is used

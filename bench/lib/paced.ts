@@ -4,8 +4,7 @@
  * in which the request was due, so that waiting for a free connection is part of it.
  */
 import { createHistogram } from 'node:perf_hooks'
-import type { Exchanges } from './exchanges.ts'
-import { openExchanges } from './exchanges.ts'
+import { type Exchanges, openExchanges } from './exchanges.ts'
 import type { Load } from './load.ts'
 
 const { request, connections, seconds, perSecond } = JSON.parse(process.argv[2] ?? '') as Load & { perSecond: number }

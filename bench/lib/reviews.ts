@@ -3,8 +3,7 @@
  * `node reviews.ts REVIEWS`, REVIEWS being JSON.
  */
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import { Agent, request } from 'node:http'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 
 export interface Reviews {

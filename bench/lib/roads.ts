@@ -1,16 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
-import type { GatewaySetup, StartedGateway } from './gateway.ts'
-import { signingSecret, startGateway } from './gateway.ts'
+import { type GatewaySetup, type StartedGateway, signingSecret, startGateway } from './gateway.ts'
 import type { Request } from './load.ts'
-import type { Running } from './processes.ts'
-import { start } from './processes.ts'
+import { type Running, start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
-import type { Upstream } from './upstream.ts'
-import { startNodeUpstream, startTlsUpstream, startUpstream } from './upstream.ts'
-import type { Work } from './works.ts'
-import { requestOf, smallGet, works } from './works.ts'
+import { startNodeUpstream, startTlsUpstream, startUpstream, type Upstream } from './upstream.ts'
+import { requestOf, smallGet, type Work, works } from './works.ts'
 
 /** Where a run takes place. */
 export interface Place {

@@ -6,8 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { cpuExactly } from './cpu.ts'
-import type { Exchanges } from './exchanges.ts'
-import { openExchanges } from './exchanges.ts'
+import { type Exchanges, openExchanges } from './exchanges.ts'
 import type { Request } from './load.ts'
 
 /** Proxies to measure, by the request that each gets and the process it is. */

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNginx } from '../peers/nginx.ts'
-import type { Running } from './processes.ts'
-import { run, start, temporaryFolder, versionOf } from './processes.ts'
+import { type Running, run, start, temporaryFolder, versionOf } from './processes.ts'
 
 /** Body of the answer that the upstream gives, bytes. */
 export const answerBytes = 250

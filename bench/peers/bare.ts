@@ -3,11 +3,9 @@
  * One undici Client a connection, idle ones on a stack, raw header arrays both ways, requests sent in the check
  * phase, one write of one string for a small answer. `node bare.ts UPSTREAM_URL`.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Dispatcher } from 'undici'
-import { Client } from 'undici'
+import { Client, type Dispatcher } from 'undici'
 
 const origin = process.argv[2] as string
 const prefix = '/proxy/http://'.length

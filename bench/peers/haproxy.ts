@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Running } from '../lib/processes.ts'
-import { freePort, start, temporaryFolder } from '../lib/processes.ts'
+import { freePort, type Running, start, temporaryFolder } from '../lib/processes.ts'
 import type { DenyRule } from '../lib/rules.ts'
-import type { Upstream } from '../lib/upstream.ts'
-import { tlsName } from '../lib/upstream.ts'
+import { tlsName, type Upstream } from '../lib/upstream.ts'
 
 export interface HaproxySetup {
   readonly upstream: Pick<Upstream, 'port' | 'url' | 'certificate'>

@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Running } from '../lib/processes.ts'
-import { freePort, start, temporaryFolder } from '../lib/processes.ts'
+import { freePort, type Running, start, temporaryFolder } from '../lib/processes.ts'
 
 /**
  * Starts nginx as one process.

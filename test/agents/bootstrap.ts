@@ -1,10 +1,9 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import type { BootstrapOptions } from '../../src/agents/bootstrap.ts'
-import { bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
+import { type BootstrapOptions, bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
 import { StartupError } from '../../src/errors.ts'
 import { by, openBench } from '../fixtures/registry.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const id = '0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11'
 

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
-import t from 'tap'
 import type { Registry } from '../../src/agents/registry.ts'
 import { isRefusal } from '../../src/errors.ts'
-import type { AgentRecord, Store } from '../../src/storage/store.ts'
-import { StoreError } from '../../src/storage/store.ts'
+import { type AgentRecord, type Store, StoreError } from '../../src/storage/store.ts'
 import { by, openBench, openOwn, secret } from '../fixtures/registry.ts'
+import t from '../fixtures/tap.ts'
 
 const nobody = '00000000-0000-4000-8000-000000000000'
 const everything = (registry: Registry) => registry.list({ page: 1, pageSize: 1_000 }).items

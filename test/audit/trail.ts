@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import t from 'tap'
 import { exportTrail, verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import t from '../fixtures/tap.ts'
 
 const directory = t.testdir()
 const store = await openSqliteStore({ directory })

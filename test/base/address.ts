@@ -1,12 +1,12 @@
 /** Threats T03 and T05 of SECURITY.md: an address has one spelling and one class, wherever it is judged. */
 import fc from 'fast-check'
-import t from 'tap'
 import { AddressRanges, canonicalAddress, classifyAddress, networkOf, parseRange } from '../../src/base/address.ts'
 import { runPolicyTest } from '../../src/compose/policy-tests.ts'
 import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { explainDescription } from '../../src/policy/evaluation/explain.ts'
 import { destinationOf } from '../../src/policy/request/destination.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
+import t from '../fixtures/tap.ts'
 
 /** Address, its one spelling, its class on the data plane, and the class that rules see where it differs. */
 const table: readonly (readonly [given: string, canonical: string, kind: string, seen?: string])[] = [

@@ -1,11 +1,17 @@
 /** Threat T05 of SECURITY.md: no spelling of a host passes a rule or a setting that names it. */
-import t from 'tap'
-import type { HostPattern } from '../../src/base/host.ts'
-import { matchesHost, normaliseHost, parseHostPattern, parseHostPatterns } from '../../src/base/host.ts'
+
+import {
+  type HostPattern,
+  matchesHost,
+  normaliseHost,
+  parseHostPattern,
+  parseHostPatterns,
+} from '../../src/base/host.ts'
 import { parseTarget } from '../../src/base/target.ts'
 import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { createEgress } from '../../src/upstream/egress.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
+import t from '../fixtures/tap.ts'
 
 const matches = (pattern: string, host: string) => matchesHost(parseHostPattern(pattern) as HostPattern, host)
 

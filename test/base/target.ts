@@ -1,8 +1,7 @@
 /** Threat T05 of SECURITY.md. */
 import fc from 'fast-check'
-import t from 'tap'
-import type { Target } from '../../src/base/target.ts'
-import { parseTarget } from '../../src/base/target.ts'
+import { parseTarget, type Target } from '../../src/base/target.ts'
+import t from '../fixtures/tap.ts'
 
 function parsed(raw: string): Target {
   const target = parseTarget(raw)

@@ -1,12 +1,10 @@
 /** The sender that measures CPU time: it fails with a message where it could wait for ever. */
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import type { Test } from 'tap'
-import t from 'tap'
 import type { Contestant } from '../../bench/lib/rounds.ts'
 import { measureSlices } from '../../bench/lib/sliced.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const size = { connections: 1, slices: 2, perSlice: 1, warmup: 0, cores: undefined }
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('the trail of a running gateway is verified and exported, and what was changed in it is named', async t => {
   const gateway = await startGateway(t)

@@ -1,8 +1,8 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { chdir, cwd } from 'node:process'
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 const policy =
   'name: reading\nrules:\n  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }\n'

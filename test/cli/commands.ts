@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('without a command the commands are listed and the exit code is 2', async t => {
   const shell = fakeShell([])

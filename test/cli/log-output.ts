@@ -1,12 +1,11 @@
 /** Threat T36 of SECURITY.md. */
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
-import { spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const source = fileURLToPath(new URL('../../src/log.ts', import.meta.url))
 

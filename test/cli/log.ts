@@ -1,9 +1,8 @@
 /** Threat T36 of SECURITY.md. */
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import type { LogFields } from '../../src/log.ts'
 import { runToEnd } from '../fixtures/process.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const source = fileURLToPath(new URL('../../src/log.ts', import.meta.url))
 

@@ -1,6 +1,6 @@
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 const sound =
   'name: sound\nrules:\n  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }\n'

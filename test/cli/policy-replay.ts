@@ -1,8 +1,8 @@
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 const policy = `
 name: shop

@@ -1,6 +1,6 @@
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 const policy = `
 name: shop

@@ -1,13 +1,10 @@
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import type { Test } from 'tap'
-import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
-import type { Run } from '../fixtures/process.ts'
-import { runMain, runToEnd } from '../fixtures/process.ts'
+import { type Run, runMain, runToEnd } from '../fixtures/process.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const settings = `
 System: { Server: { Http: { Port: 0 } } }
@@ -17,7 +14,10 @@ Policies: [{ name: open, default: Allow }]
 `
 
 /** A gateway in a process of its own, and the token of its first admin. */
-async function start(t: Test, env = {}): Promise<Run & { readonly url: string; readonly token: string }> {
+async function start(
+  t: Test,
+  env = {},
+): Promise<Run & { readonly cwd: string; readonly url: string; readonly token: string }> {
   const cwd = t.testdir({ 'gateway.yaml': settings, policies: {} })
   const run = runMain(t, ['serve'], { cwd, env })
   const [, url = ''] = await run.shows(/Address +(\S+)/)
@@ -27,7 +27,7 @@ async function start(t: Test, env = {}): Promise<Run & { readonly url: string; r
     body: readFileSync(join(cwd, 'data/bootstrap.json')),
   })
   const { accessToken } = (await answer.json()) as { accessToken: string }
-  return { ...run, url, token: accessToken }
+  return { ...run, cwd, url, token: accessToken }
 }
 
 const proxied = (gateway: { url: string; token: string }, target: string): Promise<Response> =>
@@ -110,7 +110,7 @@ t.test('what is not finished within DrainSeconds is cut off, and the exit code i
 
 t.test('SIGHUP reloads the policies, and a bad file leaves those in force', async t => {
   const gateway = await start(t)
-  const policies = join(t.testdirName, 'policies')
+  const policies = join(gateway.cwd, 'policies')
   gateway.child.kill('SIGHUP')
   await gateway.shows(/"message":"policies reloaded: nothing changed"/)
   writeFileSync(join(policies, 'bad.yaml'), 'name: [')

@@ -3,11 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
-import { shortDirectory } from '../fixtures/directory.ts'
 import { startBare, startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const secret = 'a-secret-of-the-tests'
 const credential = { agentId: '00000000-0000-4000-8000-000000000001', clientSecret: secret }
@@ -69,7 +67,7 @@ const printsToken = async (t: Test, cwd: string, env: Record<string, string>, ..
 }
 
 t.test('asks over the unix socket when there is no port, or when it is told to', async t => {
-  const directory = shortDirectory(t)
+  const directory = t.testdir()
   await startBare(t, {
     config: { System: { Server: { Http: { Enabled: false }, Unix: { Path: 'g.sock' } } } },
     directory,

@@ -1,5 +1,5 @@
 /** The examples of docs/agents.md with the SDKs of model providers; that with MCP is in mcp.ts. */
-import t from 'tap'
+import t from '../fixtures/tap.ts'
 import { runExample } from './fixtures/documented.ts'
 import { keyOf, said } from './fixtures/model-api.ts'
 import { realKey, startModelGateway } from './fixtures/model-gateway.ts'

@@ -1,9 +1,8 @@
 /** Held requests in SDKs without a line of code of their own: docs/agents.md. */
 import Anthropic, { PermissionDeniedError as AnthropicDenied } from '@anthropic-ai/sdk'
 import OpenAI, { PermissionDeniedError } from 'openai'
-import type { Test } from 'tap'
-import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { said } from './fixtures/model-api.ts'
 import { startModelGateway } from './fixtures/model-gateway.ts'
 

@@ -6,10 +6,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
-import type { Test } from 'tap'
-import t from 'tap'
 import { z } from 'zod'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { runExample } from './fixtures/documented.ts'
 
 /** A server with a session and two tools: `add`, which tells of its progress, and `drop`. */

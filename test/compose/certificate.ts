@@ -1,9 +1,9 @@
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
 import { describeCertificate, readCertificate, readCurrentCertificate } from '../../src/compose/certificate.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import t from '../fixtures/tap.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 

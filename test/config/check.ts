@@ -1,6 +1,6 @@
-import t from 'tap'
 import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import t from '../fixtures/tap.ts'
 
 const problems = (text: string, env: Record<string, string> = {}): string[] => {
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import t from 'tap'
 import { formatSetting, formatTimespan, parseTimespan } from '../../src/config/duration.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('time spans are read as hours, minutes and seconds, with days and fractions where given', async t => {
   const cases: [string, number | undefined][] = [

@@ -1,6 +1,5 @@
-import t from 'tap'
-import type { Source, SourceFunction } from '../fixtures/source.ts'
-import { readSources } from '../fixtures/source.ts'
+import { readSources, type Source, type SourceFunction } from '../fixtures/source.ts'
+import t from '../fixtures/tap.ts'
 
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import t from 'tap'
 import { refusalKinds } from '../../src/errors.ts'
 import type { Handlers } from '../../src/management/call.ts'
 import { createChecks } from '../../src/management/check.ts'
@@ -8,6 +7,7 @@ import type { Guard } from '../../src/management/guard.ts'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { createRouter } from '../../src/management/router.ts'
 import { startControl } from '../fixtures/control.ts'
+import t from '../fixtures/tap.ts'
 
 const operations = readOperations(openApi)
 const root = new URL('../../', import.meta.url)

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import { runMain, runToEnd, runTool } from '../fixtures/process.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))

@@ -1,14 +1,11 @@
-import type { ChildProcess } from 'node:child_process'
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (name: string) => readFileSync(join(root, name), 'utf8')

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
 import { runTool } from '../fixtures/process.ts'
+import t from '../fixtures/tap.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readJson = (name: string) => JSON.parse(readFileSync(`${root}${name}`, 'utf8'))

@@ -1,7 +1,6 @@
-import type { Test } from 'tap'
-import t from 'tap'
 import type { CallTerms } from '../../src/hitl/calls.ts'
 import { agent, held, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const terms: CallTerms = { viewer: agent, requestId: 'r', repeatsKey: false, staysHeld: true, ms: 600_000 }
 

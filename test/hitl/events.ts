@@ -1,6 +1,5 @@
-import t from 'tap'
-import type { HitlEvent } from '../../src/hitl/events.ts'
-import { createEventLog } from '../../src/hitl/events.ts'
+import { createEventLog, type HitlEvent } from '../../src/hitl/events.ts'
+import t from '../fixtures/tap.ts'
 
 const clock = { now: () => 1_700_000_000_000 }
 const silent = () => {}

@@ -1,7 +1,8 @@
 /** Threat T45 of SECURITY.md. */
-import t from 'tap'
+
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { code, held, listed, openDesk, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('on a full disk suspensions and verdicts are refused, and nothing is done', async t => {
   const directory = t.testdir()

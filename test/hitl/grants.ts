@@ -1,6 +1,4 @@
-import t, { type Test } from 'tap'
-import type { Grants } from '../../src/hitl/grants.ts'
-import { createGrants, matchesPath } from '../../src/hitl/grants.ts'
+import { createGrants, type Grants, matchesPath } from '../../src/hitl/grants.ts'
 import type { GrantTerms } from '../../src/hitl/model.ts'
 import {
   agent,
@@ -13,6 +11,7 @@ import {
   suspended,
   verdict,
 } from '../fixtures/hitl.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 /** A desk with one grant given, and the id that the approval answered. */
 async function granted(t: Test, terms: GrantTerms, options: HeldOptions = {}) {

@@ -5,9 +5,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as after } from 'node:timers/promises'
 import fc from 'fast-check'
-import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk, reviewer, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 const child = new URL('./child/reviewer.ts', import.meta.url).pathname
 const lives = 50
@@ -30,7 +30,6 @@ async function live(directory: string, upstream: string, delay: number): Promise
   return lines
 }
 
-t.setTimeout(300_000)
 t.test(`a process killed ${lives} times loses no suspension or verdict, and sends nothing twice`, async t => {
   const directory = t.testdir()
   const upstream = `${directory}/upstream.log`

@@ -1,6 +1,7 @@
 /** Threat T36 of SECURITY.md. */
-import t from 'tap'
+
 import { held, listed, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('a line of the list says what the request itself says', async t => {
   const desk = await openDesk({ directory: t.testdir() })

@@ -1,12 +1,11 @@
 /** Threat T06 of SECURITY.md. */
 import fc from 'fast-check'
-import t from 'tap'
 import { isRefusal, refuse } from '../../src/errors.ts'
 import type { ReplayResult } from '../../src/hitl/model.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
-import type { Answer, Desk } from '../fixtures/hitl.ts'
-import { answered, held, openDesk, reviewer, secondReviewer } from '../fixtures/hitl.ts'
+import { type Answer, answered, type Desk, held, openDesk, reviewer, secondReviewer } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 const agents = ['agent-1', 'agent-2']
 const reviewers = [reviewer, secondReviewer]
@@ -353,7 +352,6 @@ async function everySendIsAudited(desk: Desk): Promise<void> {
   }
 }
 
-t.setTimeout(300_000)
 t.test('any thousand lives of held requests go as the rules say', async t => {
   const directory = t.testdir()
   const clock = createClock()

@@ -1,9 +1,8 @@
 import { createHmac } from 'node:crypto'
-import t from 'tap'
 import { createEventLog } from '../../src/hitl/events.ts'
-import type { Message, NotifierOptions } from '../../src/hitl/notify.ts'
-import { createNotifier } from '../../src/hitl/notify.ts'
+import { createNotifier, type Message, type NotifierOptions } from '../../src/hitl/notify.ts'
 import { createClock } from '../fixtures/clock.ts'
+import t from '../fixtures/tap.ts'
 
 const pending = {
   id: 'h1',

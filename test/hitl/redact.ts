@@ -1,8 +1,9 @@
 /** Threat T36 of SECURITY.md. */
-import t from 'tap'
+
 import { escapeDeceptive } from '../../src/base/deceptive.ts'
 import { redactText } from '../../src/base/redact.ts'
 import { bodyEncodingOf, redactHeaders } from '../../src/hitl/redact.ts'
+import t from '../fixtures/tap.ts'
 
 const secretFields = [
   'Authorization',

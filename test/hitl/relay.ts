@@ -1,8 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import t from 'tap'
-import type { Relayed } from '../../src/hitl/relay.ts'
-import { relay } from '../../src/hitl/relay.ts'
+import { type Relayed, relay } from '../../src/hitl/relay.ts'
+import t from '../fixtures/tap.ts'
 
 async function* chunks(...sizes: number[]) {
   for (const size of sizes) yield Buffer.alloc(size, 1)

@@ -1,11 +1,10 @@
 /** Threats T06, T07, T08, T15 of SECURITY.md. */
 import { DatabaseSync } from 'node:sqlite'
 import { buffer, text } from 'node:stream/consumers'
-import t from 'tap'
-import type { Refusal } from '../../src/errors.ts'
-import { isRefusal, refuse } from '../../src/errors.ts'
+import { isRefusal, type Refusal, refuse } from '../../src/errors.ts'
 import type { Approved } from '../../src/hitl/model.ts'
 import { agent, answered, code, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 const everyByte = Uint8Array.from({ length: 256 }, (_, index) => index)
 

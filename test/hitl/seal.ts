@@ -1,7 +1,6 @@
 /** Threat T08 of SECURITY.md. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import t from 'tap'
 import {
   digestOf,
   frameAnswer,
@@ -13,6 +12,7 @@ import {
   sealHeld,
   unseal,
 } from '../../src/hitl/seal.ts'
+import t from '../fixtures/tap.ts'
 
 const key = randomBytes(32)
 const everyByte = Uint8Array.from({ length: 256 }, (_, index) => index)

@@ -1,8 +1,8 @@
 /** Threat T23 of SECURITY.md. */
 import { readdirSync, readFileSync } from 'node:fs'
-import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'
 import { code, held, listed, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
   const desk = await openDesk({ directory: t.testdir() })

@@ -1,7 +1,8 @@
 /** Threats T01, T36 of SECURITY.md. */
-import t from 'tap'
+
 import { isRefusal } from '../../src/errors.ts'
 import { agent, code, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('a denied request is discarded, with the comment on record', async t => {
   const desk = await openDesk({ directory: t.testdir() })

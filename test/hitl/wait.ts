@@ -1,6 +1,6 @@
-import t from 'tap'
 import { refuse } from '../../src/errors.ts'
 import { agent, answered, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 /** Far longer than any test: what ends the wait is the verdict. */
 const long = () => ({ ms: 600_000, signal: new AbortController().signal })

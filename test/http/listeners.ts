@@ -2,12 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
-import t from 'tap'
 import { createAcceptor } from '../../src/http/accept.ts'
 import { createListener } from '../../src/http/listeners.ts'
 import { call } from '../fixtures/call.ts'
-import { shortDirectory } from '../fixtures/directory.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 function start(t: Test, maxConnections: number) {
   let open = 0
@@ -40,7 +38,7 @@ const tcp = { host: '127.0.0.1', port: 0 }
 
 t.test('the limit of connections is one for all places together', async t => {
   const listener = start(t, 2)
-  const path = join(shortDirectory(t), 's')
+  const path = join(t.testdir(), 's')
   const { port } = await listener.listen(tcp)
   await listener.listen({ path, mode: 0o600 })
   const first = connect(Number(port), '127.0.0.1')

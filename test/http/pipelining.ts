@@ -1,14 +1,12 @@
 /** Threat T32 of SECURITY.md: requests that are sent ahead of their answers are not read without end. */
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import type { Test } from 'tap'
-import t from 'tap'
 import { awaitTurn, putBack } from '../../src/http/pipelining.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const request = 'GET /health HTTP/1.1\r\nHost: g\r\n\r\n'
 const many = 10_000

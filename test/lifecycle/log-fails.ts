@@ -1,10 +1,10 @@
 /** Threat T36 of SECURITY.md: a log that cannot be written stops nothing but itself. */
 import { openSync } from 'node:fs'
-import t, { type Test } from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import type { RunSetup } from '../fixtures/process.ts'
 import { startServed } from '../fixtures/served.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const allowAll = { name: 'allow-all', default: 'Allow' }
 const settings = (threads: number) => ({

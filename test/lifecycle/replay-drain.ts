@@ -1,7 +1,7 @@
-import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
 import { startServed } from '../fixtures/served.ts'
+import t from '../fixtures/tap.ts'
 
 const settings = (threads: number) => ({
   System: { Server: { Http: { Port: 0 }, Threads: threads, DrainSeconds: 1 } },

@@ -1,6 +1,6 @@
-import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('a restart loses nothing that was acknowledged: agents, policies, tokens, held requests', async t => {
   const origin = await startOrigin(t)

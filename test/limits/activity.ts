@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import t from 'tap'
 import { createActivityLog } from '../../src/limits/activity.ts'
+import t from '../fixtures/tap.ts'
 
 const minute = 60_000
 const hour = 60 * minute

@@ -1,8 +1,8 @@
 /** Threat T30 of SECURITY.md. */
-import t from 'tap'
-import type { Breaker, Permit } from '../../src/limits/breaker.ts'
-import { breakerShape, createBreaker } from '../../src/limits/breaker.ts'
+
+import { type Breaker, breakerShape, createBreaker, type Permit } from '../../src/limits/breaker.ts'
 import { createTable } from '../fixtures/table.ts'
+import t from '../fixtures/tap.ts'
 
 const settings = { failures: 3, windowMs: 60_000, openMs: 30_000 }
 const create = () => createBreaker(settings, createTable(breakerShape(3)))

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import t from 'tap'
 import { createConnectionCount } from '../../src/limits/connection-count.ts'
 import { amountShape, createSharedAmount } from '../../src/limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
+import t from '../fixtures/tap.ts'
 
 const shape = amountShape(2)
 

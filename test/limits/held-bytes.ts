@@ -1,7 +1,7 @@
-import t from 'tap'
 import { createHeldBytes } from '../../src/limits/held-bytes.ts'
 import { amountShape, createSharedAmount } from '../../src/limits/shared-amount.ts'
 import { createTable } from '../fixtures/table.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('an agent has its part, all together have the whole, and what was refused counts for nothing', async t => {
   const held = createHeldBytes({ all: 100, each: 40 }, createSharedAmount(createTable(amountShape(1)), 0))

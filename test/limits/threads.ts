@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import t from 'tap'
 import { breakerShape, createBreaker } from '../../src/limits/breaker.ts'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 import { createRateLimiter, rateShape } from '../../src/limits/token-bucket.ts'
+import t from '../fixtures/tap.ts'
 
 const seed = new Uint8Array(8).fill(7)
 

@@ -1,15 +1,12 @@
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, openSync, readFileSync, renameSync } from 'node:fs'
-import type { AddressInfo, Server } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import { passedSockets } from '../../src/cli/passed-sockets.ts'
 import { call, callSecurely } from '../fixtures/call.ts'
-import { shortDirectory } from '../fixtures/directory.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 /** The descriptor of what listens; node keeps it here. */
 const descriptorOf = (server: Server) => (server as unknown as { _handle: { fd: number } })._handle.fd
@@ -36,7 +33,7 @@ Policies: [{ name: open, default: Allow }]
 const settings = { 'gateway.yaml': yaml, policies: {} }
 
 t.test('sockets that systemd passes are listened on instead of the configured port', async t => {
-  const { port, path, sockets, handOver } = await openSockets(t, shortDirectory(t))
+  const { port, path, sockets, handOver } = await openSockets(t, t.testdir())
   const cwd = t.testdir(settings)
   const run = runMain(t, ['serve'], { cwd, sockets })
   await run.shows(/agent-gateway is ready/)
@@ -56,7 +53,7 @@ t.test('sockets that systemd passes are listened on instead of the configured po
 })
 
 t.test('with a certificate the TCP ones are TLS, the unix ones are not', async t => {
-  const { port, path, sockets, handOver } = await openSockets(t, shortDirectory(t))
+  const { port, path, sockets, handOver } = await openSockets(t, t.testdir())
   const cwd = t.testdir(settings)
   for (const name of ['cert.pem', 'key.pem']) {
     copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(cwd, name))

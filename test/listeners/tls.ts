@@ -4,11 +4,10 @@ import { Agent } from 'node:https'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import { callSecurely } from '../fixtures/call.ts'
 import { startBare } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const ca = [readFileSync(fixture('cert.pem')), readFileSync(fixture('renewed-cert.pem'))]

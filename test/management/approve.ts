@@ -1,7 +1,7 @@
-import t from 'tap'
 import { refuse } from '../../src/errors.ts'
 import { startControl } from '../fixtures/control.ts'
 import { answered } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 

@@ -1,5 +1,5 @@
-import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
+import t from '../fixtures/tap.ts'
 
 const { call, admin, agent, registry, book } = await startControl(t)
 await book.create({ name: 'p' }, { actor: 'x', requestId: null })

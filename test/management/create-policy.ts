@@ -1,6 +1,6 @@
-import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
+import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 

@@ -1,8 +1,8 @@
 /** Threat T16 of SECURITY.md. */
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
-import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
+import t from '../fixtures/tap.ts'
 
 const answer = randomBytes(70_000)
 const review = await startReview(t, {

@@ -1,8 +1,8 @@
 /** Threat T34 of SECURITY.md. */
 import { randomBytes } from 'node:crypto'
-import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { answered } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, suspend, upstream } = control

@@ -1,7 +1,7 @@
 /** Threat T26 of SECURITY.md. */
 import fc from 'fast-check'
-import t from 'tap'
 import { parseJson } from '../../src/management/json.ts'
+import t from '../fixtures/tap.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 

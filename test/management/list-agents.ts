@@ -1,6 +1,7 @@
 /** Threat T39 of SECURITY.md. */
-import t from 'tap'
+
 import { startControl } from '../fixtures/control.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('agents are listed in the order of registration, without their secrets', async t => {
   const { call, admin, agent, clock } = await startControl(t)

@@ -1,6 +1,6 @@
-import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('policies of every source are listed by name, in pages', async t => {
   const { call, admin, book } = await startControl(t)

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import t from 'tap'
 import { listReply } from '../../src/management/list.ts'
+import t from '../fixtures/tap.ts'
 
 async function* items(count: number, fault?: Error) {
   for (let index = 0; index < count; index++) yield [JSON.stringify({ index, text: 'x'.repeat(1_000) }), '2']

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
+import t from '../fixtures/tap.ts'
 
 interface Case {
   readonly id: string

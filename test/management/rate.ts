@@ -1,7 +1,8 @@
 /** Threat T01 of SECURITY.md. */
-import t from 'tap'
+
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
+import t from '../fixtures/tap.ts'
 
 const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 60, Burst: 40 } } }
 

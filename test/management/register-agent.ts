@@ -1,6 +1,7 @@
 /** Threats T28, T38 of SECURITY.md. */
-import t from 'tap'
+
 import { startControl } from '../fixtures/control.ts'
+import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const count = () => control.registry.list({ page: 1, pageSize: 200 }).totalCount

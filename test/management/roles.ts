@@ -1,8 +1,9 @@
 /** Threat T01 of SECURITY.md. */
-import t from 'tap'
+
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, store } = control

@@ -1,10 +1,8 @@
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer, get } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { connect } from 'node:net'
-import t from 'tap'
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { AnswerBody } from '../../src/pipeline/answer-body.ts'
+import t from '../fixtures/tap.ts'
 
 type Answer = (res: ServerResponse, req: IncomingMessage) => void
 

@@ -1,8 +1,8 @@
 /** Threat T62 of SECURITY.md. */
 import fc from 'fast-check'
-import t from 'tap'
 import { parseTarget, type Target } from '../../src/base/target.ts'
 import { answerFields } from '../../src/pipeline/answer-fields.ts'
+import t from '../fixtures/tap.ts'
 
 function targetOf(url: string): Target {
   const target = parseTarget(url)

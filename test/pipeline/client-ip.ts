@@ -1,12 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { Socket } from 'node:net'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
 import { markUnixPeers } from '../../src/http/unix-socket.ts'
 import { createClientIp, createPeerOf } from '../../src/pipeline/client-ip.ts'
-import { shortDirectory } from '../fixtures/directory.ts'
+import t from '../fixtures/tap.ts'
 
 const request = (remoteAddress: string | undefined, ...forwarded: readonly string[]) =>
   [{ remoteAddress } as Socket, forwarded.flatMap(value => ['X-Forwarded-For', value])] as const
@@ -41,7 +39,7 @@ t.test('T32 connections are counted by address, in IPv6 by network, and not for 
 })
 
 t.test('clients over a unix socket are one peer, and trusted as a proxy only when unix is', async t => {
-  const server = createServer().listen(join(shortDirectory(t), 's'))
+  const server = createServer().listen(join(t.testdir(), 's'))
   markUnixPeers(server)
   const path = server.address() as string
   const client = connect(path)

@@ -1,5 +1,5 @@
-import t from 'tap'
 import { createWorkTurns } from '../../src/pipeline/work-turns.ts'
+import t from '../fixtures/tap.ts'
 
 /** Turns whose rounds of the event loop the test makes. */
 function turnsByHand() {

@@ -1,10 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
 import { createBook } from '../../src/policies/book.ts'
 import { readPolicyFolder } from '../../src/policies/files.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
+import t from '../fixtures/tap.ts'
 
 /** Every line that loading this directory gives. */
 async function linesOf(directory: string) {

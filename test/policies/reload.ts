@@ -1,8 +1,6 @@
 import fs, { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import type { Test } from 'tap'
-import t from 'tap'
 import { StartupError } from '../../src/errors.ts'
 import type { PolicyBook } from '../../src/policies/book.ts'
 import type { PolicyChanges } from '../../src/policies/changes.ts'
@@ -10,6 +8,7 @@ import { openPolicies } from '../../src/policies/open.ts'
 import { createReloader } from '../../src/policies/reload.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { openOwn } from '../fixtures/registry.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const store = await openOwn(t)
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t from '../fixtures/tap.ts'
 
 const value = 'key-of-the-operator-0123456789'
 const origin = await startOrigin(t)

@@ -1,10 +1,9 @@
 /** Threats T02, T04 of SECURITY.md. */
 import { networkInterfaces } from 'node:os'
-import type { Test } from 'tap'
-import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const names: Record<string, readonly string[]> = {}
 const gateway = await startGateway(t, {

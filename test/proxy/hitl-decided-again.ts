@@ -1,16 +1,13 @@
 /** Threat T15 of SECURITY.md: an approval sends only what the rules in force at that moment let pass. */
 import { readFileSync } from 'node:fs'
-import type { AddressInfo, Socket } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import { openHeld, seal } from '../../src/hitl/seal.ts'
 import { deriveKey } from '../../src/tokens/key.ts'
-import type { Review, ReviewSetup } from '../fixtures/review.ts'
-import { startReview } from '../fixtures/review.ts'
+import { type Review, type ReviewSetup, startReview } from '../fixtures/review.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const certFile = fileURLToPath(new URL('../fixtures/tls/cert.pem', import.meta.url))
 const keyFile = new URL('../fixtures/tls/key.pem', import.meta.url)

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
 import { startServed } from '../fixtures/served.ts'
+import t from '../fixtures/tap.ts'
 
 const settings = {
   System: { Server: { Http: { Port: 0 } }, RateLimit: { RequestsPerMinute: 10_000, Burst: 10_000 } },

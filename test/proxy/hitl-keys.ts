@@ -1,10 +1,10 @@
 /** Threat T06 of SECURITY.md. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
+import t from '../fixtures/tap.ts'
 
 let releaseSlow = () => {}
 const slow = new Promise<void>(resolve => {

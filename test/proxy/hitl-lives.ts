@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startReview } from '../fixtures/review.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('what was held is approved after a restart, as it was', async t => {
   const directory = t.testdir()

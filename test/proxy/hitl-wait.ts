@@ -1,5 +1,5 @@
-import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
+import t from '../fixtures/tap.ts'
 
 const review = await startReview(t, {
   answer(req, res) {

@@ -1,12 +1,10 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { Test } from 'tap'
-import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
-import type { Seen } from '../fixtures/origin.ts'
-import { startOrigin } from '../fixtures/origin.ts'
+import { type Seen, startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 /** An address that hooks are sent to, and the requests as they come in whole. */
 async function startHook(t: Test, answer: (count: number) => number = () => 204) {

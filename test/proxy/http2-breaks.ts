@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { Test } from 'tap'
-import t from 'tap'
-import type { SendFrame } from '../fixtures/frames-http2.ts'
 import {
   endStream,
   frames,
+  type SendFrame,
   sendGoaway,
   sendHead,
   sendReset,
@@ -16,6 +14,7 @@ import {
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise(setImmediate)

@@ -1,12 +1,11 @@
 /** Threats T32 and T33 of SECURITY.md: whoever is slow slows the other side down, and costs no memory. */
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { request } from 'node:http'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import t from 'tap'
 import { call } from '../fixtures/call.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runMain } from '../fixtures/process.ts'
+import t from '../fixtures/tap.ts'
 
 const streams = 100
 const mebibyte = 1_048_576

@@ -2,12 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { request } from 'node:http'
-import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import type { Served } from '../fixtures/served.ts'
-import { startServed } from '../fixtures/served.ts'
+import { type Served, startServed } from '../fixtures/served.ts'
+import t from '../fixtures/tap.ts'
 
 const conditions = [{ field: 'input.body.kind', operator: 'eq', value: 'bad' }]
 const settings = (threads: number) => ({

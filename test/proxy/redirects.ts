@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t from '../fixtures/tap.ts'
 
 const run = promisify(execFile)
 const gateway = await startGateway(t)

@@ -1,13 +1,11 @@
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { forge, hmac } from '../fixtures/forge.ts'
-import type { TestGateway } from '../fixtures/gateway.ts'
-import { startGateway } from '../fixtures/gateway.ts'
+import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t from '../fixtures/tap.ts'
 import { issuance, ourHeader, signingSecret } from '../fixtures/tokens.ts'
 
 const clock = createClock()

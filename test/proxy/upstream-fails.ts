@@ -1,12 +1,10 @@
 /** Threats T21, T33 of SECURITY.md. */
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
-import type { Test } from 'tap'
-import t from 'tap'
+import { type AddressInfo, createServer } from 'node:net'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, {
   config: {

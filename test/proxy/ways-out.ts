@@ -3,15 +3,14 @@
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
-import t from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { openUpstreams } from '../../src/compose/upstreams.ts'
-import type { RefusalCode } from '../../src/errors.ts'
-import { refusalKinds } from '../../src/errors.ts'
+import { type RefusalCode, refusalKinds } from '../../src/errors.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway, testConfig } from '../fixtures/gateway.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { startRawServer } from '../fixtures/raw.ts'
+import t from '../fixtures/tap.ts'
 
 const asked: string[] = []
 /** While requests are held, each name has an address. */

@@ -1,9 +1,10 @@
 /** A decision worked out its texts when somebody read them, and kept the body and what was parsed of it for that. */
-import t from 'tap'
+
 import { decideBody, decideHead } from '../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../src/policy/evaluation/decision.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
+import t from '../fixtures/tap.ts'
 
 const deny = (name: string, field: string, operator: string, value: string) => ({
   name,
@@ -40,5 +41,4 @@ t.test('a decision that quotes a body, or was made on one, keeps nothing of it i
     t.equal(kept[0]?.decision, wanted)
     t.ok(grown < 3, `${name}: ${grown.toFixed(1)} MB for 30 decisions`)
   }
-  t.end()
 })

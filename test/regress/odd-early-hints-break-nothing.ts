@@ -2,9 +2,10 @@
  * Links that node does not know in early hints, such as two in one field, made the answer behind them a 502; so did
  * fields whose names are those of members of every object.
  */
-import t from 'tap'
+
 import { startGateway } from '../fixtures/gateway.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('early hints that cannot be passed on are left out, and the answer comes', async t => {
   let link = ''

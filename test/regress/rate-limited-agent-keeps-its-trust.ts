@@ -1,7 +1,8 @@
 /** Of 400 allowed requests in a row 75 were refused with 429; each took trust, and the agent was quarantined. */
-import t from 'tap'
+
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 

@@ -7,10 +7,10 @@ import { once } from 'node:events'
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
 import { call, callSecurely } from '../fixtures/call.ts'
 import { eventually, startBare } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t from '../fixtures/tap.ts'
 
 const abroad = {
   name: 'abroad',

@@ -1,5 +1,5 @@
-import t from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import t from '../fixtures/tap.ts'
 
 // The thread was let go when its last call was answered, and the process ended before the file was closed.
 t.test('a store that is closed with a call under way answers it and keeps the process until it is closed', async t => {

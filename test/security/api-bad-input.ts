@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs'
-import type { Test } from 'tap'
-import t from 'tap'
 import { apiCases } from '../fixtures/api-cases.ts'
-import type { TestAgent, TestGateway } from '../fixtures/gateway.ts'
-import { startGateway } from '../fixtures/gateway.ts'
+import { startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 /** Cases of the corpus that other tests hold, by file. */
 const elsewhere: Readonly<Record<string, string>> = {

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t from '../fixtures/tap.ts'
 
 const canaries = new Map<string, string>()
 

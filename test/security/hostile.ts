@@ -4,8 +4,9 @@
  * something refused reached the upstream or something approved reached it twice, and when the audit trail is broken or
  * tells other verdicts than were given.
  */
-import t from 'tap'
+
 import { runToEnd } from '../fixtures/process.ts'
+import t from '../fixtures/tap.ts'
 
 const script = new URL('../../bench/hostile.ts', import.meta.url).pathname
 

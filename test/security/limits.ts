@@ -1,9 +1,9 @@
 /** T32: connections that stand still, or are too many, cost nobody else anything. */
-import t from 'tap'
+
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import type { RawClient } from '../fixtures/raw.ts'
-import { openRaw } from '../fixtures/raw.ts'
+import { openRaw, type RawClient } from '../fixtures/raw.ts'
+import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, {
   config: { System: { Server: { HeadersTimeoutSeconds: 1, IdleTimeoutSeconds: 1, KeepAliveSeconds: 1 } } },

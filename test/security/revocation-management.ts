@@ -2,14 +2,13 @@
  * Threat T15 of SECURITY.md: every place where a call of the management API waits, times every way to lose the right to
  * go on. After the change was answered nothing counts, nothing is told and nothing leaves.
  */
-import type { Test } from 'tap'
-import t from 'tap'
+
 import { createClock } from '../fixtures/clock.ts'
 import type { TestAgent } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import type { Review } from '../fixtures/review.ts'
-import { startReview } from '../fixtures/review.ts'
+import { type Review, startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 interface Way {
   readonly take: (review: Review, who: TestAgent) => Promise<{ readonly status: number }>

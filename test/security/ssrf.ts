@@ -1,17 +1,14 @@
 /** T02, T03, T04, T05: where the gateway lets nobody go, however the destination is written. */
 import { readFileSync } from 'node:fs'
-import type { OnReadOpts } from 'node:net'
-import { Socket } from 'node:net'
-import type { Test } from 'tap'
-import t from 'tap'
+import { type OnReadOpts, Socket } from 'node:net'
 import { literalAddress } from '../../src/base/address.ts'
 import { parseTarget } from '../../src/base/target.ts'
 import { createEgress } from '../../src/upstream/egress.ts'
 import { createClock } from '../fixtures/clock.ts'
-import type { TestGateway } from '../fixtures/gateway.ts'
-import { startGateway } from '../fixtures/gateway.ts'
+import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 interface Row {
   readonly cls: string

@@ -1,10 +1,11 @@
 /** Threats T15, T27, T37 of SECURITY.md. */
-import t from 'tap'
+
 import { cpuRatio, isAlike } from '../fixtures/cpu-time.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t from '../fixtures/tap.ts'
 
 const secret = 'a-secret-of-the-tests'
 const code = (answer: Response) => answer.headers.get('gateway-error')

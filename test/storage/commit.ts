@@ -1,8 +1,8 @@
-import t from 'tap'
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import { Committer } from '../../src/storage/sqlite/commit.ts'
 import { connect } from '../../src/storage/sqlite/database.ts'
 import type { Call } from '../../src/storage/sqlite/protocol.ts'
+import t from '../fixtures/tap.ts'
 
 const ping = (id: number): Call => ({ id, table: 'probe', method: 'ping', args: [] })
 

@@ -1,5 +1,5 @@
 /** What every engine must do: the contract of src/storage/store.ts. */
-import type { Test } from 'tap'
+import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
 import { grants } from './contract/grants.ts'

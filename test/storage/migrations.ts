@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kysely, sql } from 'kysely'
-import t from 'tap'
 import { createMigrations } from '../../src/storage/migrations.ts'
 import { connect, migrateWhole } from '../../src/storage/sqlite/database.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import t from '../fixtures/tap.ts'
 import { agent, entry } from './contract/samples.ts'
 
 t.test('a migration that is killed in the middle leaves the schema and the data as they were', async t => {

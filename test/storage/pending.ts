@@ -1,8 +1,8 @@
-import t from 'tap'
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import type { Call, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
 import { createCalls } from '../../src/storage/sqlite/thread.ts'
 import { refuseStore, StoreError } from '../../src/storage/store.ts'
+import t from '../fixtures/tap.ts'
 
 /** Calls to a thread that answers only when told to, and that thread's view of the claims. */
 function toNobody() {

@@ -1,8 +1,9 @@
 /** Threat T45 of SECURITY.md. */
-import t, { type Test } from 'tap'
+
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { approve, deny, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
 
 /** A store of 400 KiB that is filled up to the last page, with the ids of what is in it. */

@@ -2,15 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as after } from 'node:timers/promises'
-import t from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { Store } from '../../src/storage/store.ts'
+import t from '../fixtures/tap.ts'
 
 const writer = new URL('./child/writer.ts', import.meta.url).pathname
 const lives = 20
-
-t.setTimeout(120_000)
 
 /** Numbers in [0, 1) from a seed, so that a run can be repeated. */
 function random(seed: number): () => number {

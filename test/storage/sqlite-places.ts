@@ -2,8 +2,8 @@
 import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { entry, get, suspend } from './contract/samples.ts'
 
 /** A store with one request in it. */

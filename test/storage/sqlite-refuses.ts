@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { openSqliteTrail } from '../../src/storage/sqlite/trail.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { agent, entry } from './contract/samples.ts'
 
 /** The bytes of a gateway.db that holds 200 agents. */

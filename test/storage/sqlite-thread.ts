@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
-import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { agent, entry, get, pending, roomy, suspend, trail } from './contract/samples.ts'
 
 t.test('a restart keeps everything', async t => {
@@ -107,7 +107,6 @@ t.test('a store that nothing waits for does not keep the process running', t => 
   const env = { ...process.env, NODE_OPTIONS: '' }
   const { stdout, status } = spawnSync(process.execPath, [idle, t.testdir()], { env, timeout: 20_000 })
   t.same([stdout.toString(), status], ['0\n', 0])
-  t.end()
 })
 
 t.test('the storage thread gives way to the thread that serves requests', async t => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import t from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import t from '../fixtures/tap.ts'
 import { contract } from './contract.ts'
 
 const directory = t.testdir()

@@ -3,11 +3,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
-import t from 'tap'
 import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runMain } from '../fixtures/process.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const hangs = fileURLToPath(new URL('./child/hangs.ts', import.meta.url))
 
@@ -52,12 +51,10 @@ async function start(t: Test) {
 }
 
 // Most of the time is waiting for the thread to be given up.
-t.jobs = 4
-
 for (const how of ['in a loop', 'in the system']) {
   t.test(
     `an agent is revoked while a thread hangs ${how}: answered, and nothing leaves`,
-    { buffered: true },
+    { parallel: true },
     async t => {
       const origin = await startOrigin(t)
       const gateway = await start(t)
@@ -85,7 +82,7 @@ for (const how of ['in a loop', 'in the system']) {
   )
 }
 
-t.test('a thread that hangs is replaced though nobody changes anything', { buffered: true }, async t => {
+t.test('a thread that hangs is replaced though nobody changes anything', { parallel: true }, async t => {
   const gateway = await start(t)
   await gateway.hang('in a loop')
   await gateway.run.shows(/thread 1 does not answer and is ended/)
@@ -94,7 +91,7 @@ t.test('a thread that hangs is replaced though nobody changes anything', { buffe
   t.equal(await gateway.run.ended, 0)
 })
 
-t.test('SIGTERM ends the process while a thread hangs', { buffered: true }, async t => {
+t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, async t => {
   const gateway = await start(t)
   await gateway.hang('in the system')
   gateway.run.child.kill('SIGTERM')

@@ -1,8 +1,7 @@
-import type { Test } from 'tap'
-import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { openRaw } from '../fixtures/raw.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, { config: { System: { Server: { Threads: 2 } } } })
 const clients = openKept(t, gateway.port)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import t from 'tap'
 import { forge, hmac } from '../fixtures/forge.ts'
+import t from '../fixtures/tap.ts'
 import { openInternal, ourHeader, signingSecret, subject } from '../fixtures/tokens.ts'
 
 t.test('a token carries id, name and trust score, and both names of the answer hold it', async t => {

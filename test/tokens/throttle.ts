@@ -1,7 +1,8 @@
 /** Threat T12 of SECURITY.md. */
-import t from 'tap'
+
 import { createThrottle } from '../../src/tokens/throttle.ts'
 import { createClock } from '../fixtures/clock.ts'
+import t from '../fixtures/tap.ts'
 
 t.test('N failures a minute are allowed, and the next attempt waits for the oldest to be a minute old', async t => {
   const clock = createClock()

@@ -1,7 +1,7 @@
 /** Threat T21 of SECURITY.md: chunks (RFC 9112 section 7.1) are read in one way or not at all. */
 import fc from 'fast-check'
-import t from 'tap'
 import { ChunkedBody } from '../../src/upstream/chunked.ts'
+import t from '../fixtures/tap.ts'
 
 const maxTrailers = 1_000
 

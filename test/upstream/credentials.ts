@@ -1,11 +1,10 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Test } from 'tap'
-import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { isRefusal, StartupError } from '../../src/errors.ts'
 import { openCredentials, withCredentials } from '../../src/upstream/credentials.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const agent = { id: '11111111-1111-4111-8111-111111111111', policyName: 'shop' }
 const other = { id: '22222222-2222-4222-8222-222222222222', policyName: undefined as never }

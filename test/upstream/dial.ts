@@ -1,13 +1,11 @@
 /** One time limit holds for all addresses of a name together. */
 import { readFileSync } from 'node:fs'
-import type { AddressInfo, Socket } from 'node:net'
-import { createServer as createTcp } from 'node:net'
+import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net'
 import { createServer as createTls } from 'node:tls'
-import type { Test } from 'tap'
-import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 const ca = readFileSync(certFile, 'utf8')
 

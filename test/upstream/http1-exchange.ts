@@ -1,10 +1,9 @@
 /** One exchange with an upstream that is no socket: what its handler does, and when. */
 import { PassThrough } from 'node:stream'
-import t from 'tap'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
 import type { Http1Settings } from '../../src/upstream/http1.ts'
-import type { Moment } from '../fixtures/upstream.ts'
-import { openScripted, requestOf, Told } from '../fixtures/upstream.ts'
+import t from '../fixtures/tap.ts'
+import { type Moment, openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
 function begin(told = new Told(), request: Partial<UpstreamRequest> = {}, settings: Partial<Http1Settings> = {}) {
   const upstream = openScripted(settings)

@@ -1,6 +1,6 @@
 /** Threats T21, T33 of SECURITY.md: however an answer comes, it is the same, and a cut one is none. */
 import fc from 'fast-check'
-import t from 'tap'
+import t from '../fixtures/tap.ts'
 import { openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
 interface Answer {

@@ -1,13 +1,12 @@
 /** Threat T21 of SECURITY.md: where two readers could differ about the end of an answer, it is refused. */
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
-import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { usesConnectionAuth } from '../../src/upstream/connection-auth.ts'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
-import type { Http1Head } from '../../src/upstream/http1-head.ts'
-import { authorityOf, readHead, writeHead } from '../../src/upstream/http1-head.ts'
+import { authorityOf, type Http1Head, readHead, writeHead } from '../../src/upstream/http1-head.ts'
 import { PartialHead } from '../../src/upstream/partial-head.ts'
+import t from '../fixtures/tap.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 

@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Test } from 'tap'
-import t from 'tap'
 import { candidates, createNameRules } from '../../src/upstream/name-rules.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 
 function open(t: Test, texts: { readonly hosts?: string; readonly resolvConf?: string; readonly nsswitch?: string }) {
   const directory = t.testdir()

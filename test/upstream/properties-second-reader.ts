@@ -4,8 +4,8 @@
  */
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
-import t from 'tap'
 import { Client } from 'undici'
+import t from '../fixtures/tap.ts'
 import { openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
 /** What a reader makes of the bytes of an upstream. */

@@ -6,11 +6,11 @@
 import type { OnReadOpts, Socket } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import fc from 'fast-check'
-import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { Connections } from '../../src/upstream/connections.ts'
 import { Http1Connection } from '../../src/upstream/http1.ts'
 import { createClock } from '../fixtures/clock.ts'
+import t from '../fixtures/tap.ts'
 import { requestOf, Told } from '../fixtures/upstream.ts'
 
 const turn = () => new Promise(setImmediate)

@@ -1,6 +1,5 @@
 /** The detectors find what their first, slower form found, in pieces too, and look at a bounded number of bytes. */
 import fc from 'fast-check'
-import t from 'tap'
 import { type Text, textOf } from '../../../src/policy/detectors/bytes.ts'
 import {
   compileDetectors,
@@ -11,6 +10,7 @@ import {
 } from '../../../src/policy/detectors/detectors.ts'
 import { oracleOf, oraclePii, oracleSecret } from '../../fixtures/detectors-oracle.ts'
 import { busyPieces, hostileText } from '../../fixtures/hostile-texts.ts'
+import t from '../../fixtures/tap.ts'
 
 const unlimited = () => ({ left: Number.POSITIVE_INFINITY })
 

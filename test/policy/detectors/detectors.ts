@@ -1,4 +1,3 @@
-import t from 'tap'
 import {
   compileDetectors,
   detectors,
@@ -6,6 +5,7 @@ import {
   type Search,
   secretSearch,
 } from '../../../src/policy/detectors/detectors.ts'
+import t from '../../fixtures/tap.ts'
 
 const detectSecret = (text: string) => secretSearch.find(text)
 const detectPii = (text: string) => personalDataSearch.find(text)

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { createRulebook } from '../../../src/policy/evaluation/decide.ts'
 import { explainDescription } from '../../../src/policy/evaluation/explain.ts'
@@ -7,6 +6,7 @@ import type { Policy } from '../../../src/policy/language/model.ts'
 import { parsePolicy } from '../../../src/policy/language/parse.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
+import t from '../../fixtures/tap.ts'
 
 interface Expected {
   readonly errors?: readonly { code: string; path: string }[]

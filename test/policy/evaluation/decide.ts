@@ -1,5 +1,5 @@
 /** Threat T11 of SECURITY.md. */
-import t from 'tap'
+
 import { createActivityLog } from '../../../src/limits/activity.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
@@ -7,6 +7,7 @@ import { createRulebook } from '../../../src/policy/evaluation/rulebook.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
 import { decision, described, headDecision, noRisk, policyOf, rulebookOf } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 type Draft = Record<string, unknown>
 

@@ -1,6 +1,5 @@
 /** Threat T05 of SECURITY.md: no spelling of a path passes a rule that denies what a server makes of it. */
 import fc from 'fast-check'
-import t from 'tap'
 import { readingsOf } from '../../../src/base/readings.ts'
 import { parseTarget } from '../../../src/base/target.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
@@ -11,6 +10,7 @@ import type { RequestHead } from '../../../src/policy/request/input.ts'
 import { naiveReadings } from '../../fixtures/naive-policy.ts'
 import { pathDecoders } from '../../fixtures/path-decoders.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 type Condition = { readonly field: string; readonly operator: string; readonly value: string }
 

@@ -1,4 +1,3 @@
-import t from 'tap'
 import { compileRule } from '../../../src/policy/evaluation/rule.ts'
 import { Zone } from '../../../src/policy/language/fields/zone.ts'
 import type { DescribedRequest } from '../../../src/policy/request/describe.ts'
@@ -14,6 +13,7 @@ import {
   withBodies,
 } from '../../fixtures/random-policy.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 const policies = 60_000
 const seed = Math.floor(Math.random() * 2 ** 32)

@@ -1,9 +1,9 @@
-import t from 'tap'
 import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision, NeedBody } from '../../../src/policy/evaluation/decision.ts'
 import { createRandom, pick, randomHead, randomNode } from '../../fixtures/random-policy.ts'
 import { described, policyOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 import { turnsDuring } from '../../fixtures/turns.ts'
 
 const hosts = ['api.example.com', 'a.api.example.com', 'example.com', 'other.test', 'x.other.test']

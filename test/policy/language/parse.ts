@@ -1,9 +1,9 @@
-import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { formatPolicy } from '../../../src/policy/language/format.ts'
 import type { Policy } from '../../../src/policy/language/model.ts'
 import { parsePolicy, parsePolicyInTurns } from '../../../src/policy/language/parse.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 import { turnsDuring } from '../../fixtures/turns.ts'
 
 const eq = { field: 'input.method', operator: 'eq', value: 'POST' }

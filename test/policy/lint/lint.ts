@@ -1,6 +1,6 @@
-import t from 'tap'
 import { lintPolicy } from '../../../src/policy/lint/lint.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 type Draft = Record<string, unknown>
 

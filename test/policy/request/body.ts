@@ -1,10 +1,10 @@
 /** Threat T24 of SECURITY.md. */
 import { gzipSync } from 'node:zlib'
-import t from 'tap'
 import { BodyView, noBody } from '../../../src/policy/request/body.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { missing, unreadable } from '../../../src/policy/values/truth.ts'
 import { truthOf } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 interface Shape {
   readonly type?: string

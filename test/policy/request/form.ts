@@ -1,7 +1,7 @@
 /** Forms and queries are read as URLSearchParams reads them, and forms that can be read in two ways are refused. */
 import fc from 'fast-check'
-import t from 'tap'
 import { FormReading, readQuery } from '../../../src/policy/request/form.ts'
+import t from '../../fixtures/tap.ts'
 
 function oracle(text: string): Record<string, string[]> {
   const pairs: Record<string, string[]> = {}

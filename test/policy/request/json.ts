@@ -1,10 +1,10 @@
 /** Strict JSON gives what its first, slower form gave, and counts values before it parses them. Threat T24. */
 import fc from 'fast-check'
-import t from 'tap'
 import { JsonDocument, readJson } from '../../../src/policy/request/json.ts'
 import { PieceReader } from '../../../src/policy/request/json-pieces.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { oracleJson } from '../../fixtures/json-oracle.ts'
+import t from '../../fixtures/tap.ts'
 
 /** A value with its numbers as they are compared, and -0 told from 0. */
 function shown(value: unknown): unknown {

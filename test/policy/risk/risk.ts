@@ -1,4 +1,3 @@
-import t from 'tap'
 import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../../src/policy/evaluation/decision.ts'
 import { Zone } from '../../../src/policy/language/fields/zone.ts'
@@ -8,6 +7,7 @@ import { noRisk, RiskAssessment } from '../../../src/policy/risk/risk.ts'
 import { defaultRisk, type RiskSettings } from '../../../src/policy/risk/risk-signals.ts'
 import { createRandom, pick } from '../../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 interface Request extends Partial<RequestDescription['request']> {}
 

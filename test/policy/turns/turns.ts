@@ -1,5 +1,5 @@
 /** Decisions on long bodies are made in turns that each do a bounded share, and are what a decision at once would be. */
-import t from 'tap'
+
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { BodyDecision, decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../../src/policy/evaluation/decision.ts'
@@ -9,6 +9,7 @@ import type { DescribedRequest } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
 import { collect } from '../../fixtures/memory.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
+import t from '../../fixtures/tap.ts'
 
 const key = 'AKIAIOSFODNN7EXAMPLE'
 const longText = 262_144

@@ -1,6 +1,5 @@
-import type { Test } from 'tap'
-import type { Engine } from './samples.ts'
-import { actions, agent, entry, trail } from './samples.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import { actions, agent, type Engine, entry, trail } from './samples.ts'
 
 export function agents(t: Test, engine: Engine): void {
   t.test('an agent reads back as it was stored, apart from its secret', async t => {

@@ -1,10 +1,9 @@
 import { deepStrictEqual, equal } from 'node:assert/strict'
 import fc from 'fast-check'
-import type { Test } from 'tap'
 import { verifyTrail } from '../../../src/audit/trail.ts'
 import { genesis, hashOf } from '../../../src/storage/chain.ts'
-import type { Engine } from './samples.ts'
-import { entry, trail } from './samples.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import { type Engine, entry, trail } from './samples.ts'
 
 export function audit(t: Test, engine: Engine): void {
   t.test('records are numbered without a gap and each names the hash of the one before', async t => {

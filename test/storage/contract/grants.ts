@@ -1,7 +1,6 @@
-import type { Test } from 'tap'
 import type { GrantRecord } from '../../../src/storage/store.ts'
-import type { Engine } from './samples.ts'
-import { actions, entry, suspend, trail } from './samples.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import { actions, type Engine, entry, suspend, trail } from './samples.ts'
 
 /** Good for 3 uses until 2,000. */
 function grant(id: string, over: Partial<GrantRecord> = {}): GrantRecord {

@@ -1,6 +1,5 @@
-import type { Test } from 'tap'
-import type { Engine } from './samples.ts'
-import { actions, entry } from './samples.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import { actions, type Engine, entry } from './samples.ts'
 
 export function policies(t: Test, engine: Engine): void {
   t.test('a policy is stored, replaced and removed, with an audit entry each', async t => {

@@ -1,6 +1,18 @@
-import type { Test } from 'tap'
-import type { Engine } from './samples.ts'
-import { actions, approve, deny, entry, get, pending, roomy, sealed, settle, suspend, trail } from './samples.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import {
+  actions,
+  approve,
+  deny,
+  type Engine,
+  entry,
+  get,
+  pending,
+  roomy,
+  sealed,
+  settle,
+  suspend,
+  trail,
+} from './samples.ts'
 
 const waits = {
   status: 'Pending',

@@ -1,5 +1,5 @@
-import type { Test } from 'tap'
 import type { AgentRecord, AuditEntry, AuditRecord, HitlItem, HitlRecord, Store } from '../../../src/storage/store.ts'
+import type { Test } from '../../fixtures/tap.ts'
 
 /** Gives an empty store that closes with the test. */
 export type Engine = (t: Test) => Promise<Store>

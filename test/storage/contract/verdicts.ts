@@ -1,6 +1,5 @@
-import type { Test } from 'tap'
-import type { Engine } from './samples.ts'
-import { actions, approve, deny, entry, get, sealed, settle, suspend, trail } from './samples.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import { actions, approve, deny, type Engine, entry, get, sealed, settle, suspend, trail } from './samples.ts'
 
 /** No attempts of one's own. */
 const nobody = { held: [], over: [] }

@@ -1,4 +1,3 @@
-import t from 'tap'
 import { type Field, parseField } from '../../../../src/policy/language/fields/fields.ts'
 import { Zone } from '../../../../src/policy/language/fields/zone.ts'
 import type { RequestDescription } from '../../../../src/policy/request/describe.ts'
@@ -7,6 +6,7 @@ import { noRisk } from '../../../../src/policy/risk/risk.ts'
 import { Several } from '../../../../src/policy/values/path.ts'
 import { missing, unknown, unreadable } from '../../../../src/policy/values/truth.ts'
 import { described, truthOf } from '../../../fixtures/rulebook.ts'
+import t from '../../../fixtures/tap.ts'
 
 function read(path: string, given: RequestDescription, phase: 'head' | 'body' = 'body'): unknown {
   const { head, body } = described(given)

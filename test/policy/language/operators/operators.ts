@@ -1,5 +1,5 @@
-import t from 'tap'
 import { truthOf } from '../../../fixtures/rulebook.ts'
+import t from '../../../fixtures/tap.ts'
 
 /** Value of a condition on `input.body.x`, of which the body holds `x` as given; undefined leaves it out. */
 function onBody(operator: string, value: unknown, x: unknown, rest: object = {}): string {

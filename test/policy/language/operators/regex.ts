@@ -1,9 +1,9 @@
 /** Threat T25 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
-import t from 'tap'
 import { parsePolicy } from '../../../../src/policy/language/parse.ts'
 import { createRandom } from '../../../fixtures/random-policy.ts'
 import { truthOf } from '../../../fixtures/rulebook.ts'
+import t from '../../../fixtures/tap.ts'
 
 const file = new URL('../../../cases/redos_patterns.json', import.meta.url)
 const { patterns } = JSON.parse(readFileSync(file, 'utf8')) as { patterns: readonly string[] }
