@@ -61,6 +61,8 @@ function defaults(accessLog: boolean): Tree {
         TokenRequests: { BcryptCost: 4 },
       },
     },
+    // 64 bodies of 1 MiB, all of one agent, which may hold a quarter.
+    Proxy: { MaxHeldBytes: 2 ** 29 },
     Logging: { Access: accessLog },
   }
 }

@@ -26,14 +26,18 @@ export class NumberPass implements Pass {
   run(text: Text, from: number, to: number, found: Findings): number {
     const { bytes } = text
     let at = runs.next(bytes, from, to)
+    let start = at
     while (at < to) {
       const code = bytes[at]!
       if (part[code] === 0) {
+        found.looks += (at - start) >> 3
         at = runs.next(bytes, at + 1, to)
+        start = at
         continue
       }
       at++
       if (code < 48) continue
+      found.looks += code < 58 ? 4 : 1
       this.#look(text, at - 1, found)
       if (found.rank === this.best) return at
       // Nothing begins in the rest of this word.
@@ -51,6 +55,7 @@ export class NumberPass implements Pass {
       if (card !== undefined && isCardAt(text, at)) found.note(card)
       else if (socialSecurity !== undefined && isSocialSecurity(text, at)) found.note(socialSecurity)
     } else if (iban !== undefined && iban.rank < found.rank && alphanumeric[before] === 0 && beginsIban(bytes, at)) {
+      found.looks += 8
       if (isIban(bytes, at)) found.note(iban)
     }
   }

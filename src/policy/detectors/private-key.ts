@@ -23,9 +23,12 @@ export class PrivateKeyPass implements Pass {
   run({ bytes }: Text, from: number, to: number, found: Findings): number {
     let at = runs.next(bytes, from, to)
     while (at < to) {
-      if (bytes[at] === 66 && bytes[at - 1] === 45 && isKey(bytes, at)) {
-        found.note(this.#privateKey)
-        return at
+      if (bytes[at] === 66 && bytes[at - 1] === 45) {
+        found.looks += 4
+        if (isKey(bytes, at)) {
+          found.note(this.#privateKey)
+          return at
+        }
       }
       at = part[bytes[at]!] === 1 ? at + 1 : runs.next(bytes, at + 1, to)
     }

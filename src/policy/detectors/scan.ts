@@ -1,10 +1,31 @@
-import type { Budget, Work } from '../values/work.ts'
-import type { Text } from './bytes.ts'
+import { type Budget, stepsOfText, type Work } from '../values/work.ts'
+import { runLength, type Text } from './bytes.ts'
 
 /** The finding that counts: of all detectors that fire, the one that is first in the order of the table. */
 export class Findings {
   rank = Number.POSITIVE_INFINITY
   id: string | undefined = undefined
+  /** Steps taken so far to look closely at places, beside those of passing over the text. */
+  looks = 0
+
+  #set: Uint8Array | undefined
+  #from = 0
+  #end = 0
+
+  /**
+   * Characters of the set from `from` on, at least up to `enough`. The last run is remembered, so that a text with many
+   * beginnings of tokens in one run is not looked at again for each of them.
+   */
+  runFrom(text: Text, from: number, set: Uint8Array, enough: number): number {
+    if (set !== this.#set || from < this.#from || from > this.#end) {
+      this.#set = set
+      this.#from = from
+      this.#end = from + runLength(text, from, set, enough)
+      this.looks += (this.#end - from) >> 3
+      if (this.#end - from >= enough) this.#set = undefined
+    }
+    return this.#end - from
+  }
 
   note({ rank, id }: Ranked): void {
     if (rank >= this.rank) return
@@ -31,6 +52,9 @@ export interface Pass {
   run(text: Text, from: number, to: number, found: Findings): number
 }
 
+/** Most bytes of one piece: a millisecond for the worst text. */
+const pieceBytes = 16_384
+
 /** One search over one text. */
 export class Scan implements Work {
   readonly #passes: readonly Pass[]
@@ -55,10 +79,11 @@ export class Scan implements Work {
       const pass = this.#passes[this.#pass]!
       while (this.#at < size && pass.best < this.#found.rank) {
         if (budget.left <= 0) return false
-        const from = this.#at
-        const to = Math.min(size, from + budget.left)
-        this.#at = pass.run(this.#text, from, to, this.#found)
-        budget.left -= to - from
+        const looks = this.#found.looks
+        const to = Math.min(size, this.#at + pieceBytes, this.#at + 8 * budget.left)
+        const steps = stepsOfText(to - this.#at)
+        this.#at = pass.run(this.#text, this.#at, to, this.#found)
+        budget.left -= steps + this.#found.looks - looks
       }
     }
     return true

@@ -1,6 +1,8 @@
 import { alphanumeric, charset, digit, isWideSpace, nextByte, runLength, type Text, word } from './bytes.ts'
 import type { Findings, Pass, Ranked } from './scan.ts'
 
+const longestLook = 256
+
 /** Looks for something that shows by one character. What is looked at around it is of bounded length. */
 export class SignPass implements Pass {
   readonly best: number
@@ -18,10 +20,15 @@ export class SignPass implements Pass {
   run(text: Text, from: number, to: number, found: Findings): number {
     const { bytes } = text
     let at = nextByte(bytes, this.#sign, from)
-    for (; at < to; at = nextByte(bytes, this.#sign, at + 1)) {
-      if (!this.#isAt(text, at)) continue
-      found.note(this.#wanted)
-      return at
+    while (at < to) {
+      if (this.#isAt(text, at)) {
+        found.note(this.#wanted)
+        return at
+      }
+      // No look goes beyond the next sign.
+      const next = nextByte(bytes, this.#sign, at + 1)
+      found.looks += 1 + (Math.min(next - at, longestLook) >> 1)
+      at = next
     }
     return at
   }

@@ -14,8 +14,8 @@ import { type Budget, stepsOfText, type Work } from '../values/work.ts'
  * - one piece of long work that is not finished (`resume`), and its results for each text.
  */
 
-/** Steps that one turn may take: some milliseconds. A turn takes more by one indivisible piece of work at most. */
-const stepsPerTurn = 131_072
+/** Steps that one turn may take: 1 to 2 ms. A turn takes more by one indivisible piece of work at most. */
+const stepsPerTurn = 65_536
 
 /** Thrown out of an evaluation that has taken its steps. */
 class TurnOver {
