@@ -9,6 +9,8 @@ export interface Pool {
   readonly origin: Origin
   /** HTTP/2 is spoken when the upstream offers it. */
   readonly http2: boolean
+  /** Connections of one agent: the rest is for the others. */
+  readonly mostEach: number
   /** Last in, first out: the warmest connection is used again, the others may age and close. */
   readonly free: Connection[]
   readonly waiting: WaitingLine
@@ -101,6 +103,11 @@ export class Connection implements Lease {
 
   get idle(): boolean {
     return this.#underway === 0
+  }
+
+  /** It serves one agent, and no other can use it meanwhile. */
+  get takesPlace(): boolean {
+    return this.#underway > 0 && !this.multiplexed
   }
 
   get hasRoom(): boolean {

@@ -14,7 +14,7 @@ import type { Http1Settings, OnSocket } from './http1.ts'
 import { KeepAlives } from './keep-alives.ts'
 import { isHttp2 } from './negotiated.ts'
 import { Outbox } from './outbox.ts'
-import { createPool, nextWaiter, retireIdle, takeFree } from './pool.ts'
+import { createPool, hasItsShare, nextWaiter, retireIdle, takeFree } from './pool.ts'
 import type { Resolution } from './resolve.ts'
 import type { Waiter } from './waiting-line.ts'
 import { refuseAll, UpstreamBusyError } from './waiting-line.ts'
@@ -65,14 +65,15 @@ export class Connections implements ConnectionOwner {
    */
   send(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     const pool = this.#poolFor(origin, request)
-    const connection = request.fresh === true ? this.#takeNew(pool, resolution) : this.#take(pool, resolution)
+    const connection = hasItsShare(pool, request.agentId) ? undefined : this.#take(pool, resolution, request)
     if (connection !== undefined) this.#outbox.post({ connection, resolution, request, handler })
     else if (this.#mayWait(pool, request)) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
     } else handler.onResponseError(new UpstreamBusyError())
   }
 
-  #take(pool: Pool, resolution: Resolution): Connection | undefined {
+  #take(pool: Pool, resolution: Resolution, { fresh }: UpstreamRequest): Connection | undefined {
+    if (fresh === true) return this.#takeNew(pool, resolution)
     return takeFree(pool, resolution) ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
   }
 
@@ -90,7 +91,7 @@ export class Connections implements ConnectionOwner {
 
   /** Sends over a connection of its own that nothing else has used or will use: for replays. */
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    const pool = createPool(origin, false)
+    const pool = createPool(origin, false, 1)
     pool.open = 1
     this.#open += 1
     this.#create(pool, resolution, request).dispatch(request, handler)
@@ -176,11 +177,15 @@ export class Connections implements ConnectionOwner {
   /** Pools take turns with the connections that all together may have. */
   #wakeStarved(): void {
     for (const pool of this.#starved) {
-      const isStarved = pool.waiting.length > 0 && pool.open < this.#settings.perOrigin && !this.#isComing(pool)
+      const isStarved = this.#isStarved(pool)
       if (isStarved && !this.#openForOne(pool)) return
       this.#starved.delete(pool)
       if (isStarved && pool.waiting.length > 0) this.#starved.add(pool)
     }
+  }
+
+  #isStarved(pool: Pool): boolean {
+    return pool.open < this.#settings.perOrigin && !this.#isComing(pool) && nextWaiter(pool) !== undefined
   }
 
   #serve(connection: Connection, { resolution, request, handler }: Waiter): void {
@@ -210,7 +215,7 @@ export class Connections implements ConnectionOwner {
   }
 
   #addPool(key: string, origin: Origin, http2: boolean): Pool {
-    const pool = createPool(origin, http2)
+    const pool = createPool(origin, http2, Math.max(1, Math.floor(this.#settings.perOrigin / 2)))
     this.#pools.set(key, pool)
     return pool
   }

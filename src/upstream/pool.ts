@@ -5,18 +5,30 @@ import type { Resolution } from './resolve.ts'
 import type { Waiter } from './waiting-line.ts'
 import { WaitingLine } from './waiting-line.ts'
 
-export function createPool(origin: Origin, http2: boolean): Pool {
+/** @param mostEach connections of one agent */
+export function createPool(origin: Origin, http2: boolean, mostEach: number): Pool {
   const waiting = new WaitingLine()
-  return { origin, http2, free: [], waiting, all: new Set(), open: 0, opening: 0, multiplexes: http2 }
+  return { origin, http2, mostEach, free: [], waiting, all: new Set(), open: 0, opening: 0, multiplexes: http2 }
 }
 
-/** The waiting request that is served next: no agent has more than its part while another wants some. */
-export function nextWaiter({ waiting, all }: Pool): Waiter | undefined {
-  return waiting.next(() => {
-    const used = new Map<string, number>()
-    for (const { idle, agentId } of all) if (!idle) used.set(agentId, (used.get(agentId) ?? 0) + 1)
-    return used
-  })
+/** The waiting request that is served next, of an agent that may have one more connection. */
+export function nextWaiter({ waiting, all, mostEach }: Pool): Waiter | undefined {
+  if (waiting.length === 0) return undefined
+  const used = new Map<string, number>()
+  for (const { takesPlace, agentId } of all) if (takesPlace) used.set(agentId, (used.get(agentId) ?? 0) + 1)
+  return waiting.next(used, mostEach)
+}
+
+/**
+ * Whether the agent uses as many connections as one agent may. What it does not get serves others at once, however long
+ * its own requests take. HTTP/2 connections are shared and do not count.
+ */
+export function hasItsShare({ all, free, mostEach }: Pool, agentId = ''): boolean {
+  // So few are in use that nobody can have that many.
+  if (all.size - free.length < mostEach) return false
+  let used = 0
+  for (const connection of all) if (connection.takesPlace && connection.agentId === agentId) used += 1
+  return used >= mostEach
 }
 
 /** Takes a free connection to the checked addresses. Free connections to other addresses are retired on the way. */

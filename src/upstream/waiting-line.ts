@@ -41,17 +41,19 @@ export class WaitingLine {
   /**
    * The first request of the agent that uses the fewest connections; of several, the one that was not served for longest.
    *
-   * @param used connections that an agent uses; only asked when several agents wait
+   * @param used connections by agent
+   * @param mostEach an agent that uses as many is not served
    */
-  next(used: () => ReadonlyMap<string, number>): Waiter | undefined {
-    const [first] = this.#agents
-    if (first === undefined || this.#agents.size === 1) return first?.[1][0]
-    const counts = used()
-    let [fewest, next] = first
+  next(used: ReadonlyMap<string, number>, mostEach: number): Waiter | undefined {
+    let fewest = mostEach
+    let next: Waiter | undefined
     for (const [agentId, waiters] of this.#agents) {
-      if ((counts.get(agentId) ?? 0) < (counts.get(fewest) ?? 0)) [fewest, next] = [agentId, waiters]
+      const count = used.get(agentId) ?? 0
+      if (count >= fewest) continue
+      fewest = count
+      next = waiters[0]
     }
-    return next[0]
+    return next
   }
 
   /** Takes a request out of the line that was served, or is not to be. False: it does not wait. */

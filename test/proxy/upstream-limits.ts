@@ -11,11 +11,11 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise(setImmediate)
 }
 
-t.test('an origin has so many connections, some requests wait for one, and more are 503', async t => {
+t.test('an agent has half of the connections of an origin, some requests wait for one, and more are 503', async t => {
   const waiting: ServerResponse[] = []
   const origin = await startOrigin(t, (_req, res) => void waiting.push(res))
   const gateway = await startGateway(t, {
-    config: { ...oneThread, Proxy: { MaxConnectionsPerOrigin: 2, MaxWaiting: 1 } },
+    config: { ...oneThread, Proxy: { MaxConnectionsPerOrigin: 4, MaxWaiting: 1 } },
   })
   const { token } = await gateway.agent()
   const calls = [1, 2].map(() => gateway.proxy(token, `${origin.url}/`))

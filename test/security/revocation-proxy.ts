@@ -48,6 +48,9 @@ interface Bench {
   /** Questions for names that wait. */
   readonly asked: () => number
   readonly threads: number
+  /** Other agents, whose tokens are good until `tokensExpire`. */
+  other(n: number): Promise<TestAgent>
+  tokensExpire(): void
   /** Lets things wait again. */
   hold(): void
   /** Lets everything go on that waits. */
@@ -55,8 +58,8 @@ interface Bench {
 }
 
 const tokenMs = 60_000
-/** Connections to one origin in each thread. */
-const most = 4
+/** Connections to one origin in each thread; one agent has half of them. */
+const most = 8
 
 async function startBench(t: Test, threads: number): Promise<Bench> {
   const clock = createClock()
@@ -101,8 +104,14 @@ async function startBench(t: Test, threads: number): Promise<Bench> {
       HumanInTheLoop: { LeaseSeconds: 7_200 },
     },
   })
+  const others: Promise<TestAgent>[] = []
   return {
     ...{ gateway, origin, clock, tlsPort, threads },
+    other: n => (others[n] ??= gateway.agent()),
+    tokensExpire() {
+      clock.advance(tokenMs + 1_000)
+      others.length = 0
+    },
     dialled: () => dialled,
     asked: () => asked,
     hold() {
@@ -158,12 +167,16 @@ const inFlight = (bench: Bench, count: number) => () =>
     now => now === count,
   )
 
-/** Another agent has every connection to the upstream, in every thread. */
+/** So many requests that each thread gets enough of each agent's. */
+const occupants = ({ threads }: Bench): number => threads * most * 3
+
+/** Two other agents have every connection to the upstream, in every thread. */
 async function occupy(t: Test, bench: Bench): Promise<void> {
-  const { token } = await bench.gateway.agent()
-  const clients = bench.threads * most * 3
+  const agents = [await bench.other(0), await bench.other(1)]
+  const clients = occupants(bench)
   const place = { path: '/occupied', waits: inFlight }
-  await Promise.all(Array.from({ length: clients }, (_, n) => open(t, bench, token, place, n)))
+  const tokens = Array.from({ length: clients }, (_, n) => agents[n % 2]?.token ?? '')
+  await Promise.all(tokens.map((token, n) => open(t, bench, token, place, n)))
   await seenAt('/occupied')(bench, bench.threads * most)()
   await inFlight(bench, clients)()
 }
@@ -177,7 +190,7 @@ const places: Readonly<Record<string, Place>> = {
   connection: {
     path: '/connection',
     before: occupy,
-    waits: (bench, count) => inFlight(bench, count + bench.threads * most * 3),
+    waits: (bench, count) => inFlight(bench, count + occupants(bench)),
   },
   'name look-up': {
     path: '/name',
@@ -257,8 +270,8 @@ const ways: Readonly<Record<string, Way>> = {
     keeps: oneRequest,
   },
   'token expired': {
-    take: async ({ clock }) => {
-      clock.advance(tokenMs + 1_000)
+    take: async bench => {
+      bench.tokensExpire()
       return 200
     },
     outcome: '401 unauthenticated',
@@ -321,7 +334,7 @@ async function cell(t: Test, bench: Bench, [place, way]: readonly [Place, Way], 
   t.strictSame([...new Set(outcomes)], [place.broken ? 'broken' : way.outcome])
   await inFlight(bench, 0)()
   // Another agent's request comes behind whatever could still be on its way.
-  const other = await gateway.agent()
+  const other = await bench.other(0)
   t.equal((await gateway.proxy(other.token, `${origin.url}/other`)).status, 200)
   t.equal(seen(), place.left ? before : '[]', 'the upstream saw nothing more')
 }
@@ -359,7 +372,7 @@ async function grantCell(t: Test, bench: Bench, clients: number): Promise<void> 
 
 /** The token expires while the call waits for the verdict. The approval sends; the answer is not for the expired token. */
 async function expiryCell(t: Test, bench: Bench, clients: number): Promise<void> {
-  const { gateway, origin, clock } = bench
+  const { gateway, origin } = bench
   await inFlight(bench, 0)()
   origin.seen.length = 0
   const policy = await gateway.policy({ name: `p${++names}`, default: 'Allow', rules })
@@ -369,7 +382,7 @@ async function expiryCell(t: Test, bench: Bench, clients: number): Promise<void>
     JSON.parse((await gateway.manage('GET', `/hitl?agentId=${agent.id}`)).text) as readonly { readonly id: string }[]
   const requests = await Promise.all(Array.from({ length: clients }, (_, n) => open(t, bench, agent.token, place, n)))
   const held = await eventually(pending, items => items.length === clients)
-  clock.advance(tokenMs + 1_000)
+  bench.tokensExpire()
   const { token } = await gateway.agent({ roles: ['reviewer'] })
   for (const { id } of held) {
     t.equal((await gateway.manage('POST', `/hitl/${id}/approve`, {}, token)).status, 200)

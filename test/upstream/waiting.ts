@@ -37,21 +37,54 @@ async function start(t: Test, limits: Partial<ConnectionSettings>, count = 1) {
   return { connections, origins, came, held, send, arrived, end }
 }
 
-t.test('an agent that uses many connections waits behind one that uses few', async t => {
+t.test('one agent has half of the connections at most: requests that never end keep none from the others', async t => {
   const { came, send, arrived, end } = await start(t, { perOrigin: 4 })
   for (let i = 0; i < 4; i++) send('greedy', `g${i}`)
-  await arrived(4)
-  send('greedy', 'g4')
-  send('greedy', 'g5')
+  await arrived(2)
   send('other', 'o0')
   send('other', 'o1')
-  send('other', 'o2')
+  await arrived(4)
+  t.strictSame(came.slice(2).toSorted(), ['o0', 'o1'], 'at once')
   await end('g0')
-  await end('g1')
-  t.strictSame(came.slice(4), ['o0', 'o1'])
-  await end('g2')
-  await end('g3')
-  t.strictSame(came.slice(4).toSorted(), ['g4', 'g5', 'o0', 'o1'], 'half of them for each while both want some')
+  t.equal(came[4], 'g2', 'its own next one takes the place of the one that ended')
+})
+
+t.test('free connections stay free when one agent has its half', async t => {
+  const { connections, came, send, arrived, end } = await start(t, { perOrigin: 4 })
+  for (const name of ['o0', 'o1']) send('other', name)
+  await arrived(2)
+  for (let i = 0; i < 4; i++) send('greedy', `g${i}`)
+  await arrived(4)
+  const third = send('third', 't0')
+  await end('o0')
+  t.equal(came[4], 't0')
+  t.notOk(third.error)
+  t.equal(connections.size, 4)
+  await end('g0')
+  t.equal(came[5], 'g2')
+})
+
+t.test('with a single connection agents take turns', async t => {
+  const { came, send, arrived, end } = await start(t, { perOrigin: 1 })
+  send('greedy', 'g0')
+  await arrived(1)
+  for (const name of ['g1', 'g2']) send('greedy', name)
+  send('other', 'o0')
+  await end('g0')
+  await end(came[1] ?? '')
+  t.ok(came.slice(0, 3).includes('o0'))
+})
+
+t.test('an agent that uses many connections waits behind one that uses few', async t => {
+  const { came, send, arrived, end } = await start(t, { perOrigin: 4 })
+  for (const name of ['a0', 'a1']) send('a', name)
+  for (const name of ['b0', 'b1']) send('b', name)
+  await arrived(4)
+  for (const name of ['a2', 'a3']) send('a', name)
+  for (const name of ['c0', 'c1']) send('c', name)
+  await end('a0')
+  await end('b0')
+  t.strictSame(came.slice(4), ['c0', 'a2'], 'c had none, then a and c have one each')
 })
 
 t.test('one agent fills half of the line, and no more', async t => {
