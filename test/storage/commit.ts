@@ -17,11 +17,15 @@ function failingOnce(errcode: number, failing = 'commit') {
     exec(statement)
   }
   const faults: string[] = []
-  const place = { problem: undefined as string | undefined }
+  const place = { problem: undefined as string | undefined, committed: () => {} }
   const claims = new Claims(createClaimMemory())
   const committer = new Committer(
     { connection, db },
-    { claims, misplaced: () => place.problem, onFault: fault => faults.push(fault) },
+    {
+      claims,
+      files: { problem: () => place.problem, committed: () => place.committed() },
+      onFault: fault => faults.push(fault),
+    },
   )
   const commit = (calls: readonly Call[]) => committer.commit(calls)
   return { connection, tried, faults, place, claims, commit }
@@ -40,6 +44,21 @@ t.test(
     t.equal(faults.length, 1)
   },
 )
+
+t.test('a commit holds when copying the log fails, but nothing is written after a sync that failed there', async t => {
+  const { commit, faults, place } = failingOnce(0)
+  await commit([ping(0)])
+  let errcode = 13
+  place.committed = () => {
+    throw Object.assign(new Error('disk I/O error'), { errcode })
+  }
+  t.same(await commit([ping(1)]), [{ value: undefined }])
+  t.equal(faults.length, 0)
+  errcode = 1034
+  t.same(await commit([ping(2), ping(3)]), [{ value: undefined }, { value: undefined }])
+  t.equal(faults.length, 1)
+  t.match(await commit([ping(4)]), [{ failure: /did not reach the disk/ }])
+})
 
 t.test('calls that shared a sync that failed all fail', async t => {
   const { commit } = failingOnce(1034)

@@ -1,5 +1,5 @@
 /** Threat T45 of SECURITY.md: files that are moved, replaced or cut are noticed; nothing is acknowledged and lost. */
-import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
@@ -29,6 +29,23 @@ const harms: readonly (readonly [title: string, harm: (file: string) => void, me
     },
     /gateway\.db was replaced/,
   ],
+  [
+    'gateway.db is overwritten in place with another database',
+    file => {
+      const other = `${file}.other`
+      const connection = new DatabaseSync(other)
+      connection.exec('create table filler (bytes blob)')
+      connection.exec('insert into filler values (randomblob(2000000))')
+      connection.close()
+      writeFileSync(file, readFileSync(other))
+    },
+    /gateway\.db was overwritten/,
+  ],
+  [
+    'gateway.db is overwritten in place with an copy of itself',
+    file => writeFileSync(file, readFileSync(file)),
+    /gateway\.db was overwritten/,
+  ],
   ['gateway.db is cut', file => truncateSync(file, 4_096), /gateway\.db was cut short/],
 ]
 
@@ -38,9 +55,18 @@ for (const [title, harm, message] of harms) {
     harm(file)
     await t.rejects(suspend(store, 'h2'), { name: 'StoreError', message })
     await t.rejects(store.ping(), { name: 'StoreError', message })
-    if (!title.includes('cut')) t.match(await get(store, 'h1'), { status: 'Pending' })
+    if (!/cut|another database/.test(title)) t.match(await get(store, 'h1'), { status: 'Pending' })
   })
 }
+
+t.test('the log is copied into gateway.db while the store runs, which is no change by somebody else', async t => {
+  const { file, store } = await opened(t)
+  const before = statSync(file).mtimeMs
+  for (let i = 0; i < 70; i++) await store.audit.append(entry(`entry ${i}`))
+  t.ok(statSync(file).mtimeMs > before, 'it was copied')
+  await store.ping()
+  t.ok(statSync(`${file}-wal`).size < 4_000_000)
+})
 
 t.test('it is noticed while nothing is written', async t => {
   const { file, fault } = await opened(t)

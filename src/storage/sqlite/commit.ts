@@ -7,15 +7,17 @@ import { operations } from '../operations.ts'
 import type { Db } from '../schema.ts'
 import type { Claims } from './claims.ts'
 import type { Connected } from './database.ts'
+import type { DatabaseFiles } from './files.ts'
 import type { Call, Reply } from './protocol.ts'
 
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const failedSync = new Set([1034, 1290])
 
+const lostWrite = 'a write did not reach the disk; restart the gateway'
+
 export interface CommitOptions {
   readonly claims: Claims
-  /** Why the files are not those that were opened; undefined when they are. */
-  readonly misplaced: () => string | undefined
+  readonly files: Pick<DatabaseFiles, 'problem' | 'committed'>
   /** Told why nothing is written any more, once. */
   readonly onFault: (why: string) => void
 }
@@ -50,17 +52,27 @@ export class Committer {
       for (const call of calls) replies.push(await this.#attempt(call))
       this.#connection.exec('commit')
       this.#assertSound()
+      this.#noteCommit()
       return replies
     } catch (error) {
       if (this.#connection.isTransaction) this.#connection.exec('rollback')
-      if (isFailedSync(error)) this.#stop('a write did not reach the disk; restart the gateway')
+      if (isFailedSync(error)) this.#stop(lostWrite)
       return calls.length === 1 ? calls.map(call => failed(call, error)) : this.#oneByOne(calls)
+    }
+  }
+
+  /** Copying the log may fail, on a full disk for instance: it is tried again. But a sync that fails loses pages there too. */
+  #noteCommit(): void {
+    try {
+      this.#options.files.committed()
+    } catch (error) {
+      if (isFailedSync(error)) this.#stop(lostWrite)
     }
   }
 
   /** Looks whether the files are still those that were opened. */
   look(): void {
-    const why = this.#options.misplaced()
+    const why = this.#options.files.problem()
     if (why !== undefined) this.#stop(why)
   }
 

@@ -12,7 +12,7 @@ import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
 import { adapt } from './adapter.ts'
-import { watchFiles } from './files.ts'
+import { DatabaseFiles } from './files.ts'
 import { contradiction, createMarker } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 
@@ -42,8 +42,7 @@ export interface Database extends Connected {
   readonly restored: string | undefined
   /** Notes how far the audit trail has got (mark.ts). */
   readonly mark: () => void
-  /** Why the files are not those that were opened; undefined when they are. */
-  readonly misplaced: () => string | undefined
+  readonly files: DatabaseFiles
   close(): void
 }
 
@@ -63,12 +62,13 @@ export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 
     const restored = await takeUp(opened, directory)
     opened.connection.exec(`pragma busy_timeout = ${busyTimeout}`)
     const mark = createMarker(directory, opened.connection)
+    const files = new DatabaseFiles(opened.connection, file)
     const close = (): void => {
       mark()
       opened.connection.close()
       lock.close()
     }
-    return { ...opened, restored, mark, misplaced: watchFiles(file), close }
+    return { ...opened, restored, mark, files, close }
   } catch (error) {
     lock.close()
     throw error instanceof StartupError ? error : new StartupError(`${file} cannot be opened: ${messageOf(error)}`)

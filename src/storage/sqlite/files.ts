@@ -1,36 +1,72 @@
-/** gateway.db and its companions: whether they are still the files that were opened. */
+/** gateway.db and its companions: whether they are still the files that were opened, and nobody else wrote to them. */
+import type { BigIntStats } from 'node:fs'
 import { statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 
-interface Opened {
-  readonly path: string
-  readonly dev: number
-  readonly ino: number
-  size: number
-}
+/** The log is copied into gateway.db after so many commits, or when it has grown by so many bytes. */
+const mostCommits = 64
+const mostLogBytes = 4_194_304n
 
 /**
- * Looks at the files of an open database. Returns what tells, each time it is asked, why they are no longer those that
- * were opened; undefined when they are. Writes to a file that was moved or replaced succeed, and are lost.
+ * Watches the files of an open database. Writes to a file that was moved, replaced or overwritten succeed, and are lost.
+ *
+ * Commits go to the log (gateway.db-wal). gateway.db itself changes only when the log is copied into it, which SQLite
+ * leaves to this class: so any other change of gateway.db is somebody else's.
  */
-export function watchFiles(file: string): () => string | undefined {
-  const opened = [file, `${file}-wal`, `${file}-shm`].map((path): Opened => {
-    const { dev, ino, size } = statSync(path)
-    return { path, dev, ino, size }
-  })
-  return () => {
-    for (const one of opened) {
-      const problem = problemOf(one, one.path === file)
+export class DatabaseFiles {
+  readonly #connection: DatabaseSync
+  readonly #file: string
+  readonly #log: string
+  readonly #opened: ReadonlyMap<string, BigIntStats>
+  /** gateway.db as this process has left it. */
+  #left: BigIntStats
+  /** Bytes of the log when it was last copied, and commits since. */
+  #logBytes = 0n
+  #commits = 0
+
+  constructor(connection: DatabaseSync, file: string) {
+    this.#connection = connection
+    this.#file = file
+    this.#log = `${file}-wal`
+    connection.exec('pragma wal_autocheckpoint = 0')
+    connection.exec('pragma wal_checkpoint(passive)')
+    this.#opened = new Map([file, this.#log, `${file}-shm`].map(path => [path, statSync(path, { bigint: true })]))
+    this.#left = statSync(file, { bigint: true })
+  }
+
+  /** Why the files are not those that were opened; undefined when they are. */
+  problem(): string | undefined {
+    for (const [path, opened] of this.#opened) {
+      const problem = this.#problemOf(path, opened)
       if (problem !== undefined) return `${problem}; restart the gateway with the right files`
     }
     return undefined
   }
-}
 
-function problemOf(opened: Opened, mustNotShrink: boolean): string | undefined {
-  const now = statSync(opened.path, { throwIfNoEntry: false })
-  if (now === undefined) return `${opened.path} was moved or deleted`
-  if (now.ino !== opened.ino || now.dev !== opened.dev) return `${opened.path} was replaced`
-  if (mustNotShrink && now.size < opened.size) return `${opened.path} was cut short`
-  opened.size = now.size
-  return undefined
+  /**
+   * A commit is in the log. Copies the log when it is long; what another process still reads stays for the next time.
+   *
+   * @throws Error of SQLite when the copy fails; the commit holds all the same
+   */
+  committed(): void {
+    this.#commits += 1
+    const { size } = statSync(this.#log, { bigint: true })
+    if (this.#commits < mostCommits && size - this.#logBytes <= mostLogBytes) return
+    try {
+      this.#connection.exec('pragma wal_checkpoint(passive)')
+      this.#commits = 0
+      this.#logBytes = size
+    } finally {
+      this.#left = statSync(this.#file, { bigint: true })
+    }
+  }
+
+  #problemOf(path: string, opened: BigIntStats): string | undefined {
+    const now = statSync(path, { bigint: true, throwIfNoEntry: false })
+    if (now === undefined) return `${path} was moved or deleted`
+    if (now.ino !== opened.ino || now.dev !== opened.dev) return `${path} was replaced`
+    if (path !== this.#file) return undefined
+    if (now.size < this.#left.size) return `${path} was cut short`
+    return now.mtimeNs === this.#left.mtimeNs ? undefined : `${path} was overwritten`
+  }
 }

@@ -43,7 +43,7 @@ function serve(database: Database) {
   const claims = new Claims(options.claims)
   const committer = new Committer(database, {
     claims,
-    misplaced: database.misplaced,
+    files: database.files,
     onFault: why => main.tell('fault', [why]),
   })
   const looking = setInterval(() => {
