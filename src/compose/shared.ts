@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { getHeapStatistics } from 'node:v8'
+import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
 import { type ConnectionCount, createConnectionCount } from '../limits/connection-count.ts'
@@ -103,14 +103,10 @@ export function createSharedMemory({ System }: Config): SharedMemory {
   }
 }
 
-/** A read takes as much at once, bytes: a body may exceed its own limit by that before it is noticed. */
-const readBytes = 65_536
-
-/** One body must find room, whatever the settings say of bodies. */
-function heldBytesLimits({ Proxy: proxy, HumanInTheLoop }: Config): HeldBytesLimits {
-  const all = Math.min(proxy.MaxHeldBytes, getHeapStatistics().heap_size_limit / 4)
-  const longest = Math.max(proxy.MaxEvaluatedBodyBytes, HumanInTheLoop.MaxStoredBodyBytes) + readBytes
-  return { all, each: Math.min(all, Math.max(all / 4, longest)) }
+/** An agent has a quarter, but always room for one body. */
+function heldBytesLimits(config: Config): HeldBytesLimits {
+  const all = mostHeldBytes(config)
+  return { all, each: Math.min(all, Math.max(all / 4, longestHeldBody(config))) }
 }
 
 export interface LimitsParts {

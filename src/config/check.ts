@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8'
 import type { ConfigProblem, Findings } from './given.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
@@ -13,7 +14,29 @@ const { ExternalIdentity } = schema.Security.AgentAuth
 const { Bootstrap } = schema.Security
 const { Tls } = schema.System.Server
 
+/** Bytes that one read brings: a body may exceed its own limit by so much before that is noticed. */
+const readBytes = 65_536
+
+/** Bytes of bodies that may be held at once, as far as the memory of this process allows. */
+export const mostHeldBytes = ({ Proxy: proxy }: Config): number => Math.min(proxy.MaxHeldBytes, heapShare())
+const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_limit / 4)
+
+/** Bytes that one body may hold. */
+export const longestHeldBody = ({ Proxy: proxy, HumanInTheLoop }: Config): number =>
+  Math.max(proxy.MaxEvaluatedBodyBytes, HumanInTheLoop.MaxStoredBodyBytes) + readBytes
+
 const checks: readonly CrossCheck[] = [
+  {
+    settings: [schema.Proxy.MaxHeldBytes, schema.Proxy.MaxEvaluatedBodyBytes, schema.HumanInTheLoop.MaxStoredBodyBytes],
+    problem(config) {
+      const least = longestHeldBody(config)
+      if (mostHeldBytes(config) >= least) return undefined
+      const reason = 'so that one body of MaxEvaluatedBodyBytes or HumanInTheLoop:MaxStoredBodyBytes can be held'
+      return config.Proxy.MaxHeldBytes < least
+        ? `must be at least ${least}, ${reason}`
+        : `a quarter of the heap limit of Node.js, ${heapShare()} bytes, must be at least ${least}, ${reason}`
+    },
+  },
   {
     settings: [ExternalIdentity.Jwt.Authority, ExternalIdentity.Provider],
     problem: ({ Security: { AgentAuth } }) => {

@@ -18,7 +18,7 @@ export const proxy = {
   MaxEvaluatedBodyBytes: integer(8_388_608, 'Most bytes of one body that are held to decide on it.', { min: 1_024 }),
   MaxHeldBytes: integer(
     67_108_864,
-    'Bytes of all bodies held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of Node.js.',
+    'Bytes of all bodies held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of Node.js, and never less than one body of MaxEvaluatedBodyBytes.',
     { min: 65_536 },
   ),
   OversizeBody: choice(
@@ -36,7 +36,10 @@ export const proxy = {
     min: 1,
     max: 86_400,
   }),
-  MaxConnectionsPerOrigin: integer(256, 'Connections kept to one origin.', { min: 1, max: 65_535 }),
+  MaxConnectionsPerOrigin: integer(256, 'Connections to one origin, at most half of them for one agent.', {
+    min: 1,
+    max: 65_535,
+  }),
   MaxConnections: integer(4_096, 'Connections to all upstreams together.', { min: 1, max: 65_535 }),
   MaxWaiting: integer(1_024, 'Requests that wait for a connection to one origin; more get 503.', { min: 0 }),
   RetryIdempotent: boolean(

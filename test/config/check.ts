@@ -47,6 +47,20 @@ t.test('the lease of a replay is longer than a replay may take to be answered', 
   t.strictSame(problems('HumanInTheLoop: { LeaseSeconds: 606 }'), [])
 })
 
+t.test('MaxHeldBytes has room for the longest body that is held', async t => {
+  t.strictSame(problems('Proxy: { MaxHeldBytes: 1000000 }'), [
+    'gateway.yaml:1:10: Proxy:MaxHeldBytes: must be at least 8454144, so that one body of MaxEvaluatedBodyBytes or HumanInTheLoop:MaxStoredBodyBytes can be held',
+  ])
+  t.match(problems('{ Proxy: { MaxHeldBytes: 9000000 }, HumanInTheLoop: { MaxStoredBodyBytes: 9000000 } }'), [
+    /must be at least 9065536,/,
+  ])
+  t.match(problems('Proxy: { MaxEvaluatedBodyBytes: 100000000000, MaxHeldBytes: 200000000000 }'), [
+    /^gateway.yaml:1:\d+: Proxy:MaxHeldBytes: a quarter of the heap limit of Node.js, \d+ bytes, must be at least 100000065536,/,
+  ])
+  const small = 'HumanInTheLoop: { MaxStoredBodyBytes: 4096 }'
+  t.strictSame(problems(`{ Proxy: { MaxHeldBytes: 1000000, MaxEvaluatedBodyBytes: 900000 }, ${small} }`), [])
+})
+
 t.test('a webhook needs an address', async t => {
   t.strictSame(problems('HumanInTheLoop: { Webhooks: [{ Url: "https://a.example/" }, {}, { Format: slack }] }'), [
     'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 1, entry 2: Url must be set',
