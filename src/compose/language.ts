@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { createRulebook, type DecisionSettings, type Rulebook } from '../policy/evaluation/rulebook.ts'
 import { Zone } from '../policy/language/fields/zone.ts'
-import { readWindow } from '../policy/language/operators/ordering.ts'
+import { parseWindow } from '../policy/language/operators/ordering.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { RiskSettings } from '../policy/risk/risk-signals.ts'
 
@@ -20,13 +20,13 @@ export function decisionSettings(config: Config): DecisionSettings {
 }
 
 function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
-  const window = Risk.Hours === undefined ? undefined : readWindow(Risk.Hours)
+  const window = Risk.Hours === undefined ? undefined : parseWindow(Risk.Hours)
   return {
     threshold: HumanInTheLoop.Threshold,
     points: Risk.Signals,
     sensitivePaths: Risk.SensitivePaths.map(piece => piece.toLowerCase()),
     burstPerMinute: Risk.BurstPerMinute,
-    ...(window !== undefined && 'from' in window ? { hours: { window, zone: new Zone(Risk.TimeZone) } } : {}),
+    ...(window !== undefined ? { hours: { window, zone: new Zone(Risk.TimeZone) } } : {}),
   }
 }
 

@@ -2,6 +2,8 @@ import { isIP } from 'node:net'
 import { parseRange } from '../base/address.ts'
 import { hopByHopRequest, token } from '../base/field-names.ts'
 import { parseHostPattern } from '../base/host.ts'
+import { isTimeZone } from '../policy/language/fields/zone.ts'
+import { parseWindow } from '../policy/language/operators/ordering.ts'
 import { chosenSecretProblem } from './entropy.ts'
 import type { Format } from './setting.ts'
 
@@ -112,14 +114,7 @@ export const clientSecret: Format = value =>
 export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
 
 /** `08:00-18:00`; an end before the start lies on the next day. */
-export const hours: Format = value =>
-  /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/.test(value) ? undefined : 'must be like 08:00-18:00'
+export const hours: Format = value => (parseWindow(value) === undefined ? 'must be like 08:00-18:00' : undefined)
 
-export const timeZone: Format = value => {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: value })
-    return undefined
-  } catch {
-    return 'must be an IANA time zone such as Europe/Berlin'
-  }
-}
+export const timeZone: Format = value =>
+  isTimeZone(value) ? undefined : 'must be an IANA time zone such as Europe/Berlin'

@@ -16,14 +16,11 @@ export interface CompiledPolicy {
   readonly readsDestination: boolean
   /** Rules that decide, in order. */
   readonly rules: readonly CompiledRule[]
-  /** Undefined for a policy so small that asking every rule is faster. */
-  readonly index: RuleIndex | undefined
+  readonly index: RuleIndex
   /** Rules that are only reported, in order. */
   readonly shadowRules: readonly CompiledRule[]
   readonly scope: Scope
 }
-
-const smallPolicy = 12
 
 /** Compiles a policy that parsePolicy gave, letting other work run in between. */
 export function compilePolicy(policy: Policy, options: LanguageOptions = {}): Promise<CompiledPolicy> {
@@ -57,7 +54,7 @@ function* compile(policy: Policy, options: LanguageOptions): Divided<CompiledPol
     policy,
     readsDestination,
     rules,
-    index: rules.length <= smallPolicy ? undefined : index.finish(rules),
+    index: index.finish(),
     shadowRules,
     scope,
   }

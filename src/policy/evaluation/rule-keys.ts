@@ -2,7 +2,7 @@ import { parseHostPattern } from '../../base/host.ts'
 import { fieldKinds } from '../language/fields/field-table.ts'
 import type { Condition, Node } from '../language/model.ts'
 import { literalPrefix } from '../language/operators/patterns.ts'
-import { readWords, WrongValue } from '../language/operators/values.ts'
+import { readWords } from '../language/operators/values.ts'
 
 /**
  * Where in the index a rule belongs: hosts and path beginnings outside of which it certainly does not match. Taken from
@@ -59,7 +59,7 @@ function hostKeys({ field, operator, value }: Condition): readonly string[] | un
   if (operator === 'eq') return normalised([value])
   if (operator === 'endsWith') return value.startsWith('.') ? [value.toLowerCase()] : undefined
   const words = operator === 'in' || operator === 'hostMatches' ? readWords(value) : undefined
-  if (words === undefined || words instanceof WrongValue) return undefined
+  if (words === undefined) return undefined
   return operator === 'in' ? normalised(words) : words.flatMap(patternKeys)
 }
 
@@ -79,7 +79,7 @@ function pathKeys(condition: Condition): readonly string[] | undefined {
   if (operator === 'startsWith') return usable([value.slice(0, value.lastIndexOf('/'))])
   if (operator === 'eq') return usable([value])
   const words = operator === 'in' || operator === 'pathMatches' ? readWords(value) : undefined
-  if (words === undefined || words instanceof WrongValue) return undefined
+  if (words === undefined) return undefined
   return usable(operator === 'in' ? words : words.map(literalPrefix))
 }
 

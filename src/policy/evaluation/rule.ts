@@ -1,4 +1,4 @@
-import { compileCondition, type Scope, type Test, WrongCondition } from '../language/condition.ts'
+import { compileCondition, type Scope, type Test } from '../language/condition.ts'
 import { type Field, parseField } from '../language/fields/fields.ts'
 import type { Condition, Effect, Node, Policy, Rule } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
@@ -12,8 +12,6 @@ export interface CompiledRule {
   readonly rank: number
   /** Conditions on the head first; all must hold. */
   readonly tests: readonly Test[]
-  /** The conditions in the order of `tests`. */
-  readonly inOrder: readonly CompiledNode[]
   /** What the rule does when it cannot be evaluated. */
   readonly whenUnreadable: Truth
   /** The conditions as written, for explanations. */
@@ -36,11 +34,10 @@ interface RulePlace {
 export function compileRule(rule: Rule, { policy, scope, rank }: RulePlace): CompiledRule {
   const nodes = rule.conditions.map(node => compileNode(node, scope))
   const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
-  const inOrder = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node)
+  const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)
   const { onUnreadable } = policy
   const applies = onUnreadable === 'match' || (onUnreadable === 'failSafe' && rule.effect !== 'Allow')
-  const tests = inOrder.map(({ test }) => test)
-  return { rule, effect: rule.effect, rank, tests, inOrder, whenUnreadable: applies ? True : False, nodes }
+  return { rule, effect: rule.effect, rank, tests, whenUnreadable: applies ? True : False, nodes }
 }
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */
@@ -72,9 +69,7 @@ function testOf(node: Node, inner: readonly CompiledNode[], scope: Scope): Test 
   if ('all' in node) return combined(tests, and, False)
   if ('any' in node) return combined(tests, or, True)
   if ('not' in node) return facts => not(tests[0]!(facts))
-  const test = compileCondition(node, scope)
-  if (test instanceof WrongCondition) throw new TypeError(`compiled a policy that was not parsed: ${test.message}`)
-  return test
+  return compileCondition(node, scope)
 }
 
 type Fold = (left: Truth, right: Truth) => Truth

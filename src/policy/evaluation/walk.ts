@@ -103,7 +103,7 @@ export function walk(policy: CompiledPolicy, facts: Facts): Walk {
   const candidates = candidatesOf(policy, facts)
   let pending: CompiledRule[] | undefined
   let evaluated = 0
-  for (let place = candidates.next(facts); place < rules.length; place = candidates.next(facts)) {
+  for (let place = candidates.next(); place < rules.length; place = candidates.next()) {
     const rule = rules[place]!
     evaluated++
     const value = askRule(rule, facts)

@@ -1,15 +1,16 @@
 import { didYouMean } from '../../base/nearest.ts'
 import type { Facts } from '../request/facts.ts'
 import { askCounted } from '../turns/evaluation.ts'
-import { not, type Truth, Unreadable } from '../values/truth.ts'
-import { type Field, hideValue, parseField } from './fields/fields.ts'
+import { False, not, True, type Truth, Unreadable } from '../values/truth.ts'
+import { type Field, parseField } from './fields/fields.ts'
 import type { Zone } from './fields/zone.ts'
 import type { Condition } from './model.ts'
+import type { ElementTest } from './operators/equality.ts'
 import { findOperator, isNegation, type Operator, operatorNames } from './operators/operators.ts'
 import { asker } from './operators/quantify.ts'
-import { riskTest } from './operators/risk-test.ts'
-import { type Operand, WrongValue } from './operators/values.ts'
-import type { ProblemCode } from './problems.ts'
+import { riskTest } from './operators/risk-score.ts'
+import type { Operand } from './operators/values.ts'
+import { ConditionError } from './problems.ts'
 
 /** A condition or group ready to be asked. */
 export type Test = (facts: Facts) => Truth
@@ -24,51 +25,35 @@ export interface Scope {
 /** Header fields that always hold credentials. */
 export const credentialHeaders: readonly string[] = ['authorization', 'cookie']
 
-export class WrongCondition {
-  readonly code: ProblemCode
-  readonly message: string
-  constructor(code: ProblemCode, message: string) {
-    this.code = code
-    this.message = message
-  }
-}
-
-/** The test of one condition, or what is wrong with it. */
-export function compileCondition(condition: Condition, scope: Scope): Test | WrongCondition {
+/** The test of one condition. @throws ConditionError saying what is wrong with it */
+export function compileCondition(condition: Condition, scope: Scope): Test {
   const operator = findOperator(condition.operator)
-  if (operator === undefined) return unknownOperator(condition.operator)
+  if (operator === undefined) throw unknownOperator(condition.operator)
   const field = parseField(condition.field)
-  if (typeof field === 'string') return new WrongCondition('E_FIELD', field)
-  const refused = checkSuits(operator, field, scope)
-  if (refused !== undefined) return refused
-  const { value, valueType, ignoreCase } = condition
-  const operand: Operand = { field, value, valueType, ignoreCase }
-  const positive =
-    field.kind.phase === 'risk' ? riskTest(operator, operand) : positiveTest({ operator, operand, condition, scope })
-  if (positive instanceof WrongValue) return new WrongCondition(positive.code, positive.message)
-  const test =
-    field.kind.phase === 'body' ? counted(positive) : field.kind.ofPath === true ? onEveryReading(positive) : positive
-  return isNegation(operator, value) ? facts => not(test(facts)) : test
+  if (typeof field === 'string') throw new ConditionError(field, 'E_FIELD')
+  checkSuits(operator, field, scope)
+  const test = positiveTest({ operator, field, condition, scope })
+  return isNegation(operator, condition.value) ? facts => not(test(facts)) : test
 }
 
-export function unknownOperator(name: string): WrongCondition {
+export function unknownOperator(name: string): ConditionError {
   const hint = didYouMean(name, operatorNames)
-  return new WrongCondition('E_OPERATOR', `unknown operator ${JSON.stringify(name.slice(0, 64))}${hint}`)
+  return new ConditionError(`unknown operator ${JSON.stringify(name.slice(0, 64))}${hint}`, 'E_OPERATOR')
 }
 
-function checkSuits(operator: Operator, field: Field, scope: Scope): WrongCondition | undefined {
-  const { form, name } = operator
-  const wrong = (text: string) => new WrongCondition('E_VALUE', text)
-  const credential = field.header !== undefined && scope.hiddenHeaders.has(field.header)
-  if (credential && form.name !== 'exists')
-    return wrong(`${field.text} holds a credential: the operator must be exists or notExists`)
-  if (field.kind.phase === 'risk') return undefined
+function isHidden({ header }: Field, { hiddenHeaders }: Scope): boolean {
+  return header !== undefined && hiddenHeaders.has(header)
+}
+
+function checkSuits({ form, name }: Operator, field: Field, scope: Scope): void {
+  if (isHidden(field, scope) && form.name !== 'exists')
+    throw new ConditionError(`${field.text} holds a credential: the operator must be exists or notExists`)
+  if (field.kind.phase === 'risk') return
   const window = form.name === 'between' && field.text === 'time.clock'
   if (form.suits === 'ordering' && !window && !mayBeNumber(field))
-    return wrong(`${name}: ${field.text} must be a number field`)
+    throw new ConditionError(`${name}: ${field.text} must be a number field`)
   const textless = field.type === 'number' || field.type === 'boolean'
-  if (form.suits === 'text' && textless) return wrong(`${name}: ${field.text} must be a text field`)
-  return undefined
+  if (form.suits === 'text' && textless) throw new ConditionError(`${name}: ${field.text} must be a text field`)
 }
 
 /** Whether a field can hold a number: not a name of the head or the clock. */
@@ -95,20 +80,40 @@ function onEveryReading(test: Test): Test {
 
 interface Parts {
   readonly operator: Operator
-  readonly operand: Operand
+  readonly field: Field
   readonly condition: Condition
   readonly scope: Scope
 }
 
-function positiveTest({ operator, operand, condition, scope }: Parts): Test | WrongValue {
+/** The test of the positive form of the operator. */
+function positiveTest({ operator, field, condition, scope }: Parts): Test {
+  const { value, valueType, ignoreCase, quantifier } = condition
+  const operand: Operand = { field, value, valueType, ignoreCase }
+  const { kind, plain } = field
+  if (kind.phase === 'risk') return riskTest(operator, operand)
   const test = operator.form.build(operand)
-  if (test instanceof WrongValue) return test
-  const { field } = operand
-  const { plain } = field
-  if (plain !== undefined) return facts => test(plain(facts))
-  const hidden = field.header !== undefined && scope.hiddenHeaders.has(field.header)
-  const read = hidden && operator.form.name !== 'exists' ? hideValue(field).read : field.read
-  const ask = asker(operator, test, condition.quantifier)
+  if (plain !== undefined) {
+    const onPlain = isPlainEquality(operator, condition) ? plainEquality(plain, field, value) : plainTest(plain, test)
+    return kind.ofPath === true ? onEveryReading(onPlain) : onPlain
+  }
+  const ask = asker(operator, test, quantifier)
   const { zone } = scope
-  return facts => ask(read(facts, zone))
+  const { read } = field
+  const onValue: Test = facts => ask(read(facts, zone))
+  if (kind.phase === 'body') return counted(onValue)
+  return kind.ofPath === true ? onEveryReading(onValue) : onValue
+}
+
+function isPlainEquality({ form }: Operator, { ignoreCase, valueType }: Condition): boolean {
+  return form.name === 'eq' && !ignoreCase && valueType === undefined
+}
+
+/** Compares two strings, without the calls of a test: most conditions do this. */
+function plainEquality(plain: (facts: Facts) => string, { kind }: Field, value: string): Test {
+  const text = kind.normalise?.(value) ?? value
+  return facts => (plain(facts) === text ? True : False)
+}
+
+function plainTest(plain: (facts: Facts) => string, test: ElementTest): Test {
+  return facts => test(plain(facts))
 }

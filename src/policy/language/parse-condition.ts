@@ -1,9 +1,9 @@
 import { isRecord } from '../values/path.ts'
-import { compileCondition, type Scope, unknownOperator, WrongCondition } from './condition.ts'
+import { compileCondition, type Scope, unknownOperator } from './condition.ts'
 import { Keys } from './keys.ts'
 import { type Condition, limits, type Node } from './model.ts'
 import { findOperator, type Operator } from './operators/operators.ts'
-import type { Problems } from './problems.ts'
+import { ConditionError, type Problems } from './problems.ts'
 
 export const conditionKeys = ['field', 'operator', 'value', 'ignoreCase', 'quantifier', 'valueType']
 const groupKeys = ['all', 'any', 'not'] as const
@@ -107,47 +107,43 @@ function readCondition(keys: Keys, path: string, { problems, scope }: Reading): 
     problems.add('E_FIELD', path, 'field must be text')
     return undefined
   }
-  const name = keys.get('operator')
-  const operator = typeof name === 'string' ? findOperator(name) : undefined
-  if (operator === undefined) {
-    problems.add('E_OPERATOR', path, unknownOperator(typeof name === 'string' ? name : '').message)
+  try {
+    const name = keys.get('operator')
+    const operator = typeof name === 'string' ? findOperator(name) : undefined
+    if (operator === undefined) throw unknownOperator(typeof name === 'string' ? name : '')
+    const condition: Condition = {
+      field,
+      operator: operator.name,
+      ...readValue(keys, operator),
+      ignoreCase: keys.flag('ignoreCase'),
+      quantifier: keys.choice('quantifier', ['any', 'all'], 'any'),
+    }
+    compileCondition(condition, scope)
+    return condition
+  } catch (error) {
+    if (!(error instanceof ConditionError)) throw error
+    problems.add(error.code, path, error.message)
     return undefined
   }
-  const value = readValue(keys, operator)
-  if (value instanceof WrongCondition) {
-    problems.add(value.code, path, value.message)
-    return undefined
-  }
-  const condition: Condition = {
-    field,
-    operator: operator.name,
-    ...value,
-    ignoreCase: keys.flag('ignoreCase'),
-    quantifier: keys.choice('quantifier', ['any', 'all'], 'any'),
-  }
-  const test = compileCondition(condition, scope)
-  if (test instanceof WrongCondition) problems.add(test.code, path, test.message)
-  return condition
 }
 
 type WireValue = Pick<Condition, 'value' | 'valueType'>
 
-/** The value as wire text. Only equality tells a typed value from its spelling. */
-function readValue(keys: Keys, operator: Operator): WireValue | WrongCondition {
+/** The value as wire text. Only equality tells a typed value from its spelling. @throws ConditionError */
+function readValue(keys: Keys, operator: Operator): WireValue {
   const value = keys.get('value') ?? operator.form.standard
-  if (value === undefined) return new WrongCondition('E_VALUE', `${operator.name} needs a value`)
+  if (value === undefined) throw new ConditionError(`${operator.name} needs a value`)
   const equality = operator.form.name === 'eq'
   if (typeof value === 'string') return { value, valueType: equality ? readValueType(keys) : undefined }
   if (typeof value === 'boolean') return { value: String(value), valueType: equality ? 'boolean' : undefined }
-  if (typeof value === 'number' && isExact(value)) {
-    return { value: String(value), valueType: equality ? 'number' : undefined }
+  if (typeof value === 'number' && !isExact(value)) {
+    throw new ConditionError('this number is not exact: write it in quotes')
   }
-  if (Array.isArray(value) && value.some(isNested))
-    return new WrongCondition('E_VALUE', 'a list must contain plain values')
-  if (Array.isArray(value) && !equality) return { value: JSON.stringify(value), valueType: undefined }
-  if (Array.isArray(value)) return new WrongCondition('E_VALUE', `${operator.name} takes one value; use in for a list`)
-  if (typeof value === 'number') return new WrongCondition('E_VALUE', 'this number is not exact: write it in quotes')
-  return new WrongCondition('E_VALUE', 'a value must be text, a number, a boolean or a list')
+  if (typeof value === 'number') return { value: String(value), valueType: equality ? 'number' : undefined }
+  if (!Array.isArray(value)) throw new ConditionError('a value must be text, a number, a boolean or a list')
+  if (value.some(isNested)) throw new ConditionError('a list must contain plain values')
+  if (equality) throw new ConditionError(`${operator.name} takes one value; use in for a list`)
+  return { value: JSON.stringify(value), valueType: undefined }
 }
 
 function readValueType(keys: Keys): Condition['valueType'] {

@@ -33,3 +33,12 @@ export class Problems {
     if (this.found.length < maxProblems) this.found.push({ code, path, message })
   }
 }
+
+/** What is wrong with a condition: thrown while it is compiled. */
+export class ConditionError extends Error {
+  readonly code: ProblemCode
+  constructor(message: string, code: ProblemCode = 'E_VALUE') {
+    super(message)
+    this.code = code
+  }
+}

@@ -1,11 +1,11 @@
 import { parseHostPattern } from '../../base/host.ts'
-import { compileCondition, type Scope, WrongCondition } from '../language/condition.ts'
+import { compileCondition, type Scope } from '../language/condition.ts'
 import { type Field, parseField } from '../language/fields/fields.ts'
 import type { Condition, Node } from '../language/model.ts'
 import { findOperator, isNegation, type Operator } from '../language/operators/operators.ts'
 import { readRange } from '../language/operators/ordering.ts'
 import { literalPrefix } from '../language/operators/patterns.ts'
-import { fold, readWords, WrongValue } from '../language/operators/values.ts'
+import { fold, readWords } from '../language/operators/values.ts'
 import { Facts } from '../request/facts.ts'
 import type { RequestHead } from '../request/input.ts'
 import { noRisk } from '../risk/risk.ts'
@@ -92,7 +92,7 @@ function valuesOf({ condition, operator, field }: Leaf): readonly string[] | und
   if (condition.ignoreCase || condition.valueType !== undefined) return undefined
   const { name } = operator.form
   const words = name === 'eq' ? [condition.value] : name === 'in' ? readWords(condition.value) : undefined
-  if (words === undefined || words instanceof WrongValue) return undefined
+  if (words === undefined) return undefined
   return words.map(word => field.kind.normalise?.(word) ?? word)
 }
 
@@ -115,7 +115,6 @@ function valuesFail(left: Leaf, right: Leaf): boolean {
 
 function holdsOf({ condition, scope }: Leaf, value: string): boolean {
   const test = compileCondition(condition, scope)
-  if (test instanceof WrongCondition) return false
   const key = condition.field.slice('input.'.length)
   return test(new Facts({ [key]: value, contentLength: 0, rawHeaders: [] } as unknown as RequestHead, noRisk)) === True
 }
@@ -131,9 +130,9 @@ interface Range {
 function rangeOf({ condition, operator }: Leaf): Range | undefined {
   const { name } = operator.form
   if (operator.negated) return undefined
-  if (name === 'between') {
-    const range = readRange(condition.value)
-    return range instanceof WrongValue ? undefined : { low: range[0], high: range[1], withLow: true, withHigh: true }
+  if (name === 'between' && condition.field !== 'time.clock') {
+    const [low, high] = readRange(condition.value)
+    return { low, high, withLow: true, withHigh: true }
   }
   const limit = parseNumeric(condition.value)
   if (limit === undefined) return undefined
@@ -179,7 +178,7 @@ function prefixesOf({ condition, operator }: Leaf): readonly string[] | undefine
   if (operator.negated || condition.ignoreCase) return undefined
   if (name === 'startsWith') return [condition.value]
   const words = name === 'pathMatches' ? readWords(condition.value) : undefined
-  return words === undefined || words instanceof WrongValue ? undefined : words.map(literalPrefix)
+  return words?.map(literalPrefix)
 }
 
 function prefixWithin(left: Leaf, right: Leaf): boolean {
@@ -196,9 +195,9 @@ function prefixWithin(left: Leaf, right: Leaf): boolean {
 
 /** `/v1` of every pattern `/v1/**`. */
 function treesOf({ value }: Condition): readonly string[] {
-  const words = readWords(value)
-  if (words instanceof WrongValue) return []
-  return words.filter(word => word.endsWith('/**') && literalPrefix(word) === word.slice(0, -3)).map(literalPrefix)
+  return readWords(value)
+    .filter(word => word.endsWith('/**') && literalPrefix(word) === word.slice(0, -3))
+    .map(literalPrefix)
 }
 
 /** Whether what begins with `prefix` lies in the tree; a prefix of whole segments need not go on. */
@@ -216,7 +215,6 @@ function hostsWithin(left: Leaf, right: Leaf): boolean {
   if (left.operator.form.name !== 'hostMatches' || right.operator.form.name !== 'hostMatches') return false
   const inner = readWords(left.condition.value)
   const outer = readWords(right.condition.value)
-  if (inner instanceof WrongValue || outer instanceof WrongValue) return false
   return inner.every(one => outer.some(other => hostWithin(one, other)))
 }
 

@@ -4,7 +4,7 @@ import type { Scope } from '../language/condition.ts'
 import { type Field, parseField } from '../language/fields/fields.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
 import { findOperator, isNegation, type Operator } from '../language/operators/operators.ts'
-import { readWords, WrongValue } from '../language/operators/values.ts'
+import { readWords } from '../language/operators/values.ts'
 import { excludes } from './implies.ts'
 
 export type LintCode =
@@ -57,7 +57,7 @@ const literalOperators = ['eq', 'in', 'startsWith', 'endsWith', 'contains', 'pat
 function ambiguousPart({ field, value }: Condition, { form }: Operator): string | undefined {
   if (field !== 'input.path' || !literalOperators.includes(form.name)) return undefined
   const words = form.name === 'in' || form.name === 'pathMatches' ? readWords(value) : [value]
-  return words instanceof WrongValue ? undefined : words.find(word => readingsOf(word) !== undefined)
+  return words.find(word => readingsOf(word) !== undefined)
 }
 
 interface Leaf {

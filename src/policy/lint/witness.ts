@@ -1,5 +1,5 @@
 import type { Condition, Node } from '../language/model.ts'
-import { readWords, WrongValue } from '../language/operators/values.ts'
+import { readWords } from '../language/operators/values.ts'
 import { type DescribedRequest, requestFromDescription } from '../request/describe.ts'
 import { parsePath, type Step } from '../values/path.ts'
 
@@ -81,8 +81,7 @@ function sampleOf({ field, operator, value, valueType }: Condition): unknown {
 }
 
 function firstWord(value: string): string | undefined {
-  const words = readWords(value)
-  return words instanceof WrongValue ? undefined : words[0]
+  return readWords(value)[0]
 }
 
 /** Puts a value where the field looks for it. */

@@ -15,7 +15,7 @@ import {
 import { policyOf } from '../../fixtures/rulebook.ts'
 import t from '../../fixtures/tap.ts'
 
-const policies = 60_000
+const policies = 20_000
 const seed = Math.floor(Math.random() * 2 ** 32)
 const scope = { zone: new Zone('UTC'), hiddenHeaders: new Set<string>() }
 type Node = Record<string, unknown>

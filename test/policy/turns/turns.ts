@@ -230,7 +230,6 @@ t.test('nothing of a request or its body is alive once it is decided', async t =
     ],
   }))
   const compiled = compilePolicySync(policyOf({ name: 'p', default: 'Allow', rules }))
-  t.ok(compiled.index, 'the policy has an index')
   const rulebook = rulebookOfCompiled(compiled, { risk: defaultRisk, shadows: [compiled] })
   const held: WeakRef<object>[] = []
   const decisions: Decision[] = []

@@ -4,7 +4,12 @@ import { fold, type Operand, type Scalar } from './values.ts'
 
 const none: readonly number[] = []
 
-/** Finds the listed values that an element equals, whatever the length of the list. The rules are those of `eq`. */
+/**
+ * Finds the listed values that an element equals, whatever the length of the list.
+ *
+ * A string equals the same text; a number the number that the value spells; booleans and null their words. A value
+ * written as a number or boolean equals that type alone, except in fields that carry text, where it equals its spelling.
+ */
 export class ListLookup {
   readonly #ignoreCase: boolean
   readonly #isText: boolean
@@ -25,6 +30,10 @@ export class ListLookup {
       if (type === 'boolean') add(this.#typed, text, place)
       else if (type === 'number' && number !== undefined) add(this.#typed, numericKey(number), place)
     }
+  }
+
+  has(element: unknown): boolean {
+    return this.find(element).length > 0
   }
 
   /** Places in the list of the values that equal an element. */

@@ -1,9 +1,10 @@
 import { isRecord, typeName } from '../../values/path.ts'
 import { False, missing, True, type Truth } from '../../values/truth.ts'
+import { ConditionError } from '../problems.ts'
 import { buildEq, buildHasAll, buildIn, type ElementTest } from './equality.ts'
 import { buildBetween, buildOrdering } from './ordering.ts'
 import * as text from './text-tests.ts'
-import { type Operand, readFlag, readWords, WrongValue } from './values.ts'
+import { type Operand, readWords } from './values.ts'
 
 /** An operator by one of its names; negated ones are the exact logical negation of their positive form. */
 export interface Operator {
@@ -22,25 +23,25 @@ export interface PositiveForm {
   readonly suits: 'any' | 'ordering' | 'text'
   /** Value taken when the author wrote none. */
   readonly standard?: string
-  readonly build: (operand: Operand) => ElementTest | WrongValue
+  readonly build: (operand: Operand) => ElementTest
 }
 
 function element(name: string, build: PositiveForm['build'], suits: PositiveForm['suits'] = 'any'): PositiveForm {
   return { name, asks: 'element', suits, build }
 }
 
-/** A question whose value says which answer is wanted; `isWanted` tells. */
+/** A question whose value says which answer is wanted; `isNegation` tells. */
 function flag(name: string, holds: (value: unknown) => boolean): PositiveForm {
-  const build = (operand: Operand) => {
-    const wanted = readFlag(operand.value)
-    return wanted instanceof WrongValue ? wanted : (value: unknown): Truth => (holds(value) ? True : False)
+  const build = ({ value: wanted }: Operand) => {
+    if (!/^(?:true|false)$/i.test(wanted)) throw new ConditionError('the value must be "true" or "false"')
+    return (value: unknown): Truth => (holds(value) ? True : False)
   }
   return { name, asks: 'whole', suits: 'any', standard: 'true', build }
 }
 
 /** Whether the condition is the negation of its positive form: `notIn`, `exists "false"`, not `notExists "false"`. */
 export function isNegation({ form, negated }: Operator, value: string): boolean {
-  const unwanted = form.standard !== undefined && readFlag(value) === false
+  const unwanted = form.standard !== undefined && value.toLowerCase() === 'false'
   return negated !== unwanted
 }
 
@@ -52,12 +53,11 @@ function isEmpty(value: unknown): boolean {
 
 const typeNames = ['string', 'number', 'boolean', 'null', 'array', 'object']
 
-function buildTypeIs(operand: Operand): ElementTest | WrongValue {
+function buildTypeIs(operand: Operand): ElementTest {
   const words = readWords(operand.value)
-  if (words instanceof WrongValue) return words
   const names = words.map(word => word.toLowerCase())
   const wrong = names.find(name => !typeNames.includes(name))
-  if (wrong !== undefined) return new WrongValue(`${JSON.stringify(wrong)} is not one of ${typeNames.join(', ')}`)
+  if (wrong !== undefined) throw new ConditionError(`${JSON.stringify(wrong)} is not one of ${typeNames.join(', ')}`)
   return value => (value !== missing && names.includes(typeName(value)) ? True : False)
 }
 

@@ -1,7 +1,8 @@
 import { compareNumeric, isNumeric, type Numeric, parseNumeric } from '../../values/numbers.ts'
 import { False, True, type Truth, Unreadable } from '../../values/truth.ts'
+import { ConditionError } from '../problems.ts'
 import type { ElementTest } from './equality.ts'
-import { type Operand, readWords, WrongValue } from './values.ts'
+import { type Operand, readWords } from './values.ts'
 
 export type OrderingName = 'gt' | 'gte' | 'lt' | 'lte'
 
@@ -13,19 +14,16 @@ const holds: Readonly<Record<OrderingName, (order: number) => boolean>> = {
 }
 
 /** Numbers, and text that spells one; anything else is unreadable. */
-export function buildOrdering(name: OrderingName, operand: Operand): ElementTest | WrongValue {
+export function buildOrdering(name: OrderingName, operand: Operand): ElementTest {
   const limit = numberOf(operand.value)
-  if (limit instanceof WrongValue) return limit
   const wanted = holds[name]
   return element => numeric(element, value => wanted(compareNumeric(value, limit)))
 }
 
 /** Both ends included. */
-export function buildBetween(operand: Operand): ElementTest | WrongValue {
+export function buildBetween(operand: Operand): ElementTest {
   if (operand.field.text === 'time.clock') return buildWindow(operand.value)
-  const range = readRange(operand.value)
-  if (range instanceof WrongValue) return range
-  const [low, high] = range
+  const [low, high] = readRange(operand.value)
   return element => numeric(element, value => compareNumeric(value, low) >= 0 && compareNumeric(value, high) <= 0)
 }
 
@@ -35,25 +33,27 @@ function numeric(element: unknown, holdsFor: (value: Numeric) => boolean): Truth
   return holdsFor(value) ? True : False
 }
 
-export function numberOf(text: string): Numeric | WrongValue {
-  return parseNumeric(text) ?? new WrongValue(`${JSON.stringify(text)} must be a number`)
+/** @throws ConditionError */
+export function numberOf(text: string): Numeric {
+  const number = parseNumeric(text)
+  if (number === undefined) throw new ConditionError(`${JSON.stringify(text)} must be a number`)
+  return number
 }
 
-/** The two ends of `"10,20"` or `[10, 20]`. */
-export function readRange(value: string): readonly [Numeric, Numeric] | WrongValue {
+/** The two ends of `"10,20"` or `[10, 20]`. @throws ConditionError */
+export function readRange(value: string): readonly [Numeric, Numeric] {
   const words = readWords(value)
-  if (words instanceof WrongValue || words.length !== 2) return new WrongValue('a range must be two numbers: "10,20"')
+  if (words.length !== 2) throw new ConditionError('a range must be two numbers: "10,20"')
   const low = numberOf(words[0]!)
   const high = numberOf(words[1]!)
-  if (low instanceof WrongValue) return low
-  if (high instanceof WrongValue) return high
-  return compareNumeric(low, high) > 0 ? new WrongValue('the range must not end before it begins') : [low, high]
+  if (compareNumeric(low, high) > 0) throw new ConditionError('the range must not end before it begins')
+  return [low, high]
 }
 
 /** `"22:00-06:00"`: wraps over midnight, the end is not part of it. */
-function buildWindow(value: string): ElementTest | WrongValue {
-  const window = readWindow(value)
-  if (window instanceof WrongValue) return window
+function buildWindow(value: string): ElementTest {
+  const window = parseWindow(value)
+  if (window === undefined) throw new ConditionError('a time window must be written as "22:00-06:00" and not be empty')
   return element => (inWindow(window, clockMinutes(String(element))) ? True : False)
 }
 
@@ -63,11 +63,12 @@ export interface Window {
   readonly to: number
 }
 
-export function readWindow(value: string): Window | WrongValue {
+/** Undefined when the text is no window, or the window is empty. */
+export function parseWindow(value: string): Window | undefined {
   const match = /^((?:[01]\d|2[0-3]):[0-5]\d)\s*-\s*((?:[01]\d|2[0-3]):[0-5]\d|24:00)$/.exec(value.trim())
-  if (match === null) return new WrongValue('a time window must be written as "22:00-06:00"')
+  if (match === null) return undefined
   const window = { from: clockMinutes(match[1]!), to: clockMinutes(match[2]!) }
-  return window.from === window.to ? new WrongValue('the time window must not be empty') : window
+  return window.from === window.to ? undefined : window
 }
 
 export function inWindow(window: Window, minutes: number): boolean {

@@ -1,16 +1,17 @@
 import { AddressRanges } from '../../../base/address.ts'
-import { type HostPattern, matchesHost, parseHostPattern } from '../../../base/host.ts'
+import { matchesAnyHost, parseHostPattern } from '../../../base/host.ts'
 import { compileDetectors } from '../../detectors/detectors.ts'
 import { charge, findIn } from '../../turns/evaluation.ts'
 import { LongNumber } from '../../values/numbers.ts'
 import { False, True, type Truth, Unreadable } from '../../values/truth.ts'
 import { limits } from '../model.ts'
+import { ConditionError } from '../problems.ts'
 import type { ElementTest } from './equality.ts'
 import { foldValue } from './folding.ts'
 import { includes } from './includes.ts'
 import { compileGlob, compilePathPattern, type TextTest } from './patterns.ts'
 import { compileRegex } from './regex.ts'
-import { fold, ignoresCase, type Operand, readWords, WrongValue } from './values.ts'
+import { fold, ignoresCase, type Operand, readWords } from './values.ts'
 
 /** Longest text that a pattern is run on, UTF-16 units; longer is unreadable. */
 const scanLimit = 65_536
@@ -34,8 +35,8 @@ function truthOf(value: boolean): Truth {
 
 export type PieceName = 'startsWith' | 'endsWith' | 'contains'
 
-export function buildPiece(name: PieceName, operand: Operand): ElementTest | WrongValue {
-  if (operand.value === '') return new WrongValue(`${name} needs a non-empty value`)
+export function buildPiece(name: PieceName, operand: Operand): ElementTest {
+  if (operand.value === '') throw new ConditionError(`${name} needs a non-empty value`)
   const folded = ignoresCase(operand)
   const piece = folded ? fold(operand.value) : operand.value
   const holds = pieceTest(name, piece)
@@ -47,9 +48,8 @@ function pieceTest(name: PieceName, piece: string): TextTest {
   return name === 'endsWith' ? text => text.endsWith(piece) : includes(piece)
 }
 
-export function buildLike(operand: Operand): ElementTest | WrongValue {
-  const refused = checkPattern(operand.value)
-  if (refused !== undefined) return refused
+export function buildLike(operand: Operand): ElementTest {
+  checkPattern(operand.value)
   const folded = ignoresCase(operand)
   const glob = compileGlob(folded ? fold(operand.value) : operand.value)
   return element =>
@@ -59,11 +59,10 @@ export function buildLike(operand: Operand): ElementTest | WrongValue {
     })
 }
 
-export function buildMatches(operand: Operand): ElementTest | WrongValue {
-  const refused = checkPattern(operand.value)
-  if (refused !== undefined) return refused
+export function buildMatches(operand: Operand): ElementTest {
+  checkPattern(operand.value)
   const regex = compileRegex(operand.value, ignoresCase(operand))
-  if (typeof regex === 'string') return new WrongValue(regex)
+  if (typeof regex === 'string') throw new ConditionError(regex)
   return element =>
     onText(element, text => {
       if (text.length > scanLimit) return Unreadable
@@ -73,57 +72,45 @@ export function buildMatches(operand: Operand): ElementTest | WrongValue {
     })
 }
 
-function checkPattern(pattern: string): WrongValue | undefined {
-  if (pattern === '') return new WrongValue('the pattern must not be empty')
-  if (pattern.length <= limits.regex) return undefined
-  return new WrongValue(`a pattern must have at most ${limits.regex} characters`, 'E_LIMIT')
+function checkPattern(pattern: string): void {
+  if (pattern === '') throw new ConditionError('the pattern must not be empty')
+  if (pattern.length > limits.regex) {
+    throw new ConditionError(`a pattern must have at most ${limits.regex} characters`, 'E_LIMIT')
+  }
 }
 
-export function buildPathMatches(operand: Operand): ElementTest | WrongValue {
-  if (operand.field.text !== 'input.path') return new WrongValue('pathMatches must be used on input.path')
-  const words = readWords(operand.value)
-  if (words instanceof WrongValue) return words
-  const tests: TextTest[] = []
-  for (const word of words) {
+export function buildPathMatches(operand: Operand): ElementTest {
+  if (operand.field.text !== 'input.path') throw new ConditionError('pathMatches must be used on input.path')
+  const tests = readWords(operand.value).map(word => {
     const test = compilePathPattern(operand.ignoreCase ? fold(word) : word)
-    if (test === undefined) return new WrongValue(`a path pattern must begin with a slash: ${JSON.stringify(word)}`)
-    tests.push(test)
-  }
+    if (test === undefined) throw new ConditionError(`a path pattern must begin with a slash: ${JSON.stringify(word)}`)
+    return test
+  })
   return element => {
     const path = operand.ignoreCase ? fold(String(element)) : String(element)
     return truthOf(tests.some(test => test(path)))
   }
 }
 
-export function buildHostMatches(operand: Operand): ElementTest | WrongValue {
-  const words = readWords(operand.value)
-  if (words instanceof WrongValue) return words
-  const patterns: HostPattern[] = []
-  for (const word of words) {
+export function buildHostMatches(operand: Operand): ElementTest {
+  const patterns = readWords(operand.value).map(word => {
     const pattern = parseHostPattern(word.toLowerCase())
-    if (pattern === undefined) return new WrongValue(`${JSON.stringify(word)} is not a host pattern`)
-    patterns.push(pattern)
-  }
-  return element => {
-    if (typeof element !== 'string') return False
-    const host = element.toLowerCase()
-    return truthOf(patterns.some(pattern => matchesHost(pattern, host)))
-  }
+    if (pattern === undefined) throw new ConditionError(`${JSON.stringify(word)} is not a host pattern`)
+    return pattern
+  })
+  return element => truthOf(typeof element === 'string' && matchesAnyHost(patterns, element.toLowerCase()))
 }
 
-export function buildIpIn(operand: Operand): ElementTest | WrongValue {
-  const words = readWords(operand.value)
-  if (words instanceof WrongValue) return words
+export function buildIpIn(operand: Operand): ElementTest {
   const ranges = new AddressRanges()
-  const wrong = words.find(word => !ranges.add(word))
-  if (wrong !== undefined) return new WrongValue(`${JSON.stringify(wrong)} is not an address or CIDR range`)
+  for (const word of readWords(operand.value)) {
+    if (!ranges.add(word)) throw new ConditionError(`${JSON.stringify(word)} is not an address or CIDR range`)
+  }
   return element => truthOf(typeof element === 'string' && ranges.has(element))
 }
 
-export function buildDetects(operand: Operand): ElementTest | WrongValue {
-  const words = readWords(operand.value)
-  if (words instanceof WrongValue) return words
-  const search = compileDetectors(words)
-  if (typeof search === 'string') return new WrongValue(search)
+export function buildDetects(operand: Operand): ElementTest {
+  const search = compileDetectors(readWords(operand.value))
+  if (typeof search === 'string') throw new ConditionError(search)
   return element => onText(element, text => truthOf(findIn(search, text) !== undefined))
 }

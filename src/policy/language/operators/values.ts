@@ -1,6 +1,6 @@
 import type { Field } from '../fields/fields.ts'
 import { limits } from '../model.ts'
-import type { ProblemCode } from '../problems.ts'
+import { ConditionError } from '../problems.ts'
 
 /** What a condition compares with: the wire text and how to read it. */
 export interface Operand {
@@ -10,28 +10,18 @@ export interface Operand {
   readonly ignoreCase: boolean
 }
 
-/** Why a value does not suit its operator. */
-export class WrongValue {
-  readonly message: string
-  readonly code: ProblemCode
-  constructor(message: string, code: ProblemCode = 'E_VALUE') {
-    this.message = message
-    this.code = code
-  }
-}
-
 /** One value of `eq` or of a list; `type` is set when the author wrote that JSON type. */
 export interface Scalar {
   readonly text: string
   readonly type: 'number' | 'boolean' | undefined
 }
 
-/** Entries of a list value: JSON text, or text with commas. */
-export function readList(value: string): readonly Scalar[] | WrongValue {
+/** Entries of a list value: JSON text, or text with commas. @throws ConditionError */
+export function readList(value: string): readonly Scalar[] {
   const items = value.trimStart().startsWith('[') ? readJsonList(value) : readCommaList(value)
-  if (items === undefined) return new WrongValue('a list must be JSON text or words separated by commas')
-  if (items.length === 0) return new WrongValue('the list must not be empty')
-  if (items.length > limits.list) return new WrongValue(`a list must have at most ${limits.list} entries`, 'E_LIMIT')
+  if (items === undefined) throw new ConditionError('a list must be JSON text or words separated by commas')
+  if (items.length === 0) throw new ConditionError('the list must not be empty')
+  if (items.length > limits.list) throw new ConditionError(`a list must have at most ${limits.list} entries`, 'E_LIMIT')
   return items
 }
 
@@ -41,35 +31,23 @@ function readCommaList(value: string): readonly Scalar[] | undefined {
 }
 
 function readJsonList(value: string): readonly Scalar[] | undefined {
-  let list: unknown
   try {
-    list = JSON.parse(value)
+    const items: readonly (Scalar | undefined)[] = JSON.parse(value).map(scalarOf)
+    return items.every(item => item !== undefined) ? items : undefined
   } catch {
     return undefined
   }
-  if (!Array.isArray(list)) return undefined
-  const items = list.map(scalarOf)
-  return items.some(item => item === undefined) ? undefined : (items as Scalar[])
 }
 
 function scalarOf(value: unknown): Scalar | undefined {
-  if (typeof value === 'string') return { text: value, type: undefined }
-  if (value === null) return { text: 'null', type: undefined }
-  if (typeof value !== 'number' && typeof value !== 'boolean') return undefined
-  return { text: String(value), type: typeof value as 'number' | 'boolean' }
+  if (typeof value === 'string' || value === null) return { text: String(value), type: undefined }
+  if (typeof value === 'number') return { text: String(value), type: 'number' }
+  return typeof value === 'boolean' ? { text: String(value), type: 'boolean' } : undefined
 }
 
-/** The texts of a list value. */
-export function readWords(value: string): readonly string[] | WrongValue {
-  const items = readList(value)
-  return items instanceof WrongValue ? items : items.map(item => item.text)
-}
-
-/** `"true"` or `"false"`, any letter case. */
-export function readFlag(value: string): boolean | WrongValue {
-  const word = value.toLowerCase()
-  if (word !== 'true' && word !== 'false') return new WrongValue('the value must be "true" or "false"')
-  return word === 'true'
+/** The texts of a list value. @throws ConditionError */
+export function readWords(value: string): readonly string[] {
+  return readList(value).map(item => item.text)
 }
 
 /**
