@@ -48,7 +48,7 @@ export type Reviews = Pick<Parts, 'queue' | 'grants'>
 /** All parts that a proxied request passes. */
 export interface DataPlane {
   /** Builds the pipeline, once human in the loop exists. */
-  roadWith(reviews: Reviews): (arrival: Arrival) => Promise<void>
+  roadWith(reviews: Reviews): (arrival: Arrival) => undefined
   /** Sends what a person approved. */
   readonly send: Send
   readonly bounds: Bounds
@@ -115,7 +115,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     isFenced: dataPlane.isFenced ?? (() => false),
     activityOf: (id, now) => activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
-    settled: record,
+    record,
     report: dataPlane.report,
   }
   agents.subscribe((id, agent) => endUnlessActive(id, agent, parts))

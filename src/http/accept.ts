@@ -26,7 +26,7 @@ export interface AcceptOptions {
   /** Pseudonym in `Via` that marks a request of our own; undefined when loops are not looked for. */
   readonly viaName: string | undefined
   /** `/proxy/...`: `rawTarget` is the raw text behind it. */
-  readonly onProxy: (incoming: Incoming & { readonly rawTarget: string }) => Promise<void>
+  readonly onProxy: (incoming: Incoming & { readonly rawTarget: string }) => Promise<void> | undefined
   /** Everything else: `path` is path and query as received. */
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
   readonly report: (what: string, error: unknown) => void
@@ -80,7 +80,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
     try {
       const taken = dispatch({ req, res, requestId, expectsContinue }, options)
       if (taken instanceof Promise) taken.catch(fail)
-      else options.counts?.refused(taken)
+      else if (taken !== undefined) options.counts?.refused(taken)
     } catch (error) {
       fail(error)
     }
@@ -116,8 +116,8 @@ function countConnections(server: Server, counts: AcceptCounts): void {
   })
 }
 
-/** What the request is handed to, or the code of the refusal that has answered it. */
-function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | RefusalCode {
+/** The code of the refusal when the request was refused here; else its handler has it. */
+function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | RefusalCode | undefined {
   const { req, res, requestId, expectsContinue } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)

@@ -1,5 +1,6 @@
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
+import type { FieldName } from './names.ts'
 import { fieldName } from './names.ts'
 
 /** Most header fields of a request; node itself would drop the rest in silence. */
@@ -12,6 +13,8 @@ const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
 
 /** What the gateway needs to know of a request's header section. Raw arrays are flat: name, value, name, value. */
 export interface RequestFields {
+  /** The names, in order: one for each field. */
+  readonly names: readonly FieldName[]
   /** Body bytes announced; 0 when there is no body, -1 when it is chunked. */
   readonly contentLength: number
   readonly host: string
@@ -28,19 +31,62 @@ export interface RequestFields {
   readonly webSocket: boolean
 }
 
-interface Tally {
-  hosts: number
-  host: string
-  codings: string | undefined
-  contentLength: number
-  connection: string | undefined
-  maxForwards: string | undefined
-  idempotencyKey: string | undefined
-  hasTwoKeys: boolean
-  via: string
-  upgrade: boolean
-  webSocket: boolean
-  disguised: boolean
+/** The fields as they are read, one after the other. */
+class FieldReader implements RequestFields {
+  readonly names: FieldName[] = []
+  contentLength = 0
+  host = ''
+  hosts = 0
+  nominated: ReadonlySet<string> | undefined = undefined
+  maxForwards: string | undefined = undefined
+  idempotencyKey: string | undefined = undefined
+  hasTwoKeys = false
+  via = ''
+  upgrade = false
+  webSocket = false
+  codings: string | undefined = undefined
+  connection: string | undefined = undefined
+  isDisguised = false
+
+  read(raw: readonly string[]): void {
+    for (let i = 0; i < raw.length; i += 2) {
+      const name = fieldName(raw[i] as string)
+      this.names.push(name)
+      if (name.isDisguised) this.isDisguised = true
+      if (name.steersGateway) this.#note(name.lower, raw[i + 1] as string)
+    }
+  }
+
+  #note(name: string, value: string): void {
+    switch (name) {
+      case 'host':
+        this.hosts += 1
+        this.host = value
+        break
+      case 'content-length':
+        this.contentLength = Number(value)
+        break
+      case 'transfer-encoding':
+        this.codings = joined(this.codings, value)
+        break
+      case 'connection':
+        this.connection = joined(this.connection, value)
+        break
+      case 'via':
+        this.via = this.via === '' ? value : `${this.via}, ${value}`
+        break
+      case 'max-forwards':
+        this.maxForwards = value
+        break
+      case 'idempotency-key':
+        if (this.idempotencyKey !== undefined) this.hasTwoKeys = true
+        this.idempotencyKey = value
+        break
+      case 'upgrade':
+        this.upgrade = true
+        if (/\bwebsocket\b/i.test(value)) this.webSocket = true
+    }
+  }
 }
 
 /** Reads the header section once and refuses what node lets through (RFC 9112 sections 3.2, 6.1; RFC 9110 7.6.1). */
@@ -48,83 +94,30 @@ export function readFields(raw: readonly string[], httpVersion: string): Request
   // Node's parser also takes 0.9, with or without a version in the line, and 2.0.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('http_version_not_supported')
   if (raw.length > maxFields * 2) return refuse('headers_too_large', `More than ${maxFields} header fields.`)
-  const tally = tallyFields(raw)
-  if (tally.disguised) return refuse('invalid_request', disguisedDetail)
-  if (tally.hosts > 1) return refuse('invalid_request', 'More than one Host header.')
-  if (!hostPattern.test(tally.host)) return refuse('invalid_request', 'The Host header is malformed.')
-  if (tally.hasTwoKeys) return refuse('invalid_request', 'More than one Idempotency-Key header.')
-  const contentLength = bodyLength(tally, httpVersion)
-  if (typeof contentLength !== 'number') return contentLength
-  const nominated = tally.connection === undefined ? undefined : nominatedNames(tally.connection)
+  const reader = new FieldReader()
+  reader.read(raw)
+  if (reader.isDisguised) return refuse('invalid_request', disguisedDetail)
+  if (reader.hosts > 1) return refuse('invalid_request', 'More than one Host header.')
+  if (!hostPattern.test(reader.host)) return refuse('invalid_request', 'The Host header is malformed.')
+  if (reader.hasTwoKeys) return refuse('invalid_request', 'More than one Idempotency-Key header.')
+  if (reader.codings !== undefined) {
+    const problem = codingsProblem(reader.codings, httpVersion)
+    if (problem !== undefined) return refuse('invalid_request', problem)
+    reader.contentLength = -1
+  }
+  const nominated = reader.connection === undefined ? undefined : nominatedNames(reader.connection)
   if (isRefusal(nominated)) return nominated
-  const { host, maxForwards, idempotencyKey, via, upgrade, webSocket } = tally
-  return { contentLength, host, nominated, maxForwards, idempotencyKey, via, upgrade, webSocket }
+  reader.nominated = nominated
+  return reader
 }
 
 const disguisedDetail = 'A header name reads like a framing or gateway field to servers that treat _ and . as hyphens.'
 
-function tallyFields(raw: readonly string[]): Tally {
-  const tally: Tally = {
-    hosts: 0,
-    host: '',
-    codings: undefined,
-    contentLength: 0,
-    connection: undefined,
-    maxForwards: undefined,
-    idempotencyKey: undefined,
-    hasTwoKeys: false,
-    via: '',
-    upgrade: false,
-    webSocket: false,
-    disguised: false,
-  }
-  for (let i = 0; i < raw.length; i += 2) {
-    const { lower, isDisguised } = fieldName(raw[i] as string)
-    if (isDisguised) tally.disguised = true
-    noteField(tally, lower, raw[i + 1] as string)
-  }
-  return tally
-}
-
-function noteField(tally: Tally, name: string, value: string): void {
-  switch (name) {
-    case 'host':
-      tally.hosts += 1
-      tally.host = value
-      break
-    case 'content-length':
-      tally.contentLength = Number(value)
-      break
-    case 'transfer-encoding':
-      tally.codings = joined(tally.codings, value)
-      break
-    case 'connection':
-      tally.connection = joined(tally.connection, value)
-      break
-    case 'via':
-      tally.via = tally.via === '' ? value : `${tally.via}, ${value}`
-      break
-    case 'max-forwards':
-      tally.maxForwards = value
-      break
-    case 'idempotency-key':
-      if (tally.idempotencyKey !== undefined) tally.hasTwoKeys = true
-      tally.idempotencyKey = value
-      break
-    case 'upgrade':
-      tally.upgrade = true
-      if (/\bwebsocket\b/i.test(value)) tally.webSocket = true
-  }
-}
-
 const joined = (before: string | undefined, value: string) => (before === undefined ? value : `${before}, ${value}`)
 
-function bodyLength(tally: Tally, httpVersion: string): number | Refusal {
-  if (tally.codings === undefined) return tally.contentLength
-  if (tally.codings.trim().toLowerCase() !== 'chunked') {
-    return refuse('invalid_request', 'Transfer-Encoding may only be chunked.')
-  }
-  return httpVersion === '1.1' ? -1 : refuse('invalid_request', 'Transfer-Encoding needs HTTP/1.1.')
+function codingsProblem(codings: string, httpVersion: string): string | undefined {
+  if (codings.trim().toLowerCase() !== 'chunked') return 'Transfer-Encoding may only be chunked.'
+  return httpVersion === '1.1' ? undefined : 'Transfer-Encoding needs HTTP/1.1.'
 }
 
 function nominatedNames(connection: string): ReadonlySet<string> | undefined | Refusal {
@@ -144,11 +137,6 @@ export function isTokenField(name: string, tokenName: string): boolean {
   return fieldName(name).folded === fieldName(tokenName).folded
 }
 
-/** Whether a field is one of those that carry or may carry the token: it is not sent on. */
-export function isOneOfTokenFields(name: string, tokenNames: readonly string[]): boolean {
-  return isOneOf(fieldName(name).folded, tokenNames)
-}
-
 /** All values of one field, in order. */
 export function fieldValues(raw: readonly string[], lowerName: string): string[] {
   const values: string[] = []
@@ -161,44 +149,56 @@ export function fieldValues(raw: readonly string[], lowerName: string): string[]
 
 /**
  * The fields to send upstream: all end-to-end ones in their order, without the tokens (spec 4.4).
- * `tokenNames` are the lower-cased names of the fields that carry or may carry the agent's token.
+ *
+ * @param tokenNames names of the fields that carry or may carry the agent's token, as `foldName` writes them
  */
-export function upstreamFields(raw: readonly string[], fields: RequestFields, tokenNames: readonly string[]): string[] {
+export function upstreamFields(
+  raw: readonly string[],
+  { names, nominated }: RequestFields,
+  tokenNames: readonly string[],
+): string[] {
   const out: string[] = []
-  for (let i = 0; i < raw.length; i += 2) {
-    const { lower, folded, hopByHopRequest } = fieldName(raw[i] as string)
-    if (hopByHopRequest || fields.nominated?.has(lower) || isOneOf(folded, tokenNames)) continue
-    out.push(raw[i] as string, raw[i + 1] as string)
+  for (let i = 0; i < names.length; i++) {
+    const { lower, folded, hopByHopRequest } = names[i] as FieldName
+    if (hopByHopRequest || nominated?.has(lower) || tokenNames.includes(folded)) continue
+    out.push(raw[2 * i] as string, raw[2 * i + 1] as string)
   }
   return out
 }
 
 /** The fields without those that `Connection` names: they are not sent on, and nothing may be decided by them. */
 export function withoutNominated(raw: readonly string[], { nominated }: RequestFields): readonly string[] {
-  return nominated === undefined ? raw : withoutNames(raw, nominated)
+  if (nominated === undefined) return raw
+  const kept = [...raw]
+  removeNames(kept, nominated)
+  return kept
 }
 
-/** The same fields; those that carry or may carry the agent's token have an empty value. */
+/** The same fields; those named `tokenNames`, as `foldName` writes them, have an empty value. */
 export function withoutTokens(raw: readonly string[], tokenNames: readonly string[]): readonly string[] {
-  return raw.map((text, i) => (i % 2 === 1 && isOneOf(fieldName(raw[i - 1] as string).folded, tokenNames) ? '' : text))
-}
-
-function isOneOf(folded: string, tokenNames: readonly string[]): boolean {
-  for (const token of tokenNames) if (fieldName(token).folded === folded) return true
-  return false
+  return raw.map((text, i) => (i % 2 === 1 && tokenNames.includes(fieldName(raw[i - 1] as string).folded) ? '' : text))
 }
 
 /** The fields of an upstream response to pass on, flat: name, value, name, value. */
 export function downstreamFields(raw: readonly string[]): string[] {
   const out: string[] = []
+  passFields(raw, out)
+  return out
+}
+
+/** Puts the fields to pass on into an empty list. Returns whether some of them tell the client where to go next. */
+export function passFields(raw: readonly string[], out: string[]): boolean {
   let nominated: Set<string> | undefined
+  let leadsOn = false
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
-    const { lower, hopByHopResponse, own } = fieldName(name)
-    if (lower === 'connection') nominated = connectionNames(raw[i + 1] as string, nominated)
-    if (!hopByHopResponse && !own) out.push(name, raw[i + 1] as string)
+    const known = fieldName(name)
+    if (known.lower === 'connection') nominated = connectionNames(raw[i + 1] as string, nominated)
+    if (known.leadsOn) leadsOn = true
+    if (!known.hopByHopResponse && !known.own) out.push(name, raw[i + 1] as string)
   }
-  return nominated === undefined ? out : withoutNames(out, nominated)
+  if (nominated !== undefined) removeNames(out, nominated)
+  return leadsOn
 }
 
 function connectionNames(value: string, before: Set<string> | undefined): Set<string> | undefined {
@@ -210,11 +210,13 @@ function connectionNames(value: string, before: Set<string> | undefined): Set<st
   return names
 }
 
-function withoutNames(fields: readonly string[], names: ReadonlySet<string>): string[] {
-  const out: string[] = []
+function removeNames(fields: string[], names: ReadonlySet<string>): void {
+  let kept = 0
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string
-    if (!names.has(fieldName(name).lower)) out.push(name, fields[i + 1] as string)
+    if (names.has(fieldName(name).lower)) continue
+    fields[kept++] = name
+    fields[kept++] = fields[i + 1] as string
   }
-  return out
+  fields.length = kept
 }

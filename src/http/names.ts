@@ -17,6 +17,8 @@ export interface FieldName {
   readonly own: boolean
   /** In an answer it tells a client where to go next, or what to send there. */
   readonly leadsOn: boolean
+  /** In a request the gateway itself acts on it. */
+  readonly steersGateway: boolean
 }
 
 /** Bounds of the cache: callers choose the names. */
@@ -24,6 +26,11 @@ const maxKnown = 1_024
 const maxKnownLength = 64
 const known = new Map<string, FieldName>()
 
+/** Those that `readFields` notes. */
+const steering: ReadonlySet<string> = new Set([
+  ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
+  ...['max-forwards', 'idempotency-key'],
+])
 const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie'])
 
 /** @param name as it was received */
@@ -42,6 +49,7 @@ function learn(name: string): FieldName {
     hopByHopResponse: hopByHopResponse.has(lower),
     own: isOwnField(lower),
     leadsOn: leadingOn.has(lower),
+    steersGateway: steering.has(lower),
   }
   if (name.length > maxKnownLength) return learnt
   if (known.size >= maxKnown) known.clear()

@@ -31,10 +31,15 @@ export interface Permit {
   readonly ownProbe: number
 }
 
+/** A clock that tells steady milliseconds. */
+interface Steady {
+  steady(): number
+}
+
 export interface Breaker {
-  /** A permit, or the milliseconds to wait. `now` is steady milliseconds. */
-  acquire(origin: string, agentId: string, now: number): Permit | number
-  release(permit: Permit, outcome: Outcome, now: number): void
+  /** A permit, or the milliseconds to wait. The clock is read only for circuits that saw a failure. */
+  acquire(origin: string, agentId: string, clock: Steady): Permit | number
+  release(permit: Permit, outcome: Outcome, clock: Steady): void
   /** Forgets circuits whose failures are too long ago to count. Call every second or so, in one thread. */
   sweep(now: number): void
   /** Circuits of which a failure was noted lately. */
@@ -116,31 +121,25 @@ class SharedBreaker implements Breaker {
     return open
   }
 
-  acquire(origin: string, agentId: string, now: number): Permit | number {
+  acquire(origin: string, agentId: string, clock: Steady): Permit | number {
     const table = this.#table
     if (table.used === 0 || (table.find(origin) < 0 && table.find(ownKey(origin, agentId)) < 0)) {
       return { origin, agentId, probe: 0, ownProbe: 0 }
     }
-    return table.locked(() => this.#admit(origin, agentId, now))
+    return table.locked(() => this.#pass(origin, agentId, clock.steady()))
   }
 
-  release(permit: Permit, outcome: Outcome, now: number): void {
-    if (outcome === 'failure' || outcome === 'unreachable') {
-      this.#tell(
-        true,
-        permit,
-        this.#table.locked(() => this.#fail(permit, outcome, now)),
-      )
-    } else if (permit.probe > 0 || permit.ownProbe > 0) {
-      this.#tell(
-        false,
-        permit,
-        this.#table.locked(() => this.#endProbes(permit, outcome === 'success', now)),
-      )
-    }
+  release(permit: Permit, outcome: Outcome, clock: Steady): void {
+    const failed = outcome === 'failure' || outcome === 'unreachable'
+    if (!failed && permit.probe === 0 && permit.ownProbe === 0) return
+    const now = clock.steady()
+    const changed = this.#table.locked(() =>
+      failed ? this.#fail(permit, outcome, now) : this.#endProbes(permit, outcome === 'success', now),
+    )
+    this.#tell(failed, permit, changed)
   }
 
-  /** Behind the lock: others wait for that. */
+  /** Call it without the lock, which others wait for. */
   #tell(isOpen: boolean, { origin, agentId }: Permit, whose: Whose): void {
     if (whose !== undefined) this.#onChange({ isOpen, origin, agentId: whose === 'agent' ? agentId : undefined })
   }
@@ -152,7 +151,7 @@ class SharedBreaker implements Breaker {
     }
   }
 
-  #admit(origin: string, agentId: string, now: number): Permit | number {
+  #pass(origin: string, agentId: string, now: number): Permit | number {
     const all = this.#table.find(origin)
     const own = this.#table.find(ownKey(origin, agentId))
     const wait = Math.max(this.#waitOf(all, now), this.#waitOf(own, now))

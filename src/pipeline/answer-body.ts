@@ -1,11 +1,28 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
-import { answerBufferBytes, giveBuffer, takeBuffer } from './answer-buffers.ts'
+
+/**
+ * One full read of an upstream connection, 64 KiB, with its framing as a chunk. Pieces of answers are copied into buffers
+ * of this size, which are used again: fresh memory for each piece costs more than the copy, since the system must clear
+ * its pages first and V8 must collect it later.
+ */
+const bufferBytes = 65_536 + 16
+/** Buffers that this thread keeps: 2 MiB. More are in use only while many clients are slow. */
+const mostKept = 32
+const free: Buffer[] = []
+
+/** The content is old: only bytes written since may be sent. */
+const takeBuffer = (): Buffer => free.pop() ?? Buffer.allocUnsafeSlow(bufferBytes)
+
+/** Call it once for each buffer taken, when nothing reads it any more. Buffers that are never given back are collected. */
+function giveBuffer(buffer: Buffer): void {
+  if (free.length < mostKept) free.push(buffer)
+}
 
 /** Up to this length a piece is written as a string: node joins it with the head, and no buffer stays in use, bytes. */
-const oneStringBytes = 2_048
-/** Longest line with the size of a chunk that fits a buffer, and the two line ends, bytes. */
+export const oneStringBytes = 2_048
+/** Framing of a chunk: its longest size line and two line ends, bytes. */
 const frameBytes = 5 + 2 + 2
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
@@ -18,10 +35,10 @@ export interface Pace {
 }
 
 /**
- * The body of an answer that streams. What one turn of the event loop brings leaves in one write behind that turn,
- * framing and head included: node would write each chunk in four pieces. Nothing waits longer than that.
+ * The body of an answer that streams. All that one turn of the event loop brings is sent in one write after that turn,
+ * with framing and head: node would write each chunk in four pieces. Nothing waits longer than that.
  *
- * Make it right after `writeHead`. From then on `res` is written and ended here alone.
+ * Make it right after `writeHead`. From then on only this class writes and ends `res`.
  */
 export class AnswerBody {
   readonly #res: ServerResponse
@@ -41,14 +58,14 @@ export class AnswerBody {
     this.#pace = pace
     res.chunkedEncoding = false
     res.on('drain', pace.onDrained)
-    // Also without a body yet: the head must not wait for it.
+    // The head must not wait for the body.
     this.#writeSoon()
   }
 
   /** Copies `bytes`. */
   add(bytes: Buffer): void {
     for (let at = 0; at < bytes.length; ) {
-      if (answerBufferBytes - this.#used <= frameBytes) this.#write()
+      if (bufferBytes - this.#used <= frameBytes) this.#write()
       at += this.#append(bytes, at)
     }
     this.#writeSoon()
@@ -69,7 +86,7 @@ export class AnswerBody {
   #append(bytes: Buffer, at: number): number {
     this.#buffer ??= takeBuffer()
     const buffer = this.#buffer
-    const room = answerBufferBytes - this.#used - (this.#chunked ? frameBytes : 0)
+    const room = bufferBytes - this.#used - (this.#chunked ? frameBytes : 0)
     const length = Math.min(room, bytes.length - at)
     if (this.#chunked) this.#used += buffer.write(`${length.toString(16)}\r\n`, this.#used, 'latin1')
     bytes.copy(buffer, this.#used, at, at + length)
@@ -87,7 +104,7 @@ export class AnswerBody {
     process.nextTick(writeDue, this)
   }
 
-  /** Call it behind the turn of the event loop. */
+  /** Call it after the turn of the event loop. */
   writeDue(): void {
     this.#isDue = false
     const { writableEnded, destroyed } = this.#res
@@ -102,7 +119,7 @@ export class AnswerBody {
       this.#pace.onFull()
       return
     }
-    // Else node would cork it until the next tick: here it shows at once whether the system takes the bytes.
+    // Uncorked here, and not by node in the next tick, to learn at once whether the system takes the bytes.
     socket?.cork()
     const goesOn = this.#send(this.#res)
     socket?.uncork()

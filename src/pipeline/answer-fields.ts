@@ -1,5 +1,5 @@
 import type { Target } from '../base/target.ts'
-import { downstreamFields } from '../http/headers.ts'
+import { passFields } from '../http/headers.ts'
 import { fieldName } from '../http/names.ts'
 
 /** Proxy:Redirects and Proxy:Cookies. */
@@ -14,7 +14,8 @@ export interface AnswerSettings {
  * below `/proxy/<origin>`, so that no other upstream receives them.
  */
 export function answerFields(received: readonly string[], target: Target, settings: AnswerSettings): string[] {
-  const fields = downstreamFields(received)
+  const fields: string[] = []
+  if (!passFields(received, fields)) return fields
   for (let i = 0; i < fields.length; i += 2) {
     const { lower, leadsOn } = fieldName(fields[i] as string)
     if (!leadsOn) continue
@@ -25,7 +26,7 @@ export function answerFields(received: readonly string[], target: Target, settin
   return fields
 }
 
-/** The original stays readable. A reference that is no http URL leads nowhere through the gateway and is taken out. */
+/** The original stays readable. A reference that is not an http URL cannot be followed through the gateway: it is renamed. */
 function pointBack(fields: string[], at: number, target: Target): void {
   const name = fields[at] as string
   const value = fields[at + 1] as string
@@ -37,19 +38,19 @@ function pointBack(fields: string[], at: number, target: Target): void {
   }
 }
 
-/** A path is enough: the client reached the gateway by a name that only the client knows. */
+/** A path alone: only the client knows the name by which it reached the gateway. */
 function throughGateway(reference: string, target: Target): string | undefined {
   const url = URL.parse(reference.replace(/[\x80-\xff]/g, percentEncoded), target.url)
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined
   return `/proxy/${url.href}`
 }
 
-/** Values of fields are bytes as code points of the same number. */
+/** Field values are bytes, each as the code point of the same number. */
 const percentEncoded = (byte: string): string => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`
 
 /**
- * `Domain` goes; `Path` becomes that of the upstream below /proxy. Without a path the client takes that of its request
- * (RFC 6265 section 5.1.4), which is below /proxy already.
+ * Removes `Domain`, and moves `Path` below /proxy. Without a path the client takes that of its request (RFC 6265 section
+ * 5.1.4), which is below /proxy already.
  */
 function scopedCookie(cookie: string, { origin }: Target): string {
   const [pair = '', ...attributes] = cookie.split(';')
@@ -60,7 +61,7 @@ function scopedCookie(cookie: string, { origin }: Target): string {
     if (lower === 'path') path = value.trim()
     return lower !== 'path' && lower !== 'domain'
   })
-  // Anything but a path from the root counts as none (RFC 6265 section 5.2.4).
+  // A path that does not begin with a slash counts as absent (RFC 6265 section 5.2.4).
   if (path?.startsWith('/') === true) kept.push(` Path=/proxy/${origin.key}${path === '/' ? '' : path}`)
   return [pair, ...kept].join(';')
 }

@@ -2,6 +2,7 @@ import { refuseStatus } from '../agents/agent.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
 import { tokens } from '../telemetry/layout.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { TokenProblem } from '../tokens/problem.ts'
@@ -19,32 +20,34 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   if (typeof token !== 'string') return token
   exchange.token = token
   const claims = parts.verifyToken(token)
-  // What was verified before is known at once.
+  // A token that was verified before is known at once.
   const isKnown = !(claims instanceof Promise)
   parts.metrics?.count(tokens, isKnown && typeof claims !== 'string' ? 'hit' : 'miss')
-  if (!isKnown) return claims.then(verified => admit(exchange, verified, parts))
-  return admit(exchange, claims, parts)
+  if (!isKnown) return claims.then(verified => findAgent(exchange, verified, parts))
+  return findAgent(exchange, claims, parts)
 }
 
-/** Finds the token text, and notes the names of the fields that are kept back from the upstream. */
+const authorization: readonly string[] = ['authorization']
+
+/** Finds the token text, and notes the names of the fields that are not sent upstream. */
 function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   const { UseCustomHeader, CustomHeaderName, FallbackToAuthorization } = parts.config.Security.AgentAuth
   const raw = exchange.req.rawHeaders
   if (!UseCustomHeader) {
-    exchange.tokenNames = ['authorization']
+    exchange.tokenNames = authorization
     return presentedToken(fieldValues(raw, 'authorization'), 'Authorization')
   }
-  const custom = CustomHeaderName.toLowerCase()
-  const values = fieldValues(raw, custom)
+  const { lower, folded } = fieldName(CustomHeaderName)
+  const values = fieldValues(raw, lower)
   if (values.length > 0 || !FallbackToAuthorization) {
-    exchange.tokenNames = [custom]
+    exchange.tokenNames = [folded]
     return presentedToken(values, CustomHeaderName)
   }
-  exchange.tokenNames = [custom, 'authorization']
+  exchange.tokenNames = [folded, ...authorization]
   return presentedToken(fieldValues(raw, 'authorization'), 'Authorization')
 }
 
-function admit(exchange: Exchange, claims: Claims | TokenProblem, parts: Parts): Outcome {
+function findAgent(exchange: Exchange, claims: Claims | TokenProblem, parts: Parts): Outcome {
   const agent = typeof claims === 'string' ? undefined : parts.agentOf(claims.sub)
   if (typeof claims === 'string' || agent === undefined) {
     return refuseToken(typeof claims === 'string' ? claims : 'unknown_agent', tokenField(exchange, parts))

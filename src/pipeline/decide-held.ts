@@ -1,5 +1,4 @@
 /** The decision on a held request, made again when it is about to be sent: its agent's policy may have changed. */
-import { literalAddress } from '../base/address.ts'
 import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
@@ -59,7 +58,7 @@ async function decideHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Pro
 
 function viewOf({ request, facts, target, agent, resolution }: Held, parts: HeldParts): RequestHead {
   const now = parts.clock.now()
-  const ip = resolution?.addresses[0] ?? literalAddress(target.origin.host)
+  const ip = resolution?.addresses[0] ?? target.origin.address
   return {
     ...headOf(target),
     method: request.method,

@@ -1,5 +1,3 @@
-import { literalAddress } from '../base/address.ts'
-import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { isRefusal, refuse } from '../errors.ts'
 import { withoutNominated } from '../http/headers.ts'
@@ -13,20 +11,19 @@ import { noteFailure } from '../upstream/failure.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { Found } from '../upstream/route.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
-import type { Exchange, Outcome, Step } from './exchange.ts'
+import type { Admitted, Outcome, Step } from './exchange.ts'
 import type { HeldBody } from './hold-body.ts'
 import { holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
 
 /**
- * Asks for a decision and sees that the destination may be reached. From the head when that settles it; only
- * otherwise is the body held (spec 1, 4.4). The name is looked up after the decision, unless a rule reads the
- * address: a refused request must not carry anything out in a DNS question.
+ * Asks for a decision and checks that the destination may be reached. The body is held only when the head does not
+ * settle the decision (spec 1, 4.4). The name is looked up after the decision, unless a rule reads the address: a
+ * refused request must not leak anything in a DNS question.
  */
-export function decide(exchange: Exchange, parts: Parts): Step {
+export function decide(exchange: Admitted, parts: Parts): Step {
   const { agent, target } = exchange
-  if (agent === undefined || target === undefined) throw new Error('cannot happen: decided before the checks')
   const { MaxRequestBytes } = parts.config.Proxy
   if (MaxRequestBytes > 0 && exchange.fields.contentLength > MaxRequestBytes) return refuse('body_too_large')
   const blocked = parts.route.refuseName(target.origin)
@@ -38,47 +35,46 @@ export function decide(exchange: Exchange, parts: Parts): Step {
     : evaluateHead(exchange, rulebook, parts)
 }
 
-async function evaluateAddress(exchange: Exchange, rulebook: Rulebook, parts: Parts): Promise<Outcome> {
+async function evaluateAddress(exchange: Admitted, rulebook: Rulebook, parts: Parts): Promise<Outcome> {
   const unreachable = await reach(exchange, parts)
   if (unreachable !== undefined) return unreachable
   if (exchange.resolution !== undefined) exchange.resolution = firstOnly(exchange.resolution)
   return evaluateHead(exchange, rulebook, parts)
 }
 
-function evaluateHead(exchange: Exchange, rulebook: Rulebook, parts: Parts): Step {
+function evaluateHead(exchange: Admitted, rulebook: Rulebook, parts: Parts): Step {
   const head = new RequestView(exchange, parts)
-  const start = parts.clock.steady()
+  const start = startOf(parts)
   const first = decideHead(rulebook, head)
   noteTime(exchange, start, parts)
   if ('need' in first) return evaluateBody(exchange, { rulebook, head, first }, parts)
-  return settle(exchange, first, parts)
+  return apply(exchange, first, parts)
 }
 
-/** A decision for which the head was not enough. */
+/** A decision that needs the body. */
 interface Open {
   readonly rulebook: Rulebook
   readonly head: RequestHead
-  /** Undefined when the head was enough for the decision, but not for its risk. */
+  /** Undefined when the head was enough for the decision, but not for its risk score. */
   readonly first: NeedBody | undefined
 }
 
-async function evaluateBody(exchange: Exchange, { rulebook, head, first }: Open, parts: Parts): Promise<Outcome> {
+async function evaluateBody(exchange: Admitted, { rulebook, head, first }: Open, parts: Parts): Promise<Outcome> {
   const held =
     exchange.body === undefined ? await receiveBody(exchange, parts) : { bytes: exchange.body, complete: true }
   if (isRefusal(held)) return held
   const open = new BodyDecision(rulebook, head, first, held)
   const decision = await takeTurns(exchange, open, parts)
-  // The body may have taken minutes. Behind a right that is gone not even the name is looked up.
+  // The body may have taken minutes. Without the right to go on not even the name is looked up.
   if (decision === undefined || isOver(exchange)) return undefined
   if (!holds(exchange, parts)) return 'again'
-  const refusal = exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
-  return refusal ?? settle(exchange, decision, parts)
+  return passCircuit(exchange, parts) ?? apply(exchange, decision, parts)
 }
 
 /**
  * Decides again with the body when the head alone decided: what looks at the risk of a request must see all of it.
  */
-export function decideWhole(exchange: Exchange, parts: Parts): Step {
+export function decideWhole(exchange: Admitted, parts: Parts): Step {
   const { decision, rulebook } = exchange
   if (rulebook === undefined || decision?.phase !== 'head' || !exchange.hasBody) return undefined
   return evaluateBody(exchange, { rulebook, head: new RequestView(exchange, parts), first: undefined }, parts)
@@ -88,20 +84,20 @@ export function decideWhole(exchange: Exchange, parts: Parts): Step {
  * Decides short bodies at once and long ones in turns, so that their content cannot keep the event loop busy. Undefined
  * when the client left meanwhile.
  */
-async function takeTurns(exchange: Exchange, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
+async function takeTurns(exchange: Admitted, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
   for (let begun = false; ; begun = true) {
-    if (open.isLong) await parts.workTurns.next(exchange.agent?.id ?? '', begun)
+    if (open.isLong) await parts.workTurns.next(exchange.agent.id, begun)
     if (isOver(exchange)) return undefined
-    const start = parts.clock.steady()
+    const start = startOf(parts)
     const decision = open.takeTurn()
     noteTime(exchange, start, parts)
     if (decision !== undefined) return decision
   }
 }
 
-async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody | Refusal> {
+async function receiveBody(exchange: Admitted, parts: Parts): Promise<HeldBody | Refusal> {
   const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
-  // A body that comes drop by drop must not keep a probe of the circuit from everybody else.
+  // A slow body must not keep a probe of the circuit from other requests.
   closeCircuit(exchange, 'neutral', parts)
   exchange.continue()
   const held = await holdBody(exchange, MaxEvaluatedBodyBytes, parts)
@@ -114,8 +110,8 @@ async function receiveBody(exchange: Exchange, parts: Parts): Promise<HeldBody |
   return held
 }
 
-/** Keeps the decision and sees to it: a refusal, or the way to the destination. */
-function settle(exchange: Exchange, decision: Decision, parts: Parts): Step {
+/** Keeps the decision and carries it out: refuses the request, or looks up its destination. */
+function apply(exchange: Admitted, decision: Decision, parts: Parts): Step {
   exchange.decision = decision
   exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
   if (exchange.effect === 'Deny' && decision.decision === 'Deny') {
@@ -124,42 +120,43 @@ function settle(exchange: Exchange, decision: Decision, parts: Parts): Step {
   return exchange.resolution === undefined ? reach(exchange, parts) : undefined
 }
 
-/** What the decision itself takes; not the wait for the body in between. */
-function noteTime(exchange: Exchange, start: number, { clock }: Parts): void {
-  exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
+/** Time on the CPU for the log, without the wait for the body in between. The clock costs time too. */
+const startOf = ({ config, clock }: Parts): number => (config.Logging.Access ? clock.steady() : 0)
+
+function noteTime(exchange: Admitted, start: number, { config, clock }: Parts): void {
+  if (config.Logging.Access) exchange.decisionNs += Math.round((clock.steady() - start) * 1e6)
 }
 
-/** Finds the addresses of the target; they are the only ones the connection may go to. */
-function reach(exchange: Exchange, parts: Parts): Step {
-  const { origin } = exchange.target as Target
-  const found = parts.route.find(origin, exchange.agent?.id)
+/** Finds the addresses of the target; the connection may go to no other. */
+function reach(exchange: Admitted, parts: Parts): Step {
+  const found = parts.route.find(exchange.target.origin, exchange.agent.id)
   return found instanceof Promise
     ? found.then(late => noteFound(exchange, late, parts))
     : noteFound(exchange, found, parts)
 }
 
-function noteFound(exchange: Exchange, found: Found, parts: Parts): Refusal | undefined {
+function noteFound(exchange: Admitted, found: Found, parts: Parts): Refusal | undefined {
   if (!isRefusal(found)) {
     exchange.resolution = found
     return undefined
   }
   const { agent, requestId } = exchange
-  if (found.failure !== undefined) noteFailure(found.failure, { agentId: agent?.id, requestId }, parts)
+  if (found.failure !== undefined) noteFailure(found.failure, { agentId: agent.id, requestId }, parts)
   return found
 }
 
-/** A decision on the address is one on the address connected to: of several, the first, and no other. */
+/** A rule that reads the address decides on the one that is connected to: the first one alone. */
 export function firstOnly(resolution: Resolution): Resolution {
   return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
 }
 
-/** An agent as the decision point sees it. */
+/** An agent as policies see it. */
 export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], trustScore: number): AgentFacts {
   const { id, name, ownerId, status, policyName, createdAt, tags } = agent
   return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore }
 }
 
-/** The request as the decision point sees it. Costly views are made when a rule asks for them. */
+/** The request as policies see it. Costly views are made when a rule asks for them. */
 class RequestView implements RequestHead {
   readonly method: string
   readonly url: string
@@ -174,11 +171,11 @@ class RequestView implements RequestHead {
   readonly rawHeaders: readonly string[]
   readonly contentLength: number
   readonly now: number
-  readonly #exchange: Exchange
+  readonly #exchange: Admitted
   readonly #parts: Parts
 
-  constructor(exchange: Exchange, parts: Parts) {
-    const target = exchange.target as Target
+  constructor(exchange: Admitted, parts: Parts) {
+    const { target } = exchange
     this.#exchange = exchange
     this.#parts = parts
     this.method = exchange.req.method as string
@@ -203,16 +200,16 @@ class RequestView implements RequestHead {
 
   get destination(): Destination | undefined {
     const { resolution, target } = this.#exchange
-    const ip = resolution?.addresses[0] ?? literalAddress(target?.origin.host ?? '')
+    const ip = resolution?.addresses[0] ?? target.origin.address
     return ip === undefined ? undefined : destinationOf(ip)
   }
 
   get agent(): AgentFacts {
-    const agent = this.#exchange.agent as AgentRecord
-    return agentFacts(agent, this.#exchange.claims ?? {}, this.#parts.trustOf(agent, this.now))
+    const { agent, claims } = this.#exchange
+    return agentFacts(agent, claims, this.#parts.trustOf(agent, this.now))
   }
 
   get activity(): Activity | undefined {
-    return this.#parts.activityOf((this.#exchange.agent as AgentRecord).id, this.now)
+    return this.#parts.activityOf(this.#exchange.agent.id, this.now)
   }
 }

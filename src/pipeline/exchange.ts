@@ -41,6 +41,19 @@ export interface Sender {
   end(refusal: Refusal): void
 }
 
+/** What a client had sent and received when it was last checked (watch.ts). Times are steady milliseconds. */
+export interface Progress {
+  bytesRead: number
+  bytesSent: number
+  /** Since when no byte came. */
+  since: number
+  checkedAt: number
+  /** Bytes read at the start of the window over which the pace of the body is measured. */
+  windowBytes: number
+  /** How long the client could send in this window. */
+  sendingMs: number
+}
+
 /** The record of one request in flight, filled step by step. A step reads what earlier steps have set. */
 export class Exchange {
   readonly req: IncomingMessage
@@ -56,9 +69,9 @@ export class Exchange {
 
   agent: AgentRecord | undefined = undefined
   claims: Claims | undefined = undefined
-  /** The token that let it in: it must be good still when the request leaves. */
+  /** The token that was accepted. It must still be valid when the request is sent. */
   token = ''
-  /** Lower-cased names of the fields that carried or may carry a token; never sent upstream. */
+  /** Names of the fields that carried or may carry a token, as `foldName` writes them; never sent upstream. */
   tokenNames: readonly string[] = []
   target: Target | undefined = undefined
   permit: Permit | undefined = undefined
@@ -83,7 +96,7 @@ export class Exchange {
 
   /** What is sending the request upstream. */
   sender: Sender | undefined = undefined
-  /** It was sent, and once more on another connection (retry.ts). */
+  /** It was sent once more, on another connection (`maySendAgain`). */
   sentAgain = false
   refusal: RefusalCode | undefined = undefined
   /** Why it was refused, for the log alone. */
@@ -103,10 +116,10 @@ export class Exchange {
   bytesDown = 0
   /** Steady milliseconds since when the client has not taken what is there for it. */
   stalledSince: number | undefined = undefined
-  /** What had come from the client and gone to it when it was last looked at, and since when none came (watch.ts). */
-  readonly progress = { bytesRead: 0, bytesSent: 0, since: 0, lookedAt: 0, windowBytes: 0, sendingMs: 0 }
-  /** It has one of the agent's places for requests under way (limit.ts). */
-  holdsPlace = false
+  /** Undefined until the exchange is first checked (watch.ts). */
+  progress: Progress | undefined = undefined
+  /** Agent of which it has one of the places for requests under way (limit.ts). */
+  placeOf: string | undefined = undefined
   /** Where it stands among the exchanges in flight (watch.ts). */
   place = -1
   /** Number of starts (pipeline.ts). */
@@ -135,3 +148,30 @@ export class Exchange {
     this.res.writeContinue()
   }
 }
+
+/** Its agent is known. */
+export interface Authenticated extends Exchange {
+  agent: AgentRecord
+  claims: Claims
+}
+
+/** Its target is parsed, and it has one of the places for requests of its agent. */
+export interface Admitted extends Authenticated {
+  target: Target
+}
+
+/** There is a decision on it. */
+export interface Decided extends Admitted {
+  decision: Decision
+  effect: Effect
+}
+
+/** It may be sent: the addresses of its destination are checked. */
+export interface Sendable extends Decided {
+  resolution: Resolution
+}
+
+export const isAuthenticated = (exchange: Exchange): exchange is Authenticated => exchange.agent !== undefined
+export const isAdmitted = (exchange: Exchange): exchange is Admitted => exchange.target !== undefined
+export const isDecided = (exchange: Exchange): exchange is Decided => exchange.decision !== undefined
+export const isSendable = (exchange: Exchange): exchange is Sendable => exchange.resolution !== undefined

@@ -1,47 +1,44 @@
-import type { Target } from '../base/target.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
-import { downstreamFields, upstreamFields } from '../http/headers.ts'
+import { downstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { resetConnection } from '../http/reset.ts'
 import { retries } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
-import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
+import {
+  failureKind,
+  isPublicDestination,
+  maySendAgain,
+  noteFailure,
+  outcomeOfError,
+  refuseFailure,
+} from '../upstream/failure.ts'
 import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
 import { mostInterim, StaleConnectionError, tooManyInterim } from '../upstream/handler.ts'
 import { noteStreamed } from '../upstream/read-buffers.ts'
-import type { Resolution } from '../upstream/resolve.ts'
 import { answer } from './answer.ts'
-import { AnswerBody } from './answer-body.ts'
+import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
-import type { Exchange, Sender } from './exchange.ts'
-import { freeKey } from './free-key.ts'
+import type { Decided, Exchange, Sendable, Sender } from './exchange.ts'
+import { isSendable } from './exchange.ts'
+import { freeKey } from './grants.ts'
 import { letGo } from './hold-body.ts'
+import { requestFields } from './hops.ts'
 import { pairs, passInterim } from './interim.ts'
-import { countHop } from './last-hop.ts'
 import type { Parts } from './parts.ts'
-import { maySendAgain } from './retry.ts'
 import { holds, isOver } from './rights.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
-/** Up to this length node joins head and body as one string, which costs less than writing two pieces, bytes. */
-const oneStringBytes = 2_048
 
 /** Starts a request again whose right to go on has changed. */
-type Again = (exchange: Exchange, parts: Parts) => Promise<void>
-
-/** An exchange whose destination has been checked. */
-type Checked = Exchange & { readonly target: Target; readonly resolution: Resolution }
-
-const isChecked = (exchange: Exchange): exchange is Checked =>
-  exchange.target !== undefined && exchange.resolution !== undefined
+type Again = (exchange: Exchange, parts: Parts) => void
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
-export function forward(exchange: Exchange, parts: Parts, again: Again): undefined {
-  if (!isChecked(exchange)) throw new Error('cannot happen: forwarded before the checks')
-  // A client that left meanwhile needs no answer, and nothing else would cancel the request.
+export function forward(exchange: Decided, parts: Parts, again: Again): undefined {
+  if (!isSendable(exchange)) throw new Error('cannot happen: forwarded before its destination was checked')
+  // Nothing else would cancel the request of a client that has left.
   if (isOver(exchange)) return undefined
   exchange.continue()
   const request = upstreamRequest(exchange, parts)
@@ -50,34 +47,23 @@ export function forward(exchange: Exchange, parts: Parts, again: Again): undefin
 }
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
-function upstreamRequest(exchange: Checked, parts: Parts): UpstreamRequest {
+function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
   const fields = requestFields(exchange, parts)
   return {
-    agentId: exchange.agent?.id ?? '',
+    agentId: exchange.agent.id,
     method: exchange.req.method as string,
     path: exchange.target.requestTarget,
     fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
-    // A length that was announced stays announced; node's parser sees that it is kept.
+    // An announced length stays announced; node's parser checks that the body keeps it.
     bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,
   }
 }
 
-/** The fields of the upstream request; those that frame its body are for the connection to set. */
-export function requestFields(exchange: Exchange, parts: Parts): string[] {
-  const headers = upstreamFields(exchange.req.rawHeaders, exchange.fields, exchange.tokenNames)
-  if (parts.config.Proxy.Via) headers.push('Via', viaOf(exchange.req.httpVersion))
-  return exchange.req.method === 'OPTIONS' ? countHop(headers) : headers
-}
-
-/** Pseudonym of this gateway in `Via` (RFC 9110 section 7.6.3): a request that arrives with it is a loop. */
-export const viaName = 'agent-gateway'
-const viaOf = (httpVersion: string) => `${httpVersion} ${viaName}`
-
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
 class Forward implements UpstreamHandler, Sender {
   lease: Lease | undefined = undefined
-  readonly #exchange: Checked
+  readonly #exchange: Sendable
   readonly #request: UpstreamRequest
   readonly #parts: Parts
   readonly #again: Again
@@ -89,7 +75,7 @@ class Forward implements UpstreamHandler, Sender {
   #body: AnswerBody | undefined = undefined
   #done = false
 
-  constructor(exchange: Checked, request: UpstreamRequest, parts: Parts, again: Again) {
+  constructor(exchange: Sendable, request: UpstreamRequest, parts: Parts, again: Again) {
     this.#exchange = exchange
     this.#request = request
     this.#parts = parts
@@ -105,7 +91,7 @@ class Forward implements UpstreamHandler, Sender {
   onRequestStart(control: Control): void {
     this.#control = control
     if (this.#done) control.abort(new Error('the client left'))
-    // The last moment before its bytes are written: it may have waited for a connection for long.
+    // The last check before its bytes are written: it may have waited long for a connection.
     else if (!holds(this.#exchange, this.#parts)) this.#beginAgain(control)
     else this.#exchange.takenKey = undefined
   }
@@ -113,7 +99,7 @@ class Forward implements UpstreamHandler, Sender {
   onBodySent(bytes: number): void {
     this.#exchange.bytesUp += bytes
     noteStreamed(bytes)
-    // What was held of a body that streams now has left.
+    // The held part of a body that streams now was sent.
     if (this.#exchange.body === undefined && this.#exchange.bytesUp >= this.#exchange.held) {
       letGo(this.#exchange, this.#parts)
     }
@@ -127,7 +113,7 @@ class Forward implements UpstreamHandler, Sender {
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
     const fields = answerFields(received, this.#exchange.target, this.#parts.config.Proxy)
     fields.push(requestIdField, this.#exchange.requestId)
-    // The rest of the upload has no reader any more: nothing behind it on this connection could be trusted.
+    // Nobody reads the rest of the upload: no request behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
     res.writeHead(status, reason, fields)
@@ -165,7 +151,7 @@ class Forward implements UpstreamHandler, Sender {
     this.#done = true
     const { req, hasBody, agent, requestId } = this.#exchange
     const kind = failureKind(error)
-    noteFailure(kind, { agentId: agent?.id, requestId }, this.#parts)
+    noteFailure(kind, { agentId: agent.id, requestId }, this.#parts)
     const clientFault = hasBody && req.destroyed && !req.complete
     closeCircuit(
       this.#exchange,
@@ -173,7 +159,7 @@ class Forward implements UpstreamHandler, Sender {
       this.#parts,
     )
     const refusal = refuseFailure(kind, isPublicDestination(this.#exchange.resolution))
-    // The answer comes when the key is free: the client may try again at once.
+    // The client is answered when the key is free, since it may retry at once.
     if (this.#exchange.takenKey === undefined) this.#fail(refusal)
     else void freeKey(this.#exchange, this.#parts).then(() => this.#fail(refusal))
   }
@@ -189,10 +175,10 @@ class Forward implements UpstreamHandler, Sender {
     this.#done = true
     this.#exchange.sender = undefined
     control.abort(new Error('the right to go on has changed'))
-    void this.#again(this.#exchange, this.#parts)
+    this.#again(this.#exchange, this.#parts)
   }
 
-  /** Once, to the same addresses. Its right to go on is asked again when it starts. */
+  /** Once, to the same addresses. Its right to go on is checked again when it starts. */
   #sendAgain(error: Error): boolean {
     const exchange = this.#exchange
     const started = this.#control !== undefined
@@ -223,7 +209,7 @@ class Forward implements UpstreamHandler, Sender {
     this.#control?.resume()
   }
 
-  /** Ends the exchange on our own account: the upstream request is cut off, not completed short. */
+  /** Ends the exchange: the upstream request is aborted, so that it cannot look complete. */
   #giveUp(refusal: Refusal): void {
     if (this.#done) return
     this.#done = true
@@ -233,7 +219,7 @@ class Forward implements UpstreamHandler, Sender {
   }
 
   #fail(refusal: Refusal): void {
-    // Behind a head that has left, a broken connection is the only honest end.
+    // After the head only a broken connection shows the client that the answer is not whole.
     if (this.#exchange.res.headersSent) breakOff(this.#exchange)
     answer(this.#exchange, refusal)
   }
@@ -246,13 +232,13 @@ class Forward implements UpstreamHandler, Sender {
     this.#control?.abort(new Error('the client left'))
   }
 
-  /** Takes it out of the line of those that wait for a connection. False: it does not wait. */
+  /** Takes it out of the queue for a connection. False: it does not wait. */
   #cancel(): boolean {
     return this.#parts.connections.cancel(this.#exchange.target.origin, this, this.#request)
   }
 
   end(refusal: Refusal): void {
-    // Of an answer that came whole the client may still have to take the rest.
+    // The answer came whole, but the client may not have taken all of it.
     if (this.#done) this.#fail(refusal)
     else {
       this.#cancel()

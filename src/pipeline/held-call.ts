@@ -1,6 +1,6 @@
 /**
- * A call whose request is held. It waits as long as its rule or its client says, with no thread, no body and no upstream
- * connection, and then gets the outcome, or is told where to look.
+ * A call whose request is held. It waits as long as its rule or its client says, without a thread, a body or an upstream
+ * connection, and then gets the outcome, or is told where to poll for it.
  */
 import type { Refusal } from '../errors.ts'
 import { refuse } from '../errors.ts'
@@ -11,26 +11,25 @@ import { requestIdField } from '../http/names.ts'
 import { longestWait, preferenceApplied, statedWait } from '../http/prefer.ts'
 import { waitingForReview } from '../http/quiet.ts'
 import { sendReply } from '../http/respond.ts'
-import type { AgentRecord } from '../storage/store.ts'
 import { answerFields } from './answer-fields.ts'
-import type { Exchange, Outcome } from './exchange.ts'
+import type { Decided, Outcome } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isOver, isStillAdmitted } from './rights.ts'
 
 /** When an agent should look again, seconds. */
 const pollSeconds = 5
-/** After so long without a byte the system asks whether the client is still there, milliseconds. */
+/** Idle time before TCP keep-alive probes the client, milliseconds. */
 const probeAfterMs = 30_000
-/** SDKs try 409 and 5xx again by themselves: that would be held once more, and sent once more. */
+/** SDKs retry 409 and 5xx by themselves: the request would be held, and sent, a second time. */
 const noRetry = ['X-Should-Retry', 'false']
 
 export interface WaitTerms {
   readonly seconds: number
-  /** Fields that say what became of the client's preference. */
+  /** `Preference-Applied`, when the client stated a preference. */
   readonly applied: readonly string[]
   /** 503 instead of 202 when nobody decided in time. */
   readonly refused: boolean
-  /** The same request of the agent is this one while nobody was told its outcome. */
+  /** A repeated request of the agent joins this one until its outcome was delivered. */
   readonly joins: boolean
 }
 
@@ -41,15 +40,15 @@ export interface HeldCall {
 }
 
 /** How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds. */
-export function termsOf(exchange: Exchange, { config, clock }: Parts): WaitTerms {
+export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms {
   const { decision, req, rpc, claims } = exchange
   const { WaitSeconds, TimeoutSeconds } = config.HumanInTheLoop
-  const terms = decision === undefined || decision.decision === 'Allow' ? undefined : decision
+  const terms = decision.decision === 'Allow' ? undefined : decision
   const usual = terms?.waitSeconds ?? WaitSeconds
   const stated = statedWait(req.rawHeaders, Math.max(longestWait, usual))
   const wanted = stated ?? (rpc !== undefined && usual === 0 ? TimeoutSeconds : usual)
-  // Behind the end of its token the agent could not be given the outcome.
-  const left = claims === undefined ? wanted : Math.floor(claims.exp - clock.now() / 1_000)
+  // The agent cannot be given the outcome after its token has expired.
+  const left = Math.floor(claims.exp - clock.now() / 1_000)
   const seconds = Math.max(0, Math.min(wanted, left))
   const refused = rpc !== undefined || (stated === undefined && terms?.whenUndecided === 'refused')
   return {
@@ -61,7 +60,7 @@ export function termsOf(exchange: Exchange, { config, clock }: Parts): WaitTerms
 }
 
 /** Answers the call: at once, or when the outcome is known or the wait is over. */
-export async function answerHeld(exchange: Exchange, held: HeldCall, parts: Parts): Promise<Outcome> {
+export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts): Promise<Outcome> {
   const { terms, suspended } = held
   const view = terms.seconds === 0 ? 'undecided' : await waitFor(exchange, held, parts)
   if (isOver(exchange)) return undefined
@@ -74,18 +73,18 @@ export async function answerHeld(exchange: Exchange, held: HeldCall, parts: Part
   return view === undefined ? expired(suspended) : outcomeOf(exchange, view, parts)
 }
 
-async function waitFor(exchange: Exchange, held: HeldCall, parts: Parts) {
+async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
   const { suspended, terms, cancelKey } = held
   const { res, socket, rpc, requestId } = exchange
   const left = new AbortController()
   res.once('close', () => left.abort())
-  // A call that is over by now ends as one that leaves while it waits.
+  // A call that is over already ends like one whose client leaves during the wait.
   if (isOver(exchange)) left.abort()
   else if (rpc !== undefined && !rpc.call.opensSession) rpc.wait(suspended.id)
   waitingForReview.add(socket)
   socket.setKeepAlive(true, probeAfterMs)
   const call = {
-    viewer: exchange.agent as AgentRecord,
+    viewer: exchange.agent,
     requestId,
     repeatsKey: suspended.repeatsKey,
     ms: terms.seconds * 1_000,
@@ -99,7 +98,7 @@ async function waitFor(exchange: Exchange, held: HeldCall, parts: Parts) {
 }
 
 /** Where to look, for people and for programs (spec 4.4). */
-function accepted(exchange: Exchange, { id, expiresAt }: Suspended, { applied }: WaitTerms): undefined {
+function accepted(exchange: Decided, { id, expiresAt }: Suspended, { applied }: WaitTerms): undefined {
   const statusUrl = `/hitl/status/${id}`
   const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
   const until = new Date(expiresAt).toISOString()
@@ -122,7 +121,7 @@ function expired({ id }: Suspended): Refusal {
 }
 
 /** A refusal, or nothing when the agent was given the upstream's answer. */
-async function outcomeOf(exchange: Exchange, view: DetailView, parts: Parts): Promise<Outcome> {
+async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Promise<Outcome> {
   const { id: hitlId, status, replay, comment } = view
   const members = { hitlId }
   if (status === 'Denied') return refuse('hitl_denied', comment ?? undefined, { members: { hitlId, comment } })
@@ -133,11 +132,10 @@ async function outcomeOf(exchange: Exchange, view: DetailView, parts: Parts): Pr
       headers: noRetry,
     })
   }
-  const agent = exchange.agent as AgentRecord
-  const answer = replay === 'completed' ? await parts.queue.answer(hitlId, agent) : undefined
+  const answer = replay === 'completed' ? await parts.queue.answer(hitlId, exchange.agent) : undefined
   if (answer === undefined) return refuse('answer_not_kept', undefined, { members, headers: noRetry })
   const { res, target, rpc, requestId } = exchange
-  if (isOver(exchange) || target === undefined) return undefined
+  if (isOver(exchange)) return undefined
   exchange.upstreamStatus = answer.status
   if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
   const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]

@@ -1,9 +1,10 @@
-/** What the gateway knows of MCP clients: whose JSON-RPC requests it answers as such, and what they cancel. */
+/** MCP clients: their JSON-RPC requests get JSON-RPC answers, and they can cancel held requests. */
 import type { Refusal, RefusalCode } from '../errors.ts'
 import { isRefusal } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { sendReply } from '../http/respond.ts'
-import type { Exchange } from './exchange.ts'
+import type { Admitted, Exchange } from './exchange.ts'
+import { isAdmitted } from './exchange.ts'
 import { holdBody } from './hold-body.ts'
 import type { RpcId } from './json-rpc.ts'
 import { isFromMcp, readCancellation, readRpcCall } from './json-rpc.ts'
@@ -11,9 +12,11 @@ import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
 import { RpcAnswer } from './rpc-answer.ts'
 
-/** What a policy or a person says. Other refusals are HTTP's: clients log in again on 401 and slow down on 429. */
+/**
+ * Refusals by a policy or a person. The others stay HTTP statuses: clients log in again on 401 and slow down on 429.
+ */
 const saidInRpc = new Set<RefusalCode>(['policy_denied', 'policy_error', 'hitl_queue_full'])
-/** As much of a refused body is read anyway, so that the connection can stay open, bytes. */
+/** Up to this length a refused body is read anyway, so that the connection can stay open, bytes. */
 const maxRefusedBody = 65_536
 
 /** Notes the JSON-RPC requests of a body, if an MCP client sent it. */
@@ -24,10 +27,10 @@ export function readRpc(exchange: Exchange, body: Buffer, { config }: Parts): vo
   if (call !== undefined) exchange.rpc = new RpcAnswer(call, res, requestId)
 }
 
-/** Reads the JSON-RPC request that is refused, to answer it by its id; of a long one, or an unknown length, none. */
+/** Reads the JSON-RPC request that is refused, to answer it by its id, unless it is long or its length is unknown. */
 export async function readRefused(exchange: Exchange, refusal: Refusal, parts: Parts): Promise<void> {
   const { req, fields } = exchange
-  if (!saidInRpc.has(refusal.refusal) || exchange.rpc !== undefined || isOver(exchange)) return
+  if (!saidInRpc.has(refusal.refusal) || exchange.rpc !== undefined || isOver(exchange) || !isAdmitted(exchange)) return
   if (parts.config.Mcp.Errors === 'Http' || !isFromMcp(req.method, req.rawHeaders)) return
   if (exchange.body !== undefined) return readRpc(exchange, exchange.body, parts)
   if (fields.contentLength <= 0 || fields.contentLength > maxRefusedBody || exchange.expectsContinue) return
@@ -35,24 +38,24 @@ export async function readRefused(exchange: Exchange, refusal: Refusal, parts: P
   if (!isRefusal(held) && held.complete) readRpc(exchange, held.bytes, parts)
 }
 
-/** By which `notifications/cancelled` names a call: one id in one session with one server. */
-export function cancelKeyOf(exchange: Exchange): string | undefined {
+/** Key by which `notifications/cancelled` finds a call: an id within a session with a server. */
+export function cancelKeyOf(exchange: Admitted): string | undefined {
   const { call } = exchange.rpc ?? {}
   return call === undefined || call.isBatch ? undefined : keyOf(exchange, call.ids[0] as RpcId)
 }
 
-function keyOf({ target, req }: Exchange, id: RpcId): string {
-  return JSON.stringify([target?.url, fieldValues(req.rawHeaders, 'mcp-session-id'), id])
+function keyOf({ target, req }: Admitted, id: RpcId): string {
+  return JSON.stringify([target.url, fieldValues(req.rawHeaders, 'mcp-session-id'), id])
 }
 
 /**
  * Whether the body cancels a held request of the agent. It is withdrawn then, and the notification is answered: the
  * server has never heard of the request.
  */
-export async function cancelsHeld(exchange: Exchange, body: Buffer, parts: Parts): Promise<boolean> {
+export async function cancelsHeld(exchange: Admitted, body: Buffer, parts: Parts): Promise<boolean> {
   const { req, res, agent, requestId } = exchange
   const id = readCancellation(body)
-  if (id === undefined || agent === undefined || !isFromMcp(req.method, req.rawHeaders)) return false
+  if (id === undefined || !isFromMcp(req.method, req.rawHeaders)) return false
   if (!(await parts.queue.cancelCall(agent.id, keyOf(exchange, id), requestId))) return false
   if (isOver(exchange)) return true
   exchange.ending = 'refused'

@@ -1,22 +1,22 @@
 import { refuse } from '../errors.ts'
-import { isOneOfTokenFields } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
 import { parseCompact } from '../tokens/compact.ts'
 import type { Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
-/** No token of the gateway is shorter, characters: most values are passed over for this alone. */
+/** No token of the gateway is shorter, characters: most values are skipped for this alone. */
 const leastToken = 100
-/** A JWT in compact form. It begins a run of its characters, so that each run is read once. */
+/** A JWT in compact form, at the start of a run of its characters, so that each run is read once. */
 const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
-/** Tokens that name this issuer and are verified for one request. Nobody needs more. */
+/** Most tokens of this issuer that are verified for one request. */
 const mostVerified = 8
-/** Percent-encoding is undone so often: servers behind servers decode again. */
+/** How often percent-encoding is undone: each server in a chain may decode once. */
 const mostDecodings = 4
 
 /**
- * Refuses a request that has a token of this gateway anywhere but in its own field: it would go to the upstream, which
- * could act as the agent. Sound requests pay for the length of their values. It is asked before the target is read, so
- * that no line of the log has the token.
+ * Refuses a request that has a token of this gateway anywhere but in its own field: the upstream would get it, and could
+ * act as the agent. Of other requests only the lengths of values are read. This step comes before the target is parsed,
+ * so that the log never shows the token.
  */
 export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
   const { tokenNames } = exchange
@@ -24,7 +24,7 @@ export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
   let suspects = suspectsIn(exchange.rawTarget, exchange)
   for (let i = 1; i < rawHeaders.length; i += 2) {
     const value = rawHeaders[i] as string
-    if (value.length < leastToken || isOneOfTokenFields(rawHeaders[i - 1] as string, tokenNames)) continue
+    if (value.length < leastToken || tokenNames.includes(fieldName(rawHeaders[i - 1] as string).folded)) continue
     suspects = [...suspects, ...suspectsIn(value, exchange)]
   }
   return suspects.length === 0 ? undefined : judge(exchange, suspects, parts)
@@ -41,7 +41,7 @@ function suspectsIn(text: string, { token }: Exchange): readonly string[] {
   return plain.includes('eyJ') ? (plain.match(compact) ?? none) : none
 }
 
-/** The text as servers behind may read it: the credentials of Basic, and percent-encoding undone. */
+/** The text as an upstream may read it: the credentials of Basic, and percent-encoding undone. */
 function decode(text: string): string {
   let plain = /^basic /i.test(text) ? Buffer.from(text.slice(6), 'base64').toString('latin1') : text
   for (let times = 0; times < mostDecodings && plain.includes('%'); times++) {
@@ -50,7 +50,7 @@ function decode(text: string): string {
   return plain
 }
 
-/** The presented token is one; others that name this issuer are if they verify. */
+/** The presented token is misplaced for sure; another that names this issuer is when it verifies. */
 function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): Step {
   if (suspects.includes(exchange.token)) return misplaced
   const { Issuer } = parts.config.Security.AgentAuth.TokenIssuance

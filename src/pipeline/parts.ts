@@ -51,8 +51,8 @@ export interface Parts {
   readonly metrics: Metrics | undefined
   readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
-  /** Told of every exchange when it is over. */
-  readonly settled: (exchange: Exchange) => void
-  /** Told of faults that no caller can mend. */
+  /** Records an exchange that is over. */
+  readonly record: (exchange: Exchange) => void
+  /** Told of faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void
 }

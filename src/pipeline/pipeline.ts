@@ -5,91 +5,147 @@ import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
-import { attachCredentials } from './credentials.ts'
 import { decide, decideWhole } from './decide.ts'
-import type { Arrival, Outcome, Step } from './exchange.ts'
-import { Exchange } from './exchange.ts'
+import type { Admitted, Arrival, Authenticated, Decided, Outcome, Step } from './exchange.ts'
+import { Exchange, isAdmitted, isAuthenticated, isDecided } from './exchange.ts'
 import { forward } from './forward.ts'
-import { freeKey } from './free-key.ts'
+import { coversGrant, freeKey, useGrant } from './grants.ts'
 import { letGo } from './hold-body.ts'
+import { answerOptions, isLastHop } from './hops.ts'
 import { readCancellation } from './json-rpc.ts'
-import { answerOptions, isLastHop } from './last-hop.ts'
 import { leaveLimit, limit } from './limit.ts'
 import { cancelsHeld, readRefused } from './mcp.ts'
 import { refuseMisplaced } from './misplaced.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
-import { coversGrant, suspend, useGrant } from './suspend.ts'
+import { suspend } from './suspend.ts'
 
 /**
- * The steps of a proxied request, top to bottom (spec 4.4): a request is forwarded only if the agent is active,
- * within its rate, the circuit is closed, and the decision allows it. Each step returns a refusal or nothing. A step
- * returns a promise only when it must wait, since a needless microtask costs time.
+ * The steps of a proxied request, in order (spec 4.4): a request is forwarded only if the agent is active, within its
+ * rate, the circuit is closed, and the decision allows it. A step returns a refusal, or nothing and the next one
+ * follows. It returns a promise only when it must wait, since a needless microtask costs time.
  */
-export function enforce(arrival: Arrival, parts: Parts): Promise<void> {
+const steps: readonly ((exchange: Exchange, parts: Parts) => Step)[] = [
+  authenticate,
+  refuseMisplaced,
+  from(isAuthenticated, enter),
+  from(isAdmitted, passCircuit),
+  from(isAdmitted, decide),
+  from(isAdmitted, attachCredentials),
+  from(isDecided, carryOut),
+]
+
+/** A step for exchanges that have reached a stage. */
+function from<S extends Exchange>(
+  hasReached: (exchange: Exchange) => exchange is S,
+  step: (exchange: S, parts: Parts) => Step,
+): (exchange: Exchange, parts: Parts) => Step {
+  return (exchange, parts) => {
+    if (!hasReached(exchange)) throw new Error('cannot happen: a step before its stage')
+    return step(exchange, parts)
+  }
+}
+
+/** Enforces policy on a request. It is answered when it is answered: nothing is to be waited for. */
+export function enforce(arrival: Arrival, parts: Parts): undefined {
   const exchange = new Exchange(arrival, parts.clock.steady())
   parts.watch.add(exchange)
-  exchange.res.on('close', () => settle(exchange, parts))
-  return travel(exchange, parts)
+  exchange.res.on('close', () => close(exchange, parts))
+  start(exchange, parts)
 }
 
 /** Most times that a request starts again: its rights hardly change more often while it waits. */
 const mostRounds = 5
 
-async function travel(exchange: Exchange, parts: Parts): Promise<void> {
+/** Takes all steps, at first and whenever the right to go on has changed while the request waited. */
+function start(exchange: Exchange, parts: Parts): void {
+  exchange.rounds += 1
+  if (exchange.rounds > mostRounds) {
+    fail(exchange, new Error('cannot happen: the rights of a request changed too often'), parts)
+  } else if (exchange.takenKey === undefined) proceed(exchange, parts, 0)
+  else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
+}
+
+/** Takes the steps from number `first` on. Behind one that waits, the rest follows in another turn of the event loop. */
+function proceed(exchange: Exchange, parts: Parts, first: number): void {
   try {
-    for (;;) {
-      exchange.rounds += 1
-      if (exchange.rounds > mostRounds) throw new Error('cannot happen: the rights of a request did not come to rest')
-      if (exchange.takenKey !== undefined) await freeKey(exchange, parts)
-      let step: Step = authenticate(exchange, parts)
-      if (step instanceof Promise) step = await step
-      step ??= refuseMisplaced(exchange, parts)
-      if (step instanceof Promise) step = await step
-      step ??= enter(exchange, parts) ?? decide(exchange, parts)
-      if (step instanceof Promise) step = await step
-      step ??= attachCredentials(exchange, parts) ?? carryOut(exchange, parts)
-      if (step instanceof Promise) step = await step
-      if (step === 'again') continue
-      if (step !== undefined) await refuseStep(exchange, step, parts)
+    for (let at = first; at < steps.length; at++) {
+      const outcome = steps[at]!(exchange, parts)
+      if (outcome === undefined) continue
+      if (outcome instanceof Promise) void resume(exchange, outcome, { parts, next: at + 1 })
+      else conclude(exchange, outcome, parts)
       return
     }
   } catch (error) {
-    parts.report('a request failed', error)
-    answer(exchange, refuse('internal'))
+    fail(exchange, error, parts)
   }
 }
 
-/** The steps that count once for each request, even when it starts over. */
-function enter(exchange: Exchange, parts: Parts): Refusal | undefined {
-  if (exchange.target === undefined) {
-    // Nothing gives back the place of a request whose client left while its token was verified.
-    if (isOver(exchange)) return refuse('invalid_request')
-    const refusal = readTarget(exchange) ?? limit(exchange, parts)
-    if (refusal !== undefined) return refusal
-  }
-  return exchange.permit === undefined ? passCircuit(exchange, parts) : undefined
+interface Rest {
+  readonly parts: Parts
+  readonly next: number
 }
 
-async function refuseStep(exchange: Exchange, refusal: Refusal, parts: Parts): Promise<void> {
-  await readRefused(exchange, refusal, parts)
-  answer(exchange, refusal)
+async function resume(exchange: Exchange, waited: Promise<Outcome>, { parts, next }: Rest): Promise<void> {
+  try {
+    const outcome = await waited
+    if (outcome === undefined) proceed(exchange, parts, next)
+    else conclude(exchange, outcome, parts)
+  } catch (error) {
+    fail(exchange, error, parts)
+  }
+}
+
+function conclude(exchange: Exchange, outcome: Refusal | 'again', parts: Parts): void {
+  if (outcome === 'again') start(exchange, parts)
+  else {
+    readRefused(exchange, outcome, parts).then(
+      () => answer(exchange, outcome),
+      (error: unknown) => fail(exchange, error, parts),
+    )
+  }
+}
+
+function fail(exchange: Exchange, error: unknown, parts: Parts): void {
+  parts.report('a request failed', error)
+  answer(exchange, refuse('internal'))
+}
+
+/** Once for each request, even when it starts again. */
+function enter(exchange: Authenticated, parts: Parts): Refusal | undefined {
+  if (exchange.target !== undefined) return undefined
+  // Nothing gives back the place of a request whose client left while its token was verified.
+  if (isOver(exchange)) return refuse('invalid_request')
+  const target = parseTarget(exchange.rawTarget)
+  if (typeof target === 'string') return refuse('invalid_target', target)
+  exchange.target = target
+  return limit(exchange, parts)
+}
+
+/** Gets the fields that the gateway adds for this agent and upstream. The decision does not depend on them. */
+function attachCredentials(exchange: Admitted, { credentials }: Parts): Refusal | undefined {
+  if (credentials === undefined) return undefined
+  const { agent, target, req, tokenNames } = exchange
+  const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders: req.rawHeaders, tokenNames })
+  if (isRefusal(fields)) return fields
+  exchange.credentials = fields
+  return undefined
 }
 
 /** Forwards a request that was not refused, or holds it for a person unless a grant covers it. */
-function carryOut(exchange: Exchange, parts: Parts): Step {
+function carryOut(exchange: Decided, parts: Parts): Step {
   if (isOver(exchange)) return undefined
   if (exchange.effect === 'Hitl') return review(exchange, parts)
   return exchange.body === undefined ? pass(exchange, parts) : passRead(exchange, exchange.body, parts)
 }
 
-/** What was read to decide on may cancel a held request of an MCP client. */
-function passRead(exchange: Exchange, body: Buffer, parts: Parts): Step {
+/** A body that was read for the decision may cancel a held request of an MCP client. */
+function passRead(exchange: Decided, body: Buffer, parts: Parts): Step {
   if (readCancellation(body) === undefined) return pass(exchange, parts)
   return cancelsHeld(exchange, body, parts).then(done => (done || isOver(exchange) ? undefined : pass(exchange, parts)))
 }
 
-async function review(exchange: Exchange, parts: Parts): Promise<Outcome> {
+async function review(exchange: Decided, parts: Parts): Promise<Outcome> {
   const covered = await coversGrant(exchange, parts)
   if (isRefusal(covered)) return covered
   if (!covered) return suspend(exchange, parts)
@@ -102,42 +158,32 @@ async function review(exchange: Exchange, parts: Parts): Promise<Outcome> {
   return granted ? send(exchange, parts) : suspend(exchange, parts)
 }
 
-/** Sends what is allowed, unless its idempotency key names a sending that went, or may go, another way. */
-function pass(exchange: Exchange, parts: Parts): Step {
+/** Sends what is allowed, unless its idempotency key names a request that was or may be sent another way. */
+function pass(exchange: Decided, parts: Parts): Step {
   const { agent, fields } = exchange
-  if (agent === undefined || fields.idempotencyKey === undefined) return send(exchange, parts)
+  if (fields.idempotencyKey === undefined) return send(exchange, parts)
   const checked = parts.queue.checkKey(agent.id, fields.idempotencyKey)
   return checked.then(refusal => refusal ?? (isOver(exchange) ? undefined : send(exchange, parts)))
 }
 
-function send(exchange: Exchange, parts: Parts): undefined {
-  return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts, travel)
+function send(exchange: Decided, parts: Parts): undefined {
+  return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts, start)
 }
 
-function readTarget(exchange: Exchange): Refusal | undefined {
-  const target = parseTarget(exchange.rawTarget)
-  if (typeof target === 'string') return refuse('invalid_target', target)
-  exchange.target = target
-  return undefined
-}
-
-/** Notes the refusal that the client got because the rest of its request was malformed. */
-function noteReplaced(exchange: Exchange): void {
-  const code = replacedBy(exchange.res)
-  if (code === undefined) return
-  exchange.refusal = code
-  exchange.ending = 'refused'
-}
-
-/** The end of every exchange: returns the permit and updates the counters. */
-function settle(exchange: Exchange, parts: Parts): void {
+/** The end of every exchange: gives back what it holds, and records it. */
+function close(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
   leaveLimit(exchange, parts)
   letGo(exchange, parts)
-  noteReplaced(exchange)
+  // The client may have got another refusal because the rest of its request was malformed.
+  const replaced = replacedBy(exchange.res)
+  if (replaced !== undefined) {
+    exchange.refusal = replaced
+    exchange.ending = 'refused'
+  }
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)
   if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
-  parts.settled(exchange)
+  parts.record(exchange)
 }

@@ -29,7 +29,7 @@ export interface RecorderParts {
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }
 
-/** What is kept of an exchange when it is over: the canonical log line, and what it means for the agent's standing. */
+/** Records an exchange that is over: the agent's activity and trust, the counters, and the canonical log line. */
 export function createRecorder(parts: RecorderParts): (exchange: Exchange) => void {
   return exchange => {
     const { agent } = exchange
@@ -38,8 +38,9 @@ export function createRecorder(parts: RecorderParts): (exchange: Exchange) => vo
       noteShadows(exchange, parts)
       for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
     }
-    if (parts.metrics !== undefined) countExchange(exchange, parts.metrics, parts.clock)
-    if (parts.access) writeLine(exchange, parts)
+    const ms = parts.clock.steady() - exchange.startedAt
+    if (parts.metrics !== undefined) countExchange(exchange, parts.metrics, ms)
+    if (parts.access) writeLine(exchange, ms, parts)
   }
 }
 
@@ -53,10 +54,10 @@ function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: 
   activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
 }
 
-function countExchange(exchange: Exchange, metrics: Metrics, clock: Clock): void {
+function countExchange(exchange: Exchange, metrics: Metrics, ms: number): void {
   const { decision, upstreamStatus, startedAt, sentAt } = exchange
   metrics.count(requests, outcomeOf(exchange))
-  metrics.observe(duration, (clock.steady() - startedAt) / 1e3)
+  metrics.observe(duration, ms / 1e3)
   if (decision !== undefined) metrics.count(decisions, decision.decision)
   if (sentAt === undefined) return
   metrics.observe(overhead, (sentAt - startedAt) / 1e3)
@@ -93,7 +94,7 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 }
 
 /** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
-function writeLine(exchange: Exchange, { log, clock, values, clientIpOf }: RecorderParts): void {
+function writeLine(exchange: Exchange, ms: number, { log, values, clientIpOf }: RecorderParts): void {
   const { req, target, decision } = exchange
   const withheld = decision?.decision === 'Allow' ? undefined : decision
   // One shape for all exchanges; what is undefined is not written.
@@ -124,7 +125,7 @@ function writeLine(exchange: Exchange, { log, clock, values, clientIpOf }: Recor
       hitlId: exchange.hitlId,
       grantId: exchange.grantId,
       ending: exchange.ending ?? 'aborted',
-      ms: Math.round((clock.steady() - exchange.startedAt) * 100) / 100,
+      ms: Math.round(ms * 100) / 100,
       bytesIn: exchange.body?.length ?? exchange.bytesUp,
       bytesOut: exchange.bytesDown,
     },

@@ -42,12 +42,12 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Sender
   const ready = await prepare(request, context, parts)
   if (isRefusal(ready)) return { kind: 'notSent', refusal: ready }
   const { target, resolution, rulebook, credentials } = ready
-  const permit = parts.breaker.acquire(target.origin.key, agentId, parts.clock.steady())
+  const permit = parts.breaker.acquire(target.origin.key, agentId, parts.clock)
   if (typeof permit === 'number') return { kind: 'notSent', refusal: refuseOpenCircuit(permit) }
   return new Promise(resolve => {
     const handler = new Replay({
       resolve,
-      learnt: outcome => parts.breaker.release(permit, outcome, parts.clock.steady()),
+      learnt: outcome => parts.breaker.release(permit, outcome, parts.clock),
       problem: () => problemOf(parts.agentOf(agentId), rulebook, parts),
       isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
       refusalOf(error) {

@@ -7,16 +7,16 @@ import { agentProblem } from '../agents/agent.ts'
 import type { Refusal } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { answer } from './answer.ts'
-import type { Exchange } from './exchange.ts'
+import type { Authenticated, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
 /** Whether the agent may still act and its token is still good. */
-export function isStillAdmitted(exchange: Exchange, parts: Parts): boolean {
+export function isStillAdmitted(exchange: Authenticated, parts: Parts): boolean {
   const { agent, token } = exchange
-  if (agent === undefined || parts.isFenced()) return false
+  if (parts.isFenced()) return false
   const now = parts.agentOf(agent.id)
   // Another record of an active agent: its trust, its roles or its policy have changed.
-  if (now !== agent && agentProblem(now) !== undefined) return false
+  if (now === undefined || (now !== agent && agentProblem(now) !== undefined)) return false
   exchange.agent = now
   // A token is good as long as the verifier says so at once: its expiry, its key and its binding to the agent hold.
   const claims = parts.verifyToken(token)
@@ -24,8 +24,8 @@ export function isStillAdmitted(exchange: Exchange, parts: Parts): boolean {
 }
 
 /** Whether the decision still stands as well: the same rules are in force for the agent. */
-export function holds(exchange: Exchange, parts: Parts): boolean {
-  return isStillAdmitted(exchange, parts) && parts.rulebookOf(exchange.agent as AgentRecord) === exchange.rulebook
+export function holds(exchange: Authenticated, parts: Parts): boolean {
+  return isStillAdmitted(exchange, parts) && parts.rulebookOf(exchange.agent) === exchange.rulebook
 }
 
 /** Whether the exchange was ended or its client left, so that nothing more may be done for it. */

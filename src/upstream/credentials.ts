@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import { refuse, StartupError } from '../errors.ts'
 import { isTokenField } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
@@ -16,7 +17,7 @@ export interface CredentialRequest {
   readonly agent: Pick<AgentRecord, 'id' | 'policyName'>
   /** What the agent sent, flat: name, value, name, value. */
   readonly rawHeaders: readonly string[]
-  /** Lower-cased names among them that are kept back anyway. */
+  /** Names among them that are not sent upstream anyway, as `foldName` writes them. */
   readonly tokenNames: readonly string[]
 }
 
@@ -114,8 +115,8 @@ function applies({ setting, hosts, port }: Entry, { origin, agent }: CredentialR
 /** Whether the agent sends the field, or one that an upstream may take for it. */
 function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialRequest): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = (rawHeaders[i] as string).toLowerCase()
-    if (isTokenField(name, header) && !tokenNames.includes(name)) return true
+    const { folded } = fieldName(rawHeaders[i] as string)
+    if (folded === fieldName(header).folded && !tokenNames.includes(folded)) return true
   }
   return false
 }

@@ -7,7 +7,8 @@ import type { Bounds } from '../telemetry/bounds.ts'
 import type { BoundName } from '../telemetry/layout.ts'
 import { failures } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { StaleConnectionError, UpstreamError } from './handler.ts'
+import type { UpstreamRequest } from './handler.ts'
+import { RefusedStreamError, StaleConnectionError, UpstreamError } from './handler.ts'
 import { UpstreamBusyError } from './waiting-line.ts'
 
 /** Errors of the system by their code, as far as it tells more than that something failed. */
@@ -139,4 +140,18 @@ export function isPublicName(host: string): boolean {
 
 function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** RFC 9110 section 9.2.2. TRACE is idempotent too, but never forwarded. */
+const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+
+/**
+ * Whether a failed request may be sent once more: always when it was not sent yet; after that only if it is idempotent
+ * and its body is still there.
+ *
+ * @param started the first bytes were about to be written
+ */
+export function maySendAgain(error: Error, { method, body }: UpstreamRequest, started: boolean): boolean {
+  if (!(error instanceof StaleConnectionError || error instanceof RefusedStreamError)) return false
+  return !started || (idempotent.has(method) && (body === null || Buffer.isBuffer(body)))
 }

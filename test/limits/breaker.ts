@@ -1,11 +1,30 @@
 /** Threat T30 of SECURITY.md. */
-
-import { type Breaker, breakerShape, createBreaker, type Permit } from '../../src/limits/breaker.ts'
+import {
+  breakerShape,
+  type Breaker as ClockedBreaker,
+  createBreaker,
+  type Outcome,
+  type Permit,
+} from '../../src/limits/breaker.ts'
 import { createTable } from '../fixtures/table.ts'
 import t from '../fixtures/tap.ts'
 
 const settings = { failures: 3, windowMs: 60_000, openMs: 30_000 }
-const create = () => createBreaker(settings, createTable(breakerShape(3)))
+const create = () => timed(createBreaker(settings, createTable(breakerShape(3))))
+
+type Breaker = ReturnType<typeof timed>
+
+/** Takes times in the place of a clock. */
+function timed(breaker: ClockedBreaker) {
+  const at = (now: number) => ({ steady: () => now })
+  return {
+    acquire: (origin: string, agentId: string, now: number) => breaker.acquire(origin, agentId, at(now)),
+    release: (taken: Permit, outcome: Outcome, now: number) => breaker.release(taken, outcome, at(now)),
+    sweep: (now: number) => breaker.sweep(now),
+    openAt: (now: number) => breaker.openAt(now),
+    size: () => breaker.size,
+  }
+}
 
 function permit(breaker: Breaker, key: string, now: number, agent = 'a'): Permit {
   const taken = breaker.acquire(key, agent, now)
@@ -34,8 +53,10 @@ t.test('the circuit opens after so many failures and tells how long', async t =>
 
 t.test('a circuit that opens or closes is told of once, and whose it is', async t => {
   const told: string[] = []
-  const breaker = createBreaker(settings, createTable(breakerShape(3)), ({ isOpen, origin, agentId }) =>
-    told.push(`${isOpen ? 'open' : 'closed'} ${origin} ${agentId}`),
+  const breaker = timed(
+    createBreaker(settings, createTable(breakerShape(3)), ({ isOpen, origin, agentId }) =>
+      told.push(`${isOpen ? 'open' : 'closed'} ${origin} ${agentId}`),
+    ),
   )
   open(breaker, 0)
   open(breaker, 1_000, 'b')
@@ -64,7 +85,7 @@ t.test('half-open lets exactly one probe out; its success closes the circuit', a
   breaker.release(probe, 'success', 30_100)
   t.equal(permit(breaker, 'k', 30_100).ownProbe, 0)
   breaker.sweep(90_000)
-  t.equal(breaker.size, 0)
+  t.equal(breaker.size(), 0)
 })
 
 t.test('a failed probe opens the circuit anew', async t => {
@@ -84,7 +105,7 @@ t.test('a probe that says nothing makes room for another', async t => {
 t.test('neutral outcomes never open it', async t => {
   const breaker = create()
   for (let i = 0; i < 50; i++) breaker.release(permit(breaker, 'k', 0), 'neutral', 0)
-  t.equal(breaker.size, 0)
+  t.equal(breaker.size(), 0)
 })
 
 t.test('when a probe is lost, another goes after as long again', async t => {
@@ -108,17 +129,17 @@ t.test('a key whose failures are long ago is forgotten', async t => {
   fail(breaker, 'closed', 0)
   for (let i = 0; i < 3; i++) fail(breaker, 'open', 0)
   breaker.sweep(59_999)
-  t.equal(breaker.size, 3)
+  t.equal(breaker.size(), 3)
   breaker.sweep(60_000)
-  t.equal(breaker.size, 1, 'that of the agent is still open')
+  t.equal(breaker.size(), 1, 'that of the agent is still open')
   breaker.sweep(90_000)
-  t.equal(breaker.size, 0)
+  t.equal(breaker.size(), 0)
 })
 
 t.test('only so many failing keys are kept, the newest among them', async t => {
-  const breaker = createBreaker(settings, createTable({ ...breakerShape(3), slots: 4 }))
+  const breaker = timed(createBreaker(settings, createTable({ ...breakerShape(3), slots: 4 })))
   for (let i = 0; i < 100; i++) for (let times = 0; times < 3; times++) fail(breaker, `k${i}`, 0)
-  t.equal(breaker.size, 4)
+  t.equal(breaker.size(), 4)
   t.equal(breaker.acquire('k99', 'a', 0), 30_000)
 })
 

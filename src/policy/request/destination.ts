@@ -1,9 +1,18 @@
 import { canonicalAddress, classifyAddress } from '../../base/address.ts'
 import type { Destination } from './input.ts'
 
+/** Found before: each allowed request asks for its destination, and there are few. */
+const known = new Map<string, Destination>()
+const mostKnown = 10_000
+
 /** The destination as rules see it: the address in its one spelling, and its class. */
 export function destinationOf(ip: string): Destination {
+  const before = known.get(ip)
+  if (before !== undefined) return before
   const kind = classifyAddress(ip)
   const special = kind === 'unspecified' || kind === 'multicast' || kind === 'embedded'
-  return { ip: canonicalAddress(ip) ?? ip, class: special ? 'reserved' : kind }
+  const found: Destination = { ip: canonicalAddress(ip) ?? ip, class: special ? 'reserved' : kind }
+  if (known.size >= mostKnown) known.clear()
+  known.set(ip, found)
+  return found
 }

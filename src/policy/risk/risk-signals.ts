@@ -70,6 +70,8 @@ export const defaultRisk: RiskSettings = {
 
 export interface Signal {
   readonly name: RiskSignalName
+  /** It reads nothing but the origin and the class of the destination. */
+  readonly isOfOrigin?: true
   /** Points that this request gives; below zero for a credit. */
   readonly points: (facts: Facts, settings: RiskSettings) => number
   /** Which detector fired; logged, so never a value of the request. */
@@ -85,6 +87,11 @@ function when(name: RiskSignalName, holds: (facts: Facts) => boolean): Signal {
     },
   }
 }
+
+const ofOrigin = (name: RiskSignalName, holds: (facts: Facts) => boolean): Signal => ({
+  ...when(name, holds),
+  isOfOrigin: true,
+})
 
 /** The signal of each method; undefined where there is none. */
 const methodSignals: ReadonlyMap<string, RiskSignalName | undefined> = new Map([
@@ -201,12 +208,12 @@ function isFarAboveUsual(facts: Facts): boolean {
 /** Those of the head, beside the one of the method. */
 export const headSignals: readonly Signal[] = [
   when('new-host', isNewHost),
-  when('metadata-address', isMetadata),
-  when('private-address', isLocal),
-  when('ip-literal-host', facts => isIpLiteral(facts.request.host) && !isLocal(facts)),
-  when('punycode', facts => facts.request.host.includes('xn--') && !isLocal(facts)),
-  when('plain-http', facts => facts.request.scheme === 'http' && !isLocal(facts)),
-  when('unusual-port', facts => isUnusualPort(facts) && !isLocal(facts)),
+  ofOrigin('metadata-address', isMetadata),
+  ofOrigin('private-address', isLocal),
+  ofOrigin('ip-literal-host', facts => isIpLiteral(facts.request.host) && !isLocal(facts)),
+  ofOrigin('punycode', facts => facts.request.host.includes('xn--') && !isLocal(facts)),
+  ofOrigin('plain-http', facts => facts.request.scheme === 'http' && !isLocal(facts)),
+  ofOrigin('unusual-port', facts => isUnusualPort(facts) && !isLocal(facts)),
   { name: 'sensitive-path', points: sensitivePath },
   { name: 'large-body', points: largeBody },
   when('body-far-above-usual', isFarAboveUsual),

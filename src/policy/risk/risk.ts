@@ -1,4 +1,5 @@
 import type { Facts, RiskInterval, RiskSignal, RiskSource } from '../request/facts.ts'
+import type { Destination } from '../request/input.ts'
 import {
   bodySignals,
   defaultRisk,
@@ -80,10 +81,10 @@ export class RiskAssessment implements RiskSource {
   }
 
   #sumOfHead(facts: Facts): Sum {
-    const sum = new Sum()
+    const sum = new Sum(sumOfOrigin(facts, this.settings))
     const ofMethod = methodSignal(facts.request.method)
     if (ofMethod !== undefined) sum.add(this.settings.points[ofMethod])
-    for (let at = 0; at < headSignals.length; at++) sum.add(headSignals[at]!.points(facts, this.settings))
+    for (let at = 0; at < requestSignals.length; at++) sum.add(requestSignals[at]!.points(facts, this.settings))
     return sum
   }
 
@@ -101,6 +102,32 @@ export class RiskAssessment implements RiskSource {
     }
     return found.sort((left, right) => Math.abs(right.points) - Math.abs(left.points))
   }
+}
+
+const originSignals = headSignals.filter(({ isOfOrigin }) => isOfOrigin === true)
+const requestSignals = headSignals.filter(({ isOfOrigin }) => isOfOrigin !== true)
+
+interface OriginSum {
+  readonly class: Destination['class'] | undefined
+  readonly sum: Sum
+}
+
+/** Origins whose sums are kept: they are few, and their requests many. */
+const mostOrigins = 4_096
+const originSums = new WeakMap<RiskSettings, Map<string, OriginSum>>()
+
+function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
+  const sums = originSums.get(settings) ?? new Map<string, OriginSum>()
+  if (sums.size === 0) originSums.set(settings, sums)
+  const { origin } = facts.request
+  const kind = facts.destination?.class
+  const known = sums.get(origin)
+  if (known !== undefined && known.class === kind) return known.sum
+  const sum = new Sum()
+  for (const signal of originSignals) sum.add(signal.points(facts, settings))
+  if (sums.size >= mostOrigins) sums.clear()
+  sums.set(origin, { class: kind, sum })
+  return sum
 }
 
 /** Where risk is of no interest. */
