@@ -1,7 +1,7 @@
 import { AddressRanges } from '../../../base/address.ts'
 import { matchesAnyHost, parseHostPattern } from '../../../base/host.ts'
 import { compileDetectors } from '../../detectors/detectors.ts'
-import { charge, findIn } from '../../turns/evaluation.ts'
+import { charge, findIn, resume } from '../../turns/evaluation.ts'
 import { LongNumber } from '../../values/numbers.ts'
 import { False, True, type Truth, Unreadable } from '../../values/truth.ts'
 import { limits } from '../model.ts'
@@ -66,8 +66,8 @@ export function buildMatches(operand: Operand): ElementTest {
   return element =>
     onText(element, text => {
       if (text.length > scanLimit) return Unreadable
-      charge(stepsOfSearch + text.length)
-      const found = regex.search(text)
+      charge(stepsOfSearch)
+      const { found } = resume(regex, text, () => regex.begin(text))
       return found === undefined ? Unreadable : truthOf(found)
     })
 }
