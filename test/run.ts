@@ -19,10 +19,10 @@ const jobs = 3
 const unmeasured = /\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
 /** The longest go first, so that none is left to run alone at the end. */
 const longest = [
-  'test/hitl/model.ts',
-  'test/hitl/killed.ts',
   'test/cli/serve.ts',
-  'test/security/tokens-on-the-wire.ts',
+  'test/threads/hangs.ts',
+  'test/lifecycle/log-fails.ts',
+  'test/proxy/own-shortage.ts',
 ]
 
 const root = fileURLToPath(new URL('..', import.meta.url))

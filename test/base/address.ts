@@ -6,6 +6,7 @@ import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { explainDescription } from '../../src/policy/evaluation/explain.ts'
 import { destinationOf } from '../../src/policy/request/destination.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 /** Address, its one spelling, its class on the data plane, and the class that rules see where it differs. */
@@ -114,7 +115,7 @@ t.test('every spelling of an address has one canonical form and one class', asyn
       if (canonicalAddress(upper) !== canonical) throw new Error(`${ip}: upper case differs`)
       if (classifyAddress(ip) !== classifyAddress(canonical)) throw new Error(`${ip}: another class than ${canonical}`)
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 

@@ -1,6 +1,7 @@
 /** Threat T05 of SECURITY.md. */
 import fc from 'fast-check'
 import { parseTarget, type Target } from '../../src/base/target.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 function parsed(raw: string): Target {
@@ -101,6 +102,6 @@ t.test('what is accepted is sent as it was written, or as a URL parser reads it'
       }
       if (whole.username !== '' || whole.hash !== '') throw new Error(`a parser reads more in ${target.url}`)
     }),
-    { numRuns: 20_000 },
+    { numRuns: runs(20_000) },
   )
 })

@@ -35,7 +35,7 @@ function startLogger(t: Test, body: string, { stdout = 'pipe' as 'pipe' | number
     }
     ${body}
   `
-  const command = ['-c', `unset NODE_OPTIONS; ulimit ${ulimit} && exec "$@"`, 'sh', process.execPath]
+  const command = ['-c', `ulimit ${ulimit} && exec "$@"`, 'sh', process.execPath]
   const child = spawn('sh', [...command, '--input-type=module', '--eval', script], {
     stdio: ['pipe', stdout, 'pipe'],
   }) as ChildProcessWithoutNullStreams

@@ -57,5 +57,5 @@ t.test('the list of what is inside tells what the gateway runs with from what on
   const { dependencies, devDependencies } = readJson('package.json')
   for (const name of Object.keys(dependencies)) t.equal(scopes.get(name), 'required', name)
   for (const name of Object.keys(devDependencies)) t.ok(scopes.has(name), name)
-  t.equal(scopes.get('tap'), 'optional')
+  t.equal(scopes.get('fast-check'), 'optional')
 })

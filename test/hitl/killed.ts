@@ -7,17 +7,17 @@ import { setTimeout as after } from 'node:timers/promises'
 import fc from 'fast-check'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk, reviewer, verdict } from '../fixtures/hitl.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 const child = new URL('./child/reviewer.ts', import.meta.url).pathname
-const lives = 50
+const lives = runs(50)
 const lease = 150_000
 
 /** What a process told, and was told to it, before it was killed `delay` milliseconds after its first line. */
 async function live(directory: string, upstream: string, delay: number): Promise<string[]> {
   const running = spawn(process.execPath, [child, directory, upstream], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_OPTIONS: '' },
   })
   const lines: string[] = []
   const ended = once(running, 'close')

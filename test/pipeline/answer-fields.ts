@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { parseTarget, type Target } from '../../src/base/target.ts'
 import { answerFields } from '../../src/pipeline/answer-fields.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 function targetOf(url: string): Target {
@@ -71,7 +72,7 @@ t.test('whatever Location says, a client that follows it calls the gateway', asy
       const followed = new URL(value, 'http://gateway.test/proxy/https://api.example.com/v1/items/7')
       return followed.host === 'gateway.test' && followed.pathname.startsWith('/proxy/http')
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   )
 })
 

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { createClock } from '../fixtures/clock.ts'
 import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
+import { runs } from '../fixtures/runs.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
 const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -181,7 +182,7 @@ t.test('what is sent again goes to the addresses that were checked, even if the 
   t.equal(lookups, 1)
 })
 
-t.test('3,000 requests at the pace of an upstream that closes idle connections: no GET is lost', async t => {
+t.test('requests at the pace of an upstream that closes idle connections: no GET is lost', async t => {
   // It answers, and closes 0 to 3 turns of the event loop later, whatever is on its way by then.
   let random = 1
   const seen = new Map<string, number>()
@@ -207,9 +208,10 @@ t.test('3,000 requests at the pace of an upstream that closes idle connections: 
   })
   const gateway = await startGateway(t, { config: { System: { ...System, Server: { Threads: gatewayThreads } } } })
   const { token } = await gateway.agent()
+  const total = 11 * runs(300)
   const lost: string[] = []
   const lane = async (lane: number) => {
-    for (let i = lane; i < 3_300; i += 30) {
+    for (let i = lane; i < total; i += 30) {
       const method = i % 11 === 0 ? 'POST' : 'GET'
       const answer = await gateway.proxy(token, `${url}/${i}`, { method })
       await answer.arrayBuffer()
@@ -217,10 +219,10 @@ t.test('3,000 requests at the pace of an upstream that closes idle connections: 
     }
   }
   await Promise.all(Array.from({ length: 30 }, (_, i) => lane(i)))
-  t.ok(closedUnder > 100, `${closedUnder} requests met a closed connection`)
+  t.ok(closedUnder > runs(100), `${closedUnder} requests met a closed connection`)
   t.strictSame([...new Set(lost)], ['POST 502'])
   const times = [...seen]
-  t.equal(times.filter(([line]) => line.startsWith('GET')).length, 3_000)
+  t.equal(times.filter(([line]) => line.startsWith('GET')).length, (total * 10) / 11)
   t.strictSame(
     times.filter(([line, count]) => count > (line.startsWith('GET') ? 2 : 1)),
     [],

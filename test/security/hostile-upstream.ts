@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, {
@@ -73,7 +74,7 @@ t.test('every request has an end, and the gateway is well', async t => {
         await answer?.text().catch(() => {})
       },
     ),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   )
   t.ok(answers.includes(200) && answers.includes(502), 'some were passed on, some refused')
   t.notOk(answers.includes(500))

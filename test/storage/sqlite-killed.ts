@@ -5,10 +5,11 @@ import { setTimeout as after } from 'node:timers/promises'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 const writer = new URL('./child/writer.ts', import.meta.url).pathname
-const lives = 20
+const lives = runs(40)
 
 /** Numbers in [0, 1) from a seed, so that a run can be repeated. */
 function random(seed: number): () => number {
@@ -21,7 +22,6 @@ function random(seed: number): () => number {
 function start(directory: string, life: string): ChildProcess {
   return spawn(process.execPath, [writer, directory, life], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_OPTIONS: '' },
   })
 }
 

@@ -1,6 +1,7 @@
 /** Threat T21 of SECURITY.md: chunks (RFC 9112 section 7.1) are read in one way or not at all. */
 import fc from 'fast-check'
 import { ChunkedBody } from '../../src/upstream/chunked.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 const maxTrailers = 1_000
@@ -144,6 +145,6 @@ t.test('any body in any chunks, split anywhere, comes out as it was, and not a b
       if (text !== expected || used !== bytes.length || !complete || trailers.length !== lines.length * 2)
         throw new Error('something else came out')
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })

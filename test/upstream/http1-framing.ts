@@ -1,5 +1,6 @@
 /** Threats T21, T33 of SECURITY.md: however an answer comes, it is the same, and a cut one is none. */
 import fc from 'fast-check'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 import { openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
@@ -89,7 +90,7 @@ t.test('an answer split at any bytes is the same answer, whatever frames it and 
         connection.destroy()
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 
@@ -140,7 +141,7 @@ t.test('whatever comes instead of an answer, it ends in one call, and never twic
       await told.over
       if (told.ends !== 1 || !connection.destroyed) throw new Error(`${told.ends} ends`)
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 

@@ -6,6 +6,7 @@ import { usesConnectionAuth } from '../../src/upstream/connection-auth.ts'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
 import { authorityOf, type Http1Head, readHead, writeHead } from '../../src/upstream/http1-head.ts'
 import { PartialHead } from '../../src/upstream/partial-head.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'
@@ -231,7 +232,7 @@ t.test('whatever comes, it is read or refused, and what was read says the same o
       )
         throw new Error('it says something else')
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 

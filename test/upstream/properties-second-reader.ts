@@ -5,6 +5,7 @@
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
 import { Client } from 'undici'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 import { openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
@@ -265,6 +266,6 @@ t.test('what the built-in client takes, llhttp takes, with the same body and no 
       if (ours.status !== theirs.status || ours.body !== theirs.body) throw new Error(`another answer: ${both}`)
       if (ours.reusable && !theirs.reusable) throw new Error(`used again: ${both}`)
     }),
-    { numRuns: 20_000 },
+    { numRuns: runs(20_000) },
   )
 })

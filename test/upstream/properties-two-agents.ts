@@ -10,6 +10,7 @@ import { createOrigin } from '../../src/base/origin.ts'
 import { Connections } from '../../src/upstream/connections.ts'
 import { Http1Connection } from '../../src/upstream/http1.ts'
 import { createClock } from '../fixtures/clock.ts'
+import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 import { requestOf, Told } from '../fixtures/upstream.ts'
 
@@ -253,5 +254,5 @@ const script = fc.record({ step: fc.constantFrom(...steps), after: fc.integer({ 
 
 t.test('two agents that share an upstream share nothing else, whatever it does', async () => {
   const list = { minLength: 2, maxLength: 8 }
-  await fc.assert(fc.asyncProperty(fc.array(asked, list), fc.array(script, list), play), { numRuns: 10_000 })
+  await fc.assert(fc.asyncProperty(fc.array(asked, list), fc.array(script, list), play), { numRuns: runs(10_000) })
 })

@@ -10,6 +10,7 @@ import type { RequestHead } from '../../../src/policy/request/input.ts'
 import { naiveReadings } from '../../fixtures/naive-policy.ts'
 import { pathDecoders } from '../../fixtures/path-decoders.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
+import { runs } from '../../fixtures/runs.ts'
 import t from '../../fixtures/tap.ts'
 
 type Condition = { readonly field: string; readonly operator: string; readonly value: string }
@@ -112,7 +113,7 @@ t.test('a path that some server maps to a denied one is denied, or no target at 
         }
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   )
   t.ok(refused > 100, `${refused} paths were refused`)
   t.ok(mapped > 500, `${mapped} times a server saw a denied path`)
@@ -126,7 +127,7 @@ t.test('a path without odd spellings has one reading', async () => {
       if (/%25[0-9a-f]{2}/i.test(text)) return
       if (readingsOf(text) !== undefined) throw new Error(text)
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   )
 })
 

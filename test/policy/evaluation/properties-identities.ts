@@ -13,9 +13,10 @@ import {
   withBodies,
 } from '../../fixtures/random-policy.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
+import { runs } from '../../fixtures/runs.ts'
 import t from '../../fixtures/tap.ts'
 
-const policies = 20_000
+const policies = runs(60_000)
 const seed = Math.floor(Math.random() * 2 ** 32)
 const scope = { zone: new Zone('UTC'), hiddenHeaders: new Set<string>() }
 type Node = Record<string, unknown>

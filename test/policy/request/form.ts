@@ -1,6 +1,7 @@
 /** Forms and queries are read as URLSearchParams reads them, and forms that can be read in two ways are refused. */
 import fc from 'fast-check'
 import { FormReading, readQuery } from '../../../src/policy/request/form.ts'
+import { runs } from '../../fixtures/runs.ts'
 import t from '../../fixtures/tap.ts'
 
 function oracle(text: string): Record<string, string[]> {
@@ -36,7 +37,7 @@ const text = fc.array(fc.constantFrom(...pieces), { maxLength: 12 }).map(parts =
 t.test('a query is read as URLSearchParams reads it', async () => {
   fc.assert(
     fc.property(text, query => JSON.stringify(listed(readQuery(query))) === JSON.stringify(oracle(query))),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })
 
@@ -51,6 +52,6 @@ t.test('a form is read alike, or not at all', async () => {
         ? mayDiffer
         : !mayDiffer && JSON.stringify(listed(read)) === JSON.stringify(oracle(form))
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })

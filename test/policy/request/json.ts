@@ -4,6 +4,7 @@ import { JsonDocument, readJson } from '../../../src/policy/request/json.ts'
 import { PieceReader } from '../../../src/policy/request/json-pieces.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { oracleJson } from '../../fixtures/json-oracle.ts'
+import { runs } from '../../fixtures/runs.ts'
 import t from '../../fixtures/tap.ts'
 
 /** A value with its numbers as they are compared, and -0 told from 0. */
@@ -81,7 +82,7 @@ const soup = fc
   .map(parts => parts.join(''))
 
 t.test('values and reasons are those of the first form', async () => {
-  fc.assert(fc.property(fc.oneof(value, soup), same), { numRuns: 5_000 })
+  fc.assert(fc.property(fc.oneof(value, soup), same), { numRuns: runs(5_000) })
 })
 
 /** The text read in the smallest pieces and turns, or that it is no JSON. */
@@ -113,7 +114,7 @@ t.test('text that is read in pieces is exactly the text that JSON.parse reads', 
       const hasDuplicates = typeof readJson(text) === 'string' && readJson(text) === 'duplicate keys'
       return hasDuplicates || isSame(text, mostSteps)
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   )
 })
 
