@@ -1,11 +1,10 @@
 /** The decision on a held request, made again when it is about to be sent: its agent's policy may have changed. */
 import type { Target } from '../base/target.ts'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { HeldFacts, HeldRequest } from '../hitl/model.ts'
-import type { Rulebook } from '../policy/evaluation/decide.ts'
 import { BodyDecision, decideHead } from '../policy/evaluation/decide.ts'
 import type { Decision } from '../policy/evaluation/decision.ts'
+import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { headOf } from '../policy/request/describe.ts'
 import { destinationOf } from '../policy/request/destination.ts'
 import type { RequestHead } from '../policy/request/input.ts'

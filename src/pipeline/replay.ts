@@ -1,23 +1,28 @@
 import { Readable } from 'node:stream'
 import { agentProblem } from '../agents/agent.ts'
-import type { Target } from '../base/target.ts'
-import { parseTarget } from '../base/target.ts'
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { parseTarget, type Target } from '../base/target.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
-import type { Rulebook } from '../policy/evaluation/decide.ts'
+import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
-import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
-import { mostInterim, tooManyInterim, UpstreamError } from '../upstream/handler.ts'
+import {
+  type Control,
+  type Lease,
+  mostInterim,
+  type ResponseHead,
+  tooManyInterim,
+  UpstreamError,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from '../upstream/handler.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { outcomeOfStatus, refuseOpenCircuit } from './circuit.ts'
 import { firstOnly } from './decide.ts'
-import type { HeldParts } from './decide-held.ts'
-import { refuseHeld } from './decide-held.ts'
+import { type HeldParts, refuseHeld } from './decide-held.ts'
 import type { Parts } from './parts.ts'
 
 type SenderParts = HeldParts &

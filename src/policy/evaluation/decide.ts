@@ -8,8 +8,6 @@ import { failedDecision, fixDecision, type Outcome, recordWholly } from './recor
 import type { Rulebook } from './rulebook.ts'
 import { effectBits, type Walk, walk, walkNowhere } from './walk.ts'
 
-export { createRulebook, type Rulebook } from './rulebook.ts'
-
 /**
  * Decides from the head of a request, or asks for its body. Never throws: what cannot be decided is denied.
  *
@@ -85,43 +83,10 @@ export class BodyDecision {
   }
 }
 
-/** The whole record of a decision, of an Allow too: for explanations and tests. Never throws. */
-export function recordHead(rulebook: Rulebook, request: RequestHead): DecisionRecord | NeedBody {
-  try {
-    const found = weighHead(rulebook, request)
-    return 'need' in found ? found : recordWholly(found)
-  } catch (error) {
-    return failedDecision(rulebook, 'head', error)
-  }
-}
-
-/** The same with the body known. */
+/** The whole record of a decision, of an Allow too: for explanations and tests. */
 export function recordWhole(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
-  try {
-    return new WholeRecord(rulebook, request, body).record()
-  } catch (error) {
-    return failedDecision(rulebook, 'body', error)
-  }
-}
-
-/** The same for an evaluation in turns, which asks for the record in each of them. */
-export class WholeRecord {
-  /** The request with its body; undefined when the head decides. */
-  readonly facts: Facts | undefined
-  /** The record, when the head decides. */
-  readonly #byHead: DecisionRecord | undefined
-  readonly #parts: Parts | undefined
-
-  constructor(rulebook: Rulebook, request: RequestHead, body: RequestBody) {
-    const found = weighHead(rulebook, request)
-    if (found instanceof Waiting) this.#parts = withBody(found.parts, body)
-    else this.#byHead = recordWholly(found)
-    this.facts = this.#parts?.facts
-  }
-
-  record(): DecisionRecord {
-    return this.#byHead ?? recordWholly(weighBody(this.#parts as Parts))
-  }
+  const found = weighHead(rulebook, request)
+  return recordWholly(found instanceof Waiting ? weighBody(withBody(found.parts, body)) : found)
 }
 
 /** One decision under way. */
@@ -133,7 +98,7 @@ interface Parts {
 }
 
 /** Asks for the body, and keeps what the head settled. */
-class Waiting implements NeedBody {
+export class Waiting implements NeedBody {
   readonly need = 'body'
   readonly parts: Parts
   constructor(parts: Parts) {
@@ -155,7 +120,7 @@ function partsAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | 
   return need instanceof Waiting ? need.parts : partsOf(rulebook, request)
 }
 
-function withBody(parts: Parts, body: RequestBody): Parts {
+export function withBody(parts: Parts, body: RequestBody): Parts {
   const { risk, maxJsonValues } = parts.rulebook
   return { ...parts, facts: parts.facts.withBody(body, new RiskAssessment(risk), maxJsonValues) }
 }
@@ -184,7 +149,7 @@ export function weighHead(rulebook: Rulebook, request: RequestHead): Outcome | W
 }
 
 /** What a request comes to with its body; only what waited is evaluated. */
-function weighBody({ rulebook, facts, own, global }: Parts): Outcome {
+export function weighBody({ rulebook, facts, own, global }: Parts): Outcome {
   const settled: Parts = { rulebook, facts, own: own.settle(facts), global: global?.settle(facts) }
   const effect = settled.global === undefined ? settled.own.effect : stricter(settled.global.effect, settled.own.effect)
   const outcome = outcomeOf(settled, effect, 'body')

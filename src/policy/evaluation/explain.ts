@@ -10,9 +10,10 @@ import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns, once, share } from '../turns/evaluation.ts'
 import { False, True, type Truth, Unknown } from '../values/truth.ts'
 import type { CompiledPolicy } from './compile.ts'
-import { recordHead, WholeRecord } from './decide.ts'
+import { Waiting, weighBody, weighHead, withBody } from './decide.ts'
 import type { DecisionRecord, NeedBody } from './decision.ts'
 import { actualOf, describeNode } from './reason.ts'
+import { recordWholly } from './record.ts'
 import { askRule, type CompiledNode, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 
@@ -92,18 +93,20 @@ export class OpenExplanation {
   constructor(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'head' | 'body') {
     this.#policy = rulebook.policy
     this.#readings = head.readings
-    const risk = new RiskAssessment(rulebook.risk)
-    const known = new Facts(head, risk)
-    if (phase === 'head') {
-      const result = recordHead(rulebook, head)
-      this.#result = () => result
-      this.#facts = known
+    const found = weighHead(rulebook, head)
+    if (found instanceof Waiting && phase === 'body') {
+      const parts = withBody(found.parts, body)
+      this.#facts = parts.facts
+      this.#result = () => recordWholly(weighBody(parts))
       return
     }
-    const whole = new WholeRecord(rulebook, head, body)
-    this.#result = () => whole.record()
-    const complete = () => (head.contentLength === 0 ? known : known.withBody(body, risk, rulebook.maxJsonValues))
-    this.#facts = whole.facts ?? complete()
+    const result = found instanceof Waiting ? found : recordWholly(found)
+    this.#result = () => result
+    const risk = new RiskAssessment(rulebook.risk)
+    const known = new Facts(head, risk)
+    // The rules are explained with the body, although the decision needs none of it.
+    const hasBody = phase === 'body' && head.contentLength !== 0
+    this.#facts = hasBody ? known.withBody(body, risk, rulebook.maxJsonValues) : known
   }
 
   /** Undefined when another turn is needed. */

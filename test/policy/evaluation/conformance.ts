@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
-import { createRulebook } from '../../../src/policy/evaluation/decide.ts'
 import { explainDescription } from '../../../src/policy/evaluation/explain.ts'
+import { createRulebook } from '../../../src/policy/evaluation/rulebook.ts'
 import type { Policy } from '../../../src/policy/language/model.ts'
 import { parsePolicy } from '../../../src/policy/language/parse.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'

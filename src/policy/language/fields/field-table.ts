@@ -2,12 +2,12 @@ import { canonicalAddress } from '../../../base/address.ts'
 import { normaliseHost } from '../../../base/host.ts'
 import { parseTarget } from '../../../base/target.ts'
 import type { Facts } from '../../request/facts.ts'
-import type { Activity, RequestHead } from '../../request/input.ts'
+import type { Activity } from '../../request/input.ts'
 import { missing, unknown, unreadable } from '../../values/truth.ts'
 import * as alias from './aliases.ts'
 import { days, type WallTime, type Zone } from './zone.ts'
 
-/** What is known about a field of the language: the rows of the contract's table. */
+/** A field of the language. */
 export interface FieldKind {
   /** head: known before the body; body: needs it; risk: bounded before the body, exact after. */
   readonly phase: 'head' | 'body' | 'risk'
@@ -39,56 +39,49 @@ const origin = (text: string) => {
 }
 const host = (text: string) => normaliseHost(text.toLowerCase())
 
-interface HeadOptions {
-  readonly normalise?: FieldKind['normalise'] & {}
+function headValue(type: FieldKind['type'], read: FieldKind['read'], more: Partial<FieldKind> = {}): FieldKind {
+  return { phase: 'head', type, below: 'none', channel: 'json', read, ...more }
 }
 
-function headString(key: keyof RequestHead & string, options: HeadOptions = {}): FieldKind {
-  const plain = (facts: Facts) => facts.request[key] as string
-  return { phase: 'head', type: 'string', below: 'none', channel: 'text', plain, read: plain, ...options }
+function headText(read: FieldKind['read'], more: Partial<FieldKind> = {}): FieldKind {
+  return headValue('string', read, { channel: 'text', ...more })
 }
 
-function pathString(plain: (facts: Facts) => string): FieldKind {
-  return { phase: 'head', type: 'string', below: 'none', channel: 'text', plain, read: plain, ofPath: true }
-}
-
-function headValue(type: FieldKind['type'], read: FieldKind['read']): FieldKind {
-  return { phase: 'head', type, below: 'none', channel: 'json', read }
+/** A string of the head that is always there. */
+function plainText(plain: (facts: Facts) => string, more: Partial<FieldKind> = {}): FieldKind {
+  return headText(plain, { plain, ...more })
 }
 
 function readBody(facts: Facts): unknown {
   return facts.body === undefined ? unknown : facts.body.value
 }
 
-function time(key: keyof WallTime, type: FieldKind['type'], values?: readonly string[]): FieldKind {
-  const read = (facts: Facts, zone: Zone) => zone.at(facts.request.now)[key]
-  const kind: FieldKind = { ...headValue(type, read), channel: 'text' }
-  return values === undefined ? kind : { ...kind, values, normalise: lower }
+function time(key: keyof WallTime, more: Partial<FieldKind> = {}): FieldKind {
+  return headText((facts, zone) => zone.at(facts.request.now)[key], more)
 }
 
 /** A name for something in JSON bodies of one protocol; other readable bodies do not have it. */
-function aliasValue(type: FieldKind['type'], take: (body: unknown) => unknown): FieldKind {
+function aliasValue(
+  type: FieldKind['type'],
+  take: (body: unknown) => unknown,
+  more: Partial<FieldKind> = {},
+): FieldKind {
   const read = (facts: Facts) => {
     if (facts.body?.kind === 'form') return missing
     const body = readBody(facts)
     return typeof body === 'symbol' ? body : take(body)
   }
-  return { phase: 'body', type, below: 'none', channel: 'json', read }
+  return headValue(type, read, { phase: 'body', ...more })
 }
 
-/** A counter; unreadable when the caller of the engine keeps none. */
-function activity(read: (activity: Activity, facts: Facts) => unknown): FieldKind['read'] {
-  return facts => {
-    const counters = facts.activity
-    return counters === undefined ? unreadable : read(counters, facts)
-  }
+/** A counter of the agent; unreadable when the caller of the engine keeps none. */
+function counter(key: Exclude<keyof Activity, 'hostSeen'>): FieldKind {
+  return headValue('number', facts => facts.activity?.[key] ?? unreadable)
 }
 
-const orMissing = (value: unknown) => value ?? missing
-const agentText = (read: (facts: Facts) => unknown): FieldKind => ({
-  ...headValue('string', facts => orMissing(read(facts))),
-  channel: 'text',
-})
+function agentText(key: 'id' | 'name' | 'ownerId' | 'status' | 'policyName'): FieldKind {
+  return headText(facts => facts.agent[key] ?? missing)
+}
 
 const millisecondsPerHour = 3_600_000
 const bodyKinds = ['none', 'json', 'form', 'multipart', 'text', 'binary', 'invalid', 'truncated', 'encoded']
@@ -99,105 +92,62 @@ const destinationClass = (text: string) => classes.find(name => lower(name) === 
 const address = (text: string) => canonicalAddress(text) ?? text.toLowerCase()
 
 /** Addresses are known after name resolution; a rule that reads one without it cannot be evaluated. */
-const destination = (key: 'ip' | 'class', type: FieldKind['type']): FieldKind => ({
-  ...headValue(type, facts => facts.destination?.[key] ?? unreadable),
-  channel: 'text',
-  destination: true,
-})
+function destination(key: 'ip' | 'class', more: Partial<FieldKind>): FieldKind {
+  return headText(facts => facts.destination?.[key] ?? unreadable, { destination: true, ...more })
+}
 
-export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
-  ['input.method', headString('method', { normalise: upper })],
-  ['input.url', pathString(facts => facts.url)],
-  ['input.origin', headString('origin', { normalise: origin })],
-  ['input.scheme', headString('scheme', { normalise: lower })],
-  ['input.host', headString('host', { normalise: host })],
+export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
+  ['input.method', plainText(facts => facts.request.method, { normalise: upper })],
+  ['input.url', plainText(facts => facts.url, { ofPath: true })],
+  ['input.origin', plainText(facts => facts.request.origin, { normalise: origin })],
+  ['input.scheme', plainText(facts => facts.request.scheme, { normalise: lower })],
+  ['input.host', plainText(facts => facts.request.host, { normalise: host })],
   ['input.port', headValue('number', facts => facts.request.port)],
-  ['input.path', pathString(facts => facts.path)],
+  ['input.path', plainText(facts => facts.path, { ofPath: true })],
   // As received: for rules on the spelling itself.
-  ['input.rawPath', headString('rawPath')],
-  [
-    'input.pathSegments',
-    { ...headValue('string', facts => facts.segments), below: 'list', channel: 'text', ofPath: true },
-  ],
-  ['input.queryString', headString('queryString')],
-  ['input.query', { ...headValue('string', facts => facts.query), below: 'name', channel: 'text' }],
-  ['input.headers', { ...headValue('string', () => missing), below: 'name', channel: 'text', header: true }],
-  ['input.contentType', { ...headValue('string', facts => facts.mediaType), channel: 'text', normalise: lower }],
-  ['input.bodyInfo.size', { ...headValue('number', facts => facts.bodySize), phase: 'body' }],
+  ['input.rawPath', plainText(facts => facts.request.rawPath)],
+  ['input.pathSegments', headText(facts => facts.segments, { below: 'list', ofPath: true })],
+  ['input.queryString', plainText(facts => facts.request.queryString)],
+  ['input.query', headText(facts => facts.query, { below: 'name' })],
+  ['input.headers', headText(() => missing, { below: 'name', header: true })],
+  ['input.contentType', headText(facts => facts.mediaType, { normalise: lower })],
+  ['input.bodyInfo.size', headValue('number', facts => facts.bodySize, { phase: 'body' })],
   [
     'input.bodyInfo.kind',
-    {
-      ...headValue('string', facts => facts.body?.kind ?? unknown),
-      phase: 'body',
-      normalise: lower,
-      values: bodyKinds,
-    },
+    headValue('string', facts => facts.body?.kind ?? unknown, { phase: 'body', normalise: lower, values: bodyKinds }),
   ],
-  ['input.body', { phase: 'body', type: 'json', below: 'any', channel: 'json', read: readBody }],
-  ['input.bodyText', { ...headValue('string', facts => facts.body?.text ?? unknown), phase: 'body' }],
-  ['input.destinationIp', { ...destination('ip', 'address'), normalise: address }],
-  ['input.destinationClass', { ...destination('class', 'string'), normalise: destinationClass, values: classes }],
-  [
-    'input.clientIp',
-    { ...headValue('address', facts => facts.request.clientIp ?? unreadable), channel: 'text', normalise: address },
-  ],
-  ['mcp.method', { ...aliasValue('string', alias.mcpMethod), several: true }],
-  ['mcp.tool', { ...aliasValue('string', alias.mcpTool), several: true }],
-  ['mcp.arguments', { ...aliasValue('json', alias.mcpArguments), below: 'any', several: true }],
+  ['input.body', headValue('json', readBody, { phase: 'body', below: 'any' })],
+  ['input.bodyText', headValue('string', facts => facts.body?.text ?? unknown, { phase: 'body' })],
+  ['input.destinationIp', destination('ip', { type: 'address', normalise: address })],
+  ['input.destinationClass', destination('class', { normalise: destinationClass, values: classes })],
+  ['input.clientIp', headText(facts => facts.request.clientIp ?? unreadable, { type: 'address', normalise: address })],
+  ['mcp.method', aliasValue('string', alias.mcpMethod, { several: true })],
+  ['mcp.tool', aliasValue('string', alias.mcpTool, { several: true })],
+  ['mcp.arguments', aliasValue('json', alias.mcpArguments, { below: 'any', several: true })],
   ['mcp.batchSize', aliasValue('number', alias.mcpBatchSize)],
   ['llm.model', aliasValue('string', alias.llmModel)],
   ['llm.stream', aliasValue('boolean', alias.llmStream)],
   ['llm.maxTokens', aliasValue('number', alias.llmMaxTokens)],
-  ['llm.tools', { ...aliasValue('string', alias.llmTools), several: true }],
+  ['llm.tools', aliasValue('string', alias.llmTools, { several: true })],
   ['llm.promptBytes', aliasValue('number', alias.llmPromptBytes)],
-  ['agent.id', agentText(facts => facts.agent.id)],
-  ['agent.name', agentText(facts => facts.agent.name)],
-  ['agent.ownerId', agentText(facts => facts.agent.ownerId)],
-  ['agent.status', agentText(facts => facts.agent.status)],
-  ['agent.policyName', agentText(facts => facts.agent.policyName)],
+  ['agent.id', agentText('id')],
+  ['agent.name', agentText('name')],
+  ['agent.ownerId', agentText('ownerId')],
+  ['agent.status', agentText('status')],
+  ['agent.policyName', agentText('policyName')],
   ['agent.ageHours', headValue('number', facts => (facts.request.now - facts.agent.createdAt) / millisecondsPerHour)],
-  ['agent.tags', { ...headValue('string', facts => facts.agent.tags), below: 'name', channel: 'text' }],
-  ['agent.claims', { ...headValue('json', facts => facts.agent.claims ?? unreadable), below: 'any' }],
+  ['agent.tags', headText(facts => facts.agent.tags, { below: 'name' })],
+  ['agent.claims', headValue('json', facts => facts.agent.claims ?? unreadable, { below: 'any' })],
   ['agent.trustScore', headValue('number', facts => facts.agent.trustScore)],
-  [
-    'agent.requestsLastMinute',
-    headValue(
-      'number',
-      activity(counters => counters.requestsLastMinute),
-    ),
-  ],
-  [
-    'agent.deniedLast10m',
-    headValue(
-      'number',
-      activity(counters => counters.deniedLast10m),
-    ),
-  ],
-  [
-    'agent.hitlLast24h',
-    headValue(
-      'number',
-      activity(counters => counters.hitlLast24h),
-    ),
-  ],
-  [
-    'agent.bytesToday',
-    headValue(
-      'number',
-      activity(counters => counters.bytesToday),
-    ),
-  ],
-  [
-    'agent.hostSeen',
-    headValue(
-      'boolean',
-      activity((counters, facts) => counters.hostSeen(facts.request.host)),
-    ),
-  ],
-  ['time.now', time('now', 'string')],
-  ['time.date', time('date', 'string')],
-  ['time.clock', time('clock', 'string')],
-  ['time.hour', { ...time('hour', 'number'), channel: 'json' }],
-  ['time.dayOfWeek', time('dayOfWeek', 'string', days)],
-  ['risk.score', { ...headValue('number', () => unknown), phase: 'risk' }],
+  ['agent.requestsLastMinute', counter('requestsLastMinute')],
+  ['agent.deniedLast10m', counter('deniedLast10m')],
+  ['agent.hitlLast24h', counter('hitlLast24h')],
+  ['agent.bytesToday', counter('bytesToday')],
+  ['agent.hostSeen', headValue('boolean', facts => facts.activity?.hostSeen(facts.request.host) ?? unreadable)],
+  ['time.now', time('now')],
+  ['time.date', time('date')],
+  ['time.clock', time('clock')],
+  ['time.hour', time('hour', { type: 'number', channel: 'json' })],
+  ['time.dayOfWeek', time('dayOfWeek', { values: days, normalise: lower })],
+  ['risk.score', headValue('number', () => unknown, { phase: 'risk' })],
 ])
