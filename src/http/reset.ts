@@ -1,14 +1,16 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
+/** Node keeps here the TCP connection below a TLS connection. Its types do not show it; a test holds that it is so. */
+type Layered = Duplex & { readonly _parent?: unknown }
+
 /**
- * Closes a connection at once. Over TCP that is a reset: what the client has not taken would otherwise stay in the memory
- * of the system, which offers it for minutes, and a cut answer could look whole. Over TLS the missing farewell says the
- * same; a unix socket has neither.
+ * Closes a connection at once. Over TCP, also below TLS, that is a reset: what the client has not taken would otherwise
+ * stay in the memory of the system, which offers it for minutes, and a truncated answer could look complete. A unix
+ * socket has no reset.
  */
-export function resetConnection(connection: Duplex): void {
-  const isPlainTcp =
-    connection instanceof Socket && connection.remoteAddress !== undefined && !('encrypted' in connection)
-  if (isPlainTcp) connection.resetAndDestroy()
+export function resetConnection(connection: Layered): void {
+  const lower = 'encrypted' in connection ? connection._parent : connection
+  if (lower instanceof Socket && lower.remoteAddress !== undefined) lower.resetAndDestroy()
   else connection.destroy()
 }

@@ -1,0 +1,54 @@
+/** Threat T33 of SECURITY.md: what a stalled client has not read does not stay in the memory of the system. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
+import { resetConnection } from '../../src/http/reset.ts'
+import t from '../fixtures/tap.ts'
+
+const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url))
+const unread = Buffer.alloc(8_000_000)
+
+/** Closes a connection whose client reads nothing of 8 MB; what the client is told when it reads on. */
+async function ending(taken: Promise<Socket>, client: Socket): Promise<string> {
+  client.pause()
+  const socket = await taken
+  socket.on('error', () => {})
+  socket.write(unread)
+  resetConnection(socket)
+  if (!socket.closed) await once(socket, 'close')
+  const end = Promise.race([once(client, 'error').then(([error]) => error.code), once(client, 'end').then(() => 'end')])
+  client.resume()
+  return end
+}
+
+t.test('a client over TCP is reset', async t => {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const taken = once(server, 'connection').then(([socket]) => socket)
+  t.equal(await ending(taken, connect((server.address() as AddressInfo).port, '127.0.0.1')), 'ECONNRESET')
+})
+
+t.test('a client over TLS is reset', async t => {
+  const server = createTlsServer({ cert: pem('cert'), key: pem('key') }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const taken = once(server, 'secureConnection').then(([socket]) => socket)
+  const { port } = server.address() as AddressInfo
+  const client = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
+  await once(client, 'secureConnect')
+  t.equal(await ending(taken, client), 'ECONNRESET')
+})
+
+t.test('a client over a unix socket is closed', async t => {
+  const path = join(t.testdir(), 'socket')
+  const server = createServer().listen(path)
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const taken = once(server, 'connection').then(([socket]) => socket)
+  const client = connect(path)
+  await once(client, 'connect')
+  t.match(await ending(taken, client), /^(end|ECONNRESET)$/)
+})
