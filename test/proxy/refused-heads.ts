@@ -42,6 +42,26 @@ t.test('1.0 and 1.1 are served', async t => {
   t.equal(origin.seen.length, 2)
 })
 
+t.test(
+  "the parser of Node takes RTSP for HTTP: framing is HTTP's, and what leaves is HTTP/1.1 in our own words",
+  async t => {
+    for (const version of [' RTSP/1.0', ' RTSP/1.1']) {
+      const text = await send(t, version)
+      t.match(text, /^HTTP\/1\.1 200 /, version)
+    }
+    for (const version of [' RTSP/2.0', ' RTSP/0.9', ' ICE/1.0', ' FTP/1.1', ' RTSPHTTP/1.1']) {
+      t.match(await send(t, version), /^HTTP\/1\.1 (?:400|505) /, version)
+    }
+    t.strictSame(
+      origin.seen.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf('Via') + 1]),
+      ['1.0 agent-gateway', '1.1 agent-gateway'],
+    )
+    // A body is framed by the same rules, and both announced lengths at once are refused.
+    const both = await send(t, ' RTSP/1.0', 'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n')
+    t.match(both, /^HTTP\/1\.1 400 /)
+  },
+)
+
 t.test('the management API serves the same versions', async t => {
   const raw = await openRaw(t, gateway.port)
   raw.write('GET /health HTTP/2.0\r\nHost: gateway\r\n\r\n')
