@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import { versionOf } from './processes.ts'
 
@@ -65,6 +66,6 @@ export function machineText(machine: Machine, cores: Cores): string {
 }
 
 function packageVersion(name: string): string {
-  const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+  const file = findPackageJSON(name, import.meta.url)
+  return file === undefined ? 'not installed' : (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }
