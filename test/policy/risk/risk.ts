@@ -4,7 +4,14 @@ import { Zone } from '../../../src/policy/language/fields/zone.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { Facts } from '../../../src/policy/request/facts.ts'
 import { noRisk, RiskAssessment } from '../../../src/policy/risk/risk.ts'
-import { defaultRisk, type RiskSettings } from '../../../src/policy/risk/risk-signals.ts'
+import {
+  bodySignals,
+  defaultRisk,
+  headSignals,
+  methodSignal,
+  type RiskSettings,
+  riskSignals,
+} from '../../../src/policy/risk/risk-signals.ts'
 import { createRandom, pick } from '../../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../../fixtures/rulebook.ts'
 import t from '../../fixtures/tap.ts'
@@ -311,4 +318,10 @@ t.test('the score with the body lies within the interval of the head', async t =
     const points = whole.risk.signals(whole).reduce((sum, signal) => sum + signal.points, 0)
     t.ok(score === 1 || score >= points / 100, 'signals explain the score')
   }
+})
+
+t.test('every signal of the table is given by some request', async t => {
+  const methods = ['POST', 'PUT', 'DELETE', 'PURGE'].map(methodSignal)
+  const given = new Set([...methods, ...[...headSignals, ...bodySignals].map(({ name }) => name)])
+  t.strictSame([...given].sort(), Object.keys(riskSignals).sort())
 })
