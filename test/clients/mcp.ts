@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -43,7 +44,8 @@ async function startMcpServer(t: Test) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, called }
 }
 
-const gateway = await startGateway(t)
+const Directory = fileURLToPath(new URL('../../policies', import.meta.url))
+const gateway = await startGateway(t, { config: { Policy: { Directory } } })
 const server = await startMcpServer(t)
 const isCall = { field: 'mcp.method', operator: 'eq', value: 'tools/call' }
 const policyName = await gateway.policy({
@@ -60,9 +62,9 @@ const policyName = await gateway.policy({
 })
 const { token } = await gateway.agent({ policyName })
 
-async function connect(t: Test): Promise<Client> {
+async function connect(t: Test, url: string, token: string): Promise<Client> {
   const client = new Client({ name: 'agent', version: '1.0.0' })
-  const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/proxy/${server.url}`), {
+  const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/proxy/${url}`), {
     requestInit: { headers: { 'Gateway-Authorization': `Bearer ${token}` } },
   })
   await client.connect(transport as Parameters<typeof client.connect>[0])
@@ -70,7 +72,7 @@ async function connect(t: Test): Promise<Client> {
   return client
 }
 
-const client = await connect(t)
+const client = await connect(t, server.url, token)
 
 t.test('tools are listed and called, and progress is told on the way', async t => {
   t.strictSame(
@@ -95,13 +97,7 @@ async function connectHeld(t: Test) {
   const hold = { name: 'tools', effect: 'Hitl', conditions: [isCall] }
   const held = await gateway.policy({ name: `held-${randomUUID()}`, default: 'Allow', rules: [hold] })
   const other = await startMcpServer(t)
-  const client = new Client({ name: 'agent', version: '1.0.0' })
-  const { token } = await gateway.agent({ policyName: held })
-  const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/proxy/${other.url}`), {
-    requestInit: { headers: { 'Gateway-Authorization': `Bearer ${token}` } },
-  })
-  await client.connect(transport as Parameters<typeof client.connect>[0])
-  t.teardown(() => client.close())
+  const client = await connect(t, other.url, (await gateway.agent({ policyName: held })).token)
   const reviewer = await gateway.agent({ roles: ['reviewer'], ownerId: 'people' })
   const list = async () => JSON.parse((await gateway.manage('GET', '/hitl')).text) as { id: string }[]
   const decide = async (verdict: 'approve' | 'deny', body: object = {}) => {
@@ -150,6 +146,17 @@ t.test('a call that its caller aborts is withdrawn', async t => {
   t.ok((await failed) instanceof Error)
   t.strictSame(await eventually(list, ({ length }) => length === 0), [])
   t.strictSame(called, [])
+})
+
+t.test('the shipped policy lets a client open a session and list the tools; their calls wait', async t => {
+  const other = await startMcpServer(t)
+  const { token } = await gateway.agent({ policyName: 'default' })
+  const client = await connect(t, other.url, token)
+  await client.ping()
+  t.equal((await client.listTools()).tools.length, 2)
+  const call = client.callTool({ name: 'drop' }, undefined, { timeout: 100 })
+  await t.rejects(call, { message: /timed out/ })
+  t.strictSame(other.called, [])
 })
 
 t.test('the example of docs/agents.md works as pasted', async t => {
