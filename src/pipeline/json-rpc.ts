@@ -23,7 +23,7 @@ const maxBody = 1_048_576
 /** A batch of more requests is answered as other HTTP is. */
 const maxBatch = 100
 /** A notification is short, bytes. */
-const maxCancellation = 4_096
+export const maxCancellation = 4_096
 /** In the range that JSON-RPC leaves to servers, and used by no SDK for its own. */
 const errorCode = -32_010
 

@@ -3,11 +3,11 @@ import type { Refusal, RefusalCode } from '../errors.ts'
 import { isRefusal } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { sendReply } from '../http/respond.ts'
-import type { Admitted, Exchange } from './exchange.ts'
+import type { Admitted, Decided, Exchange } from './exchange.ts'
 import { isAdmitted } from './exchange.ts'
 import { holdBody } from './hold-body.ts'
 import type { RpcId } from './json-rpc.ts'
-import { isFromMcp, readCancellation, readRpcCall } from './json-rpc.ts'
+import { isFromMcp, maxCancellation, readCancellation, readRpcCall } from './json-rpc.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
 import { RpcAnswer } from './rpc-answer.ts'
@@ -46,6 +46,19 @@ export function cancelKeyOf(exchange: Admitted): string | undefined {
 
 function keyOf({ target, req }: Admitted, id: RpcId): string {
   return JSON.stringify([target.url, fieldValues(req.rawHeaders, 'mcp-session-id'), id])
+}
+
+/** Whether a body that the decision did not need may cancel a held request: it is a short message of an MCP client. */
+export function mayCancel({ req, fields, decision, hasBody }: Decided, { config }: Parts): boolean {
+  const { contentLength } = fields
+  return (
+    hasBody &&
+    decision.phase === 'head' &&
+    contentLength > 0 &&
+    contentLength <= maxCancellation &&
+    config.Mcp.Errors === 'JsonRpc' &&
+    isFromMcp(req.method, req.rawHeaders)
+  )
 }
 
 /**

@@ -14,7 +14,7 @@ import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './hops.ts'
 import { readCancellation } from './json-rpc.ts'
 import { leaveLimit, limit } from './limit.ts'
-import { cancelsHeld, readRefused } from './mcp.ts'
+import { cancelsHeld, mayCancel, readRefused } from './mcp.ts'
 import { refuseMisplaced } from './misplaced.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
@@ -136,7 +136,13 @@ function attachCredentials(exchange: Admitted, { credentials }: Parts): Refusal 
 function carryOut(exchange: Decided, parts: Parts): Step {
   if (isOver(exchange)) return undefined
   if (exchange.effect === 'Hitl') return review(exchange, parts)
-  return exchange.body === undefined ? pass(exchange, parts) : passRead(exchange, exchange.body, parts)
+  if (exchange.body !== undefined) return passRead(exchange, exchange.body, parts)
+  return mayCancel(exchange, parts) ? readFirst(exchange, parts) : pass(exchange, parts)
+}
+
+/** Decides with the body what the head alone had decided. */
+async function readFirst(exchange: Decided, parts: Parts): Promise<Outcome> {
+  return (await decideWhole(exchange, parts)) ?? carryOut(exchange, parts)
 }
 
 /** A body that was read for the decision may cancel a held request of an MCP client. */

@@ -147,6 +147,25 @@ t.test('notifications/cancelled of the same agent and session withdraws the requ
   t.equal(origin.seen.length, 0)
 })
 
+t.test('a cancellation that the policy allows from the head alone withdraws the request as well', async t => {
+  const conditions = [{ field: 'input.headers.x-risky', operator: 'exists' }]
+  const rules = [{ name: 'risky', effect: 'Hitl', conditions }]
+  const bot = await review.agent({ policyName: await review.policy({ name: 'risky', default: 'Allow', rules }) })
+  const { token } = bot
+  const answer = await send(token, '/json', request(), { headers: { 'X-Risky': 'yes' } })
+  const [item] = await waiting(bot, 1)
+  const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } }
+  const chunked = { body: new Blob([JSON.stringify(cancelled)]).stream(), duplex: 'half' } as RequestInit
+  t.equal(origin.seen.length, 0)
+  t.equal((await send(token, '/json', cancelled)).status, 202)
+  t.strictSame(await messages(answer), [])
+  t.match(await (await approve(item!.id)).json(), { status: 409, code: 'withdrawn' })
+  t.equal(origin.seen.length, 0)
+  await (await send(token, '/json', cancelled)).text()
+  await (await send(token, '/json', cancelled, chunked)).text()
+  t.equal(origin.seen.length, 2, 'there is nothing to cancel any more')
+})
+
 t.test('a client that closes its stream withdraws what it waits for', async t => {
   const { answer, id } = await held(t, '/json', request())
   await answer.body!.cancel()
