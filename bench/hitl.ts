@@ -105,6 +105,7 @@ const queue = createQueue({
   reviewerOf: id => ({ id, ownerId: 'people', roles: ['reviewer'] }),
   agentName: () => undefined,
   stopping: new AbortController().signal,
+  onFull: () => {},
   report,
 })
 

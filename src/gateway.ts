@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { bootstrapFile } from './agents/bootstrap.ts'
 import { createRefusals, type Refusals } from './audit/refusals.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { describeCertificate, readCurrentCertificate } from './compose/certificate.ts'
+import { readCurrentCertificate } from './compose/certificate.ts'
 import { createDataPlane, type DataPlane } from './compose/data-plane.ts'
 import { createHabits, type Habits } from './compose/habits.ts'
 import { createHitl, type Hitl } from './compose/hitl.ts'
-import { type Identity, openIdentity } from './compose/identity.ts'
+import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
 import { createLoginNotes } from './compose/logins.ts'
 import { openRules, type Rules } from './compose/rules.ts'
@@ -19,6 +18,7 @@ import {
   threadsOf,
   threadsWarnings,
 } from './compose/shared.ts'
+import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
 import { createTelemetry, type Telemetry } from './compose/telemetry.ts'
 import { openUpstreams, type Upstreams } from './compose/upstreams.ts'
@@ -33,6 +33,7 @@ import { createManagement } from './management/management.ts'
 import { createClientIp } from './pipeline/client-ip.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
 import type { Store } from './storage/store.ts'
+import { quarantines } from './telemetry/layout.ts'
 import { openPool } from './threads/open.ts'
 import type { Pool } from './threads/pool.ts'
 import { shareHabits } from './threads/share.ts'
@@ -56,7 +57,7 @@ export interface GatewayOptions {
 
 export interface Gateway {
   /** Rows for the start-up block: name and text. */
-  readonly summary: readonly (readonly [string, string])[]
+  readonly summary: readonly SummaryRow[]
   /** Opens every place to listen on; at least one. */
   listen(): Promise<readonly Address[]>
   /** Proxied requests under way. */
@@ -93,9 +94,11 @@ interface Foundation {
   readonly warnings: readonly string[]
 }
 
-/** Whoever must hear of a change before it is answered. */
+/** Parts that hear of agents and policies, but are made after them. */
 interface Followers {
+  /** Hears of each change before it is answered. */
   pool: Pool | undefined
+  onQuarantine: IdentityParts['onQuarantine']
 }
 
 const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
@@ -138,9 +141,19 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
   const fetchDocument = upstreams.ownRequests.fetch
-  const followers: Followers = { pool: undefined }
+  const followers: Followers = { pool: undefined, onQuarantine: () => {} }
   const onAgent: Pool['changeAgent'] = async (id, agent) => followers.pool?.changeAgent(id, agent)
-  const identity = await openIdentity({ config, dataDirectory, store, clock, log, fetchDocument, onAgent })
+  const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
+  const identity = await openIdentity({
+    config,
+    dataDirectory,
+    store,
+    clock,
+    log,
+    fetchDocument,
+    onAgent,
+    onQuarantine,
+  })
   closers.push(() => identity.close())
   const { registry } = identity
   const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
@@ -171,9 +184,11 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   })
   const hitl = createHitl({ ...foundation, habits, dataPlane, report })
   const acceptor = acceptorOf(foundation, { dataPlane, habits, hitl, limits, telemetry, clientIpOf, report })
-  const listening = createListening({ ...foundation, limits, egress: upstreams.egress }, acceptor)
+  const { bounds } = dataPlane
+  const listening = createListening({ ...foundation, limits, bounds, egress: upstreams.egress }, acceptor)
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
+  foundation.followers.onQuarantine = tellQuarantines(foundation, { telemetry, hitl })
   closers.push(() => pool?.close())
   const { registry } = identity
   const { book } = rules.policies
@@ -209,12 +224,23 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   }
 }
 
+function tellQuarantines(
+  { identity }: Foundation,
+  { telemetry, hitl }: Pick<Roads, 'telemetry' | 'hitl'>,
+): Followers['onQuarantine'] {
+  return (agentId, cause) => {
+    telemetry?.metrics.count(quarantines, cause)
+    const agentName = identity.registry.get(agentId)?.name ?? null
+    hitl.events.publish('quarantined', null, { agentId, agentName, cause })
+  }
+}
+
 async function reloadCredentials({ credentials }: Upstreams, report: Report): Promise<boolean> {
   try {
     await credentials?.reload()
     return true
   } catch (error) {
-    report('credentials of upstreams could not be read anew, the old ones stay', error)
+    report('credentials of upstreams could not be reloaded, the old ones stay', error)
     return false
   }
 }
@@ -262,25 +288,6 @@ function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
     report,
     counts: telemetry?.acceptCounts,
   })
-}
-
-/** What a person should know at start. */
-function summarise({ config, dataDirectory, certificate, identity, rules, warnings }: Foundation): Gateway['summary'] {
-  const names = rules.policies.book.list().map(({ document }) => document.name)
-  const { DenyPrivateNetworks } = config.Egress
-  return [
-    ['Bootstrap', `${bootstrapFile(dataDirectory)} (credential of the first admin)`],
-    ...(certificate === undefined ? [] : [['Certificate', describeCertificate(certificate)] as const]),
-    ...threadsRow(config),
-    ['Policies', names.length === 0 ? 'none: every request is denied' : names.join(', ')],
-    ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
-    ...(config.Policy.Mode === 'observe' ? [['Mode', 'OBSERVE: nothing is refused or held by policy'] as const] : []),
-    ...[...warnings, ...identity.tokens.warnings].map(warning => ['Warning', warning] as const),
-  ]
-}
-
-function threadsRow({ System: { Server } }: Config): Gateway['summary'] {
-  return Server.Threads === 1 ? [] : [['Threads', String(Server.Threads)]]
 }
 
 /** Last opened, first closed. One that fails must not keep the others open. */

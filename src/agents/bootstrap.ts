@@ -1,19 +1,32 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import type { Clock } from '../clock.ts'
 import { isRefusal, StartupError } from '../errors.ts'
+import { renewEpoch } from '../storage/epoch.ts'
 import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
+import type { AgentRecord, Store } from '../storage/store.ts'
 import type { Registry } from './registry.ts'
-import { generateSecret, secretProblem } from './secret.ts'
+import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
+import { probationTrust } from './trust.ts'
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-export interface BootstrapOptions {
-  readonly registry: Registry
+interface FirstAdmin {
   /** Storage:DataDirectory. */
   readonly dataDirectory: string
   /** Security:Bootstrap. */
   readonly agentId: string | undefined
   readonly clientSecret: string | undefined
+}
+
+export interface BootstrapOptions extends FirstAdmin {
+  readonly registry: Registry
+}
+
+export interface ResetOptions extends FirstAdmin {
+  readonly store: Pick<Store, 'agents'>
+  readonly secrets: Pick<SecretHasher, 'hash'>
+  readonly clock: Clock
 }
 
 export interface Credential {
@@ -40,7 +53,7 @@ export async function bootstrapAdmin(options: BootstrapOptions): Promise<string 
   return admin.id
 }
 
-function configured({ agentId, clientSecret }: BootstrapOptions): Credential | undefined {
+function configured({ agentId, clientSecret }: FirstAdmin): Credential | undefined {
   if (agentId !== undefined && !uuid.test(agentId)) throw new StartupError('Security:Bootstrap:AgentId: must be a UUID')
   if (clientSecret === undefined) return undefined
   const problem = secretProblem(clientSecret)
@@ -57,9 +70,52 @@ async function fromFile({ registry, dataDirectory, agentId }: BootstrapOptions):
   // Left by a crash before the admin was stored: someone may have read it already, so it stays true.
   const isUnused = found !== undefined && registry.get(found.agentId) === undefined
   if (isUnused && (wanted ?? found.agentId) === found.agentId) return found
-  const made: Credential = { agentId: wanted ?? randomUUID(), clientSecret: generateSecret() }
-  await writePrivateFile(path, `${JSON.stringify(made, null, 2)}\n`, true)
+  return writeCredential(dataDirectory, wanted ?? randomUUID())
+}
+
+async function writeCredential(dataDirectory: string, agentId: string): Promise<Credential> {
+  const made: Credential = { agentId, clientSecret: generateSecret() }
+  await writePrivateFile(bootstrapFile(dataDirectory), `${JSON.stringify(made, null, 2)}\n`, true)
   return made
+}
+
+/**
+ * Gives an admin a new secret, makes it active, and makes every token void. Takes the admin of Security:Bootstrap or of
+ * bootstrap.json, else the oldest one that is not revoked. The secret is the configured one, else a new one in
+ * bootstrap.json. Returns the id of the admin.
+ *
+ * @throws StartupError when there is no such admin
+ */
+export async function resetAdmin(options: ResetOptions): Promise<string> {
+  const { store, secrets, clock, dataDirectory } = options
+  const given = configured(options)
+  const admin = await findAdmin(options)
+  const { clientSecret } = given ?? (await writeCredential(dataDirectory, admin.id))
+  const secretHash = await secrets.hash(clientSecret)
+  if (isRefusal(secretHash)) throw new StartupError(`The secret could not be hashed: ${secretHash.detail}`)
+  const at = clock.now()
+  const lifted = admin.status === 'Quarantined' ? { trustValue: probationTrust, trustAt: at } : {}
+  const change = { status: 'Active', secretHash, weakSecret: false, ...lifted } as const
+  await renewEpoch(dataDirectory)
+  const entry = { at, actor: 'gateway', action: 'admin.reset', subject: admin.id, requestId: null }
+  await store.agents.update(admin.id, change, { ...entry, details: { tokens: 'void' } })
+  return admin.id
+}
+
+async function findAdmin({ store, dataDirectory, agentId }: ResetOptions): Promise<AgentRecord> {
+  const admins = (await store.agents.all()).filter(
+    ({ roles, status }) => roles.includes('admin') && status !== 'Revoked',
+  )
+  const named = agentId ?? parseCredential(await readPrivateFile(bootstrapFile(dataDirectory)))?.agentId
+  const found = admins.find(({ id }) => id === named?.toLowerCase())
+  const [oldest] = agentId === undefined ? admins : []
+  const admin = found ?? oldest
+  if (admin !== undefined) return admin
+  throw new StartupError(
+    admins.length === 0
+      ? 'There is no admin, or all are revoked. Start the gateway: it creates one.'
+      : 'Security:Bootstrap:AgentId must be the id of an admin that is not revoked.',
+  )
 }
 
 /** The credential in the text of bootstrap.json; undefined when there is none. */

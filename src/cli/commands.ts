@@ -15,6 +15,10 @@ const commands: Readonly<Record<string, Entry>> = {
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
   backup: { summary: 'copy the data folder, also while the gateway runs', load: () => import('./backup.ts') },
   restore: { summary: 'restore a backup', load: () => import('./restore.ts') },
+  'admin reset': {
+    summary: 'give the first admin a new secret, while the gateway is stopped',
+    load: () => import('./admin-reset.ts'),
+  },
   'policy check': {
     summary: 'check policies, and warn of probable mistakes',
     load: () => import('./policy-check.ts'),

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { decisionSettings, languageOf, soloRulebook } from '../compose/language.ts'
+import { decisionSettings, languageOf, soloRulebook, soloRulebooks } from '../compose/language.ts'
 import { StartupError } from '../errors.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readPolicyFile } from '../policies/files.ts'
@@ -8,13 +8,15 @@ import { explainDescription } from '../policy/evaluation/explain.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { type DescriptionProblem, type RequestDescription, requestFromDescription } from '../policy/request/describe.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { readPolicies } from './policies.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
 
 Decides the requests of a log again with a policy that is not in force yet, and prints each decision that changes,
 old -> new, with its count. The gateway writes such a log with Logging:Access: a line of JSON for each request.
-It has no query, headers or body: rules do not see those, and decisions that depend on the body are counted apart.
+It has no query, headers or body. Decisions that depend on the body are counted apart. A request that the policy of the
+configuration with the same name decides as the new one does counts as unchanged, whatever the log says.
 A URL that the gateway refuses before it decides is shown as invalid_target.
 A line may contain the whole request instead, as POST /policies/{name}/explain takes it, beside its decision.
 
@@ -45,12 +47,19 @@ interface Line extends Partial<RequestDescription> {
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   if (values.policy === undefined || values.log === undefined) throw new UsageError('--policy and --log are needed')
-  const rulebook = await readRulebook(values.policy, readConfiguration(shell, values.config))
+  const configuration = readConfiguration(shell, values.config)
+  const rulebook = await readRulebook(values.policy, configuration)
+  const inForce = await readInForce(configuration)
   const tally: Tally = { same: 0, needBody: 0, skipped: 0, changes: new Map() }
   for await (const text of await openLines(values.log)) {
     const line = parseLine(text)
     if (line?.decision === undefined) continue
-    if (values.all === true || line.policy === rulebook.policyName) compare(tally, line, decide(rulebook, line))
+    if (values.all !== true && line.policy !== rulebook.policyName) continue
+    const decided = decide(rulebook, line)
+    const former = inForce(line.policy ?? '')
+    // The line lacks what decided then, such as the query, the headers or the risk: with it nothing changes either.
+    const isSame = decided !== undefined && former !== undefined && decided === decide(former, line)
+    compare(tally, line, isSame && decided !== 'body' ? line.decision : decided)
   }
   report(shell, tally)
   return 0
@@ -80,6 +89,12 @@ function report(shell: Shell, { same, needBody, skipped, changes }: Tally): void
   for (const [change, times] of ranked) shell.print(`${String(times).padStart(7)} x  ${change}`)
   const changed = ranked.reduce((sum, [, times]) => sum + times, 0)
   shell.print(`${changed} changed, ${same} the same, ${needBody} depend on the body, ${skipped} not understood`)
+}
+
+/** The policies of the configuration by name. Those created over the API are not there. */
+async function readInForce(configuration: Configuration): Promise<(name: string) => Rulebook | undefined> {
+  const { entries } = await readPolicies(configuration)
+  return soloRulebooks(entries, decisionSettings(configuration.config))
 }
 
 async function readRulebook(path: string, { config }: Configuration): Promise<Rulebook> {

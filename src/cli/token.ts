@@ -33,13 +33,17 @@ async function readCredential({ config, baseDirectory }: Configuration): Promise
   const path = bootstrapFile(resolve(baseDirectory, config.Storage.DataDirectory))
   const credential = parseCredential(await readPrivateFile(path))
   if (credential !== undefined) return credential
-  throw new StartupError(`${path} contains no credential. Start the gateway once; it writes the file.`)
+  throw new StartupError(
+    `${path} contains no credential. The first start of the gateway writes it; if it was lost: agent-gateway admin reset`,
+  )
 }
 
 async function requestToken(door: Door, credential: Credential): Promise<string> {
   const { status, text } = await postJson(door, '/tokens', credential)
   if (status === 401) {
-    throw new StartupError(`The gateway at ${door.name} does not accept the credential of the first admin.`)
+    throw new StartupError(
+      `The gateway at ${door.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,
+    )
   }
   const token = status === 200 ? accessToken(text) : undefined
   if (token !== undefined) return token

@@ -82,6 +82,7 @@ export function createHitl(parts: HitlParts): Hitl {
     },
     agentName: id => identity.registry.get(id)?.name,
     stopping: stopping.signal,
+    onFull: (bound, { agent, requestId }) => dataPlane.bounds.reached(bound, agent.id, requestId ?? undefined),
     report,
   })
   return {

@@ -19,6 +19,8 @@ export interface IdentityParts {
   readonly fetchDocument: FetchDocument
   /** Told of each change of an agent, which is answered only when this is done. */
   readonly onAgent?: RegistryOptions['onChange']
+  /** Told when the gateway has quarantined an agent. */
+  readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
 }
 
 /** Who may call: agents, their secrets and their tokens. */
@@ -46,24 +48,29 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       secrets,
       defaultPolicy: config.Policy.AssignOnRegistration,
       quarantine: quarantineRules(config),
-      onQuarantine: (agentId, cause) => log.warn({ agentId, reason: cause }, 'agent quarantined'),
+      onQuarantine(agentId, cause) {
+        log.warn({ agentId, reason: cause }, 'agent quarantined')
+        parts.onQuarantine(agentId, cause)
+      },
       onError: error => log.error({ error }, 'a change of trust could not be stored'),
       ...(parts.onAgent === undefined ? {} : { onChange: parts.onAgent }),
+    })
+    const tokens = await openTokens({
+      settings: config.Security.AgentAuth,
+      dataDirectory,
+      // Before the first admin is made: a database with agents and without its key has lost it.
+      mayMakeKey: registry.list({ page: 1, pageSize: 1 }).totalCount === 0,
+      clock,
+      agents: registry,
+      fetchDocument,
+      onBadCredential: id => registry.recordTrust(id, 'badCredential', null),
+      onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
     })
     await bootstrapAdmin({
       registry,
       dataDirectory,
       agentId: config.Security.Bootstrap.AgentId,
       clientSecret: config.Security.Bootstrap.ClientSecret,
-    })
-    const tokens = await openTokens({
-      settings: config.Security.AgentAuth,
-      dataDirectory,
-      clock,
-      agents: registry,
-      fetchDocument,
-      onBadCredential: id => registry.recordTrust(id, 'badCredential', null),
-      onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
     })
     return {
       registry,

@@ -16,6 +16,7 @@ import type { Certificate } from '../http/servers.ts'
 import type { Log } from '../log.ts'
 import { createPeerOf } from '../pipeline/client-ip.ts'
 import { viaName } from '../pipeline/hops.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { describeCertificate, readCertificate } from './certificate.ts'
 import type { SharedLimits } from './shared.ts'
@@ -30,6 +31,7 @@ export interface ListeningParts {
   readonly egress: Egress
   readonly limits: Pick<SharedLimits, 'connections'>
   readonly log: Log
+  readonly bounds: Bounds
 }
 
 /** Turns of the event loop in which the last exchanges must be over. */
@@ -65,6 +67,7 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
     {
       maxConnections: Server.MaxConnections,
       count: parts.limits.connections,
+      onRefused: (bound, peer) => parts.bounds.reached(bound, undefined, undefined, peer),
       peerOf: createPeerOf(Server.TrustedProxies),
       headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
       keepAliveMs: Server.KeepAliveSeconds * 1_000,

@@ -103,6 +103,12 @@ export function createSharedMemory({ System }: Config): SharedMemory {
   }
 }
 
+const circuitWords = {
+  opened: 'circuit opened',
+  closed: 'circuit closed',
+  probeFailed: 'circuit stays open: its probe failed',
+}
+
 /** An agent has a quarter, but always room for one body. */
 function heldBytesLimits(config: Config): HeldBytesLimits {
   const all = mostHeldBytes(config)
@@ -135,7 +141,7 @@ export function openSharedLimits(config: Config, { memory, thread, log }: Limits
     breaker: createBreaker(
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
       circuits,
-      ({ isOpen, ...whose }) => (isOpen ? log.warn(whose, 'circuit opened') : log.info(whose, 'circuit closed')),
+      ({ change, ...whose }) => log[change === 'closed' ? 'info' : 'warn'](whose, circuitWords[change]),
     ),
     connections: createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open),
     requests,

@@ -98,6 +98,8 @@ export const hitlEvents = [
   'completed',
   'failed',
   'unknown',
+  /** About an agent: the gateway has quarantined it. */
+  'quarantined',
 ] as const
 
 export const hitlEvent: Format = value =>

@@ -12,7 +12,8 @@ export interface HitlEvent {
   readonly type: HitlEventType
   /** Milliseconds since the epoch. */
   readonly at: number
-  readonly hitlId: string
+  /** Null: it is about an agent, not about a request. */
+  readonly hitlId: string | null
   /** JSON-safe, for reviewers. */
   readonly data: Readonly<Record<string, unknown>>
 }
@@ -20,7 +21,7 @@ export interface HitlEvent {
 export type HitlListener = (event: HitlEvent) => void
 
 export interface EventLog {
-  publish(type: HitlEventType, hitlId: string, data: Readonly<Record<string, unknown>>): void
+  publish(type: HitlEventType, hitlId: string | null, data: Readonly<Record<string, unknown>>): void
   /**
    * Hears of every event from now on, and first of those after `lastId`.
    *

@@ -71,7 +71,8 @@ function openHook(hook: Hook, name: string, options: HookOptions) {
   async function drain(): Promise<void> {
     for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) {
       const failure = await deliver(hook, event, options)
-      if (failure !== undefined) options.report(`${name} was not told of ${event.type} ${event.hitlId}`, failure)
+      if (failure !== undefined)
+        options.report(`${name} was not told of ${event.type} ${event.hitlId ?? event.data['agentId']}`, failure)
     }
     running = undefined
   }
@@ -135,7 +136,10 @@ function genericBody({ id, type, at, hitlId, data }: HitlEvent) {
 
 /** In Slack's text format only these three characters need care. */
 function slackText({ type, hitlId, data }: HitlEvent): string {
-  const lines = type === 'pending' ? pendingLines(data) : [`Request ${hitlId}: ${type}`]
+  const lines =
+    type === 'pending'
+      ? pendingLines(data)
+      : [hitlId === null ? `Agent ${data['agentId']}: ${type} (${data['cause']})` : `Request ${hitlId}: ${type}`]
   const by = data['by'] === undefined ? [] : [`by ${data['by']}`]
   const text = [...lines, ...by].join('\n')
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -33,7 +33,10 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const record = { ...shown, summary: JSON.stringify(summary) }
   const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
   const stored = await store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
-  if (stored === 'queueFull' || stored === 'agentQueueFull') return queueFull(stored)
+  if (stored === 'queueFull' || stored === 'agentQueueFull') {
+    options.onFull(stored === 'queueFull' ? 'hitl_queue' : 'agent_hitl_queue', held)
+    return queueFull(stored)
+  }
   if (stored === 'keyUsed') return keyUsed()
   if (stored !== 'stored') return repeated(stored.existing, record)
   const moving = movingView({ ...record, approvedBy: [] }, { now: record.createdAt, agentName: options.agentName })

@@ -34,7 +34,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
   })
   events.subscribe(event => {
-    if (outcomes.has(event.type)) for (const wake of waiting.get(event.hitlId) ?? []) wake()
+    if (outcomes.has(event.type)) for (const wake of waiting.get(event.hitlId ?? '') ?? []) wake()
   })
 
   /** Resolves at the event, the time limit or the abort. */

@@ -2,13 +2,17 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { isUnixPeer } from './unix-socket.ts'
 
+type ConnectionBound = 'connections' | 'address_connections'
+
 export interface ConnectionLimits {
   readonly maxConnections: number
-  /** Counts a connection, here and elsewhere; whether there is room for it. */
+  /** Counts a connection, here and elsewhere. `enter` returns the limit that leaves no room for it. */
   readonly count: {
-    enter(peer: string | undefined): boolean
+    enter(peer: string | undefined): ConnectionBound | undefined
     leave(peer: string | undefined): void
   }
+  /** Told of each connection that a limit refuses; `peer` is undefined where the address is not known. */
+  readonly onRefused: (bound: ConnectionBound, peer: string | undefined) => void
   /** What connections are counted by; those without count in the total alone. */
   readonly peerOf: (socket: Socket) => string | undefined
 }
@@ -23,17 +27,19 @@ export interface OpenConnections {
 
 /** Closes connections beyond the limits, so that one client cannot take all there are. */
 export function limitConnections(limits: ConnectionLimits): OpenConnections {
-  const { maxConnections, count, peerOf } = limits
+  const { maxConnections, count, peerOf, onRefused } = limits
   const open = new Set<Socket>()
 
-  const admit = (socket: Socket): void => {
+  const admit = (socket: Socket): unknown => {
     const peer = peerOf(socket)
-    if (isGone(socket) || !count.enter(peer)) {
-      socket.destroy()
-      return
+    if (isGone(socket)) return socket.destroy()
+    const bound = count.enter(peer)
+    if (bound !== undefined) {
+      onRefused(bound, peer)
+      return socket.destroy()
     }
     open.add(socket)
-    socket.once('close', () => {
+    return socket.once('close', () => {
       open.delete(socket)
       count.leave(peer)
     })
@@ -43,6 +49,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
     watch(server) {
       // Closes what is beyond the total before any work is done on it; not enough alone: each server counts its own.
       server.maxConnections = maxConnections
+      server.on('drop', data => onRefused('connections', data?.remoteAddress))
       server.on('connection', admit)
       // TLS puts a socket of its own on top, which asks the system for the address again, and keeps it.
       server.prependListener('secureConnection', (socket: Socket) => {

@@ -76,15 +76,15 @@ const probeWaitMs = 1_000
 
 const closed = Number.NEGATIVE_INFINITY
 
-/** A circuit opened or closed. */
+/** A circuit opened or closed, or stays open because its probe failed. */
 export interface CircuitChange {
-  readonly isOpen: boolean
+  readonly change: 'opened' | 'closed' | 'probeFailed'
   readonly origin: string
   /** Undefined: it is the circuit of all agents. */
   readonly agentId: string | undefined
 }
 
-/** @param onChange told of each circuit that opens or closes */
+/** @param onChange told of each circuit that opens or closes, and of each probe that fails */
 export function createBreaker(
   settings: BreakerSettings,
   table: SharedTable,
@@ -136,12 +136,14 @@ class SharedBreaker implements Breaker {
     const changed = this.#table.locked(() =>
       failed ? this.#fail(permit, outcome, now) : this.#endProbes(permit, outcome === 'success', now),
     )
-    this.#tell(failed, permit, changed)
+    const isProbe = permit.probe > 0 || permit.ownProbe > 0
+    if (failed) this.#tell(isProbe ? 'probeFailed' : 'opened', permit, changed)
+    else this.#tell('closed', permit, changed)
   }
 
   /** Call it without the lock, which others wait for. */
-  #tell(isOpen: boolean, { origin, agentId }: Permit, whose: Whose): void {
-    if (whose !== undefined) this.#onChange({ isOpen, origin, agentId: whose === 'agent' ? agentId : undefined })
+  #tell(change: CircuitChange['change'], { origin, agentId }: Permit, whose: Whose): void {
+    if (whose !== undefined) this.#onChange({ change, origin, agentId: whose === 'agent' ? agentId : undefined })
   }
 
   sweep(now: number): void {
@@ -183,9 +185,10 @@ class SharedBreaker implements Breaker {
   #fail(permit: Permit, outcome: 'failure' | 'unreachable', now: number): Whose {
     const { origin, agentId, probe, ownProbe } = permit
     if (probe > 0 || ownProbe > 0) {
-      this.#reopen(this.#table.find(origin), probe, now)
-      this.#reopen(this.#table.find(ownKey(origin, agentId)), ownProbe, now)
-      return undefined
+      const isAll = this.#reopen(this.#table.find(origin), probe, now)
+      const isOwn = this.#reopen(this.#table.find(ownKey(origin, agentId)), ownProbe, now)
+      if (isAll) return 'all'
+      return isOwn ? 'agent' : undefined
     }
     if (outcome === 'unreachable') return this.#note(origin, now) ? 'all' : undefined
     if (!this.#note(ownKey(origin, agentId), now)) return undefined
@@ -238,8 +241,10 @@ class SharedBreaker implements Breaker {
     return slot >= 0 && probe > 0 && this.#table.get(slot, probeField) === probe
   }
 
-  #reopen(slot: number, probe: number, now: number): void {
-    if (this.#isOut(slot, probe)) this.#open(slot, now)
+  #reopen(slot: number, probe: number, now: number): boolean {
+    if (!this.#isOut(slot, probe)) return false
+    this.#open(slot, now)
+    return true
   }
 
   #endProbes({ origin, agentId, probe, ownProbe }: Permit, succeeded: boolean, now: number): Whose {

@@ -10,11 +10,11 @@ export interface ConnectionLimits {
 
 export interface ConnectionCount {
   /**
-   * Counts a connection if there is room for it.
+   * Counts a connection if there is room for it. Returns the limit that leaves none, undefined when it is counted.
    *
    * @param peer who it is counted for; undefined: in the total alone
    */
-  enter(peer: string | undefined): boolean
+  enter(peer: string | undefined): 'connections' | 'address_connections' | undefined
   /** Each that entered leaves once. */
   leave(peer: string | undefined): void
 }
@@ -26,10 +26,10 @@ export function createConnectionCount({ all, perPeer }: ConnectionLimits, open: 
   const isCounted = (peer: string | undefined): peer is string => peer !== undefined && perPeer > 0
   return {
     enter(peer) {
-      if (!open.take(total, 1, all)) return false
-      if (!isCounted(peer) || open.take(peer, 1, perPeer)) return true
+      if (!open.take(total, 1, all)) return 'connections'
+      if (!isCounted(peer) || open.take(peer, 1, perPeer)) return undefined
       open.give(total, 1)
-      return false
+      return 'address_connections'
     },
     leave(peer) {
       open.give(total, 1)

@@ -36,12 +36,17 @@ const page = `<!doctype html>
 </html>
 `
 
-// The validator is a service of others: the document is none of its business.
+// The validator is a service of others, which must not see the document. The page percent-encodes path parameters, but
+// the URL behind /proxy/ is sent as it is.
 const initializer = `SwaggerUIBundle({
   url: 'open-api/gateway/specifications.json',
   dom_id: '#swagger-ui',
   deepLinking: true,
   validatorUrl: 'none',
+  requestInterceptor(request) {
+    request.url = request.url.replace(/\\/proxy\\/(https?%3A.*)$/i, (_, url) => '/proxy/' + decodeURIComponent(url))
+    return request
+  },
 })
 `
 

@@ -18,16 +18,17 @@ export interface Bounds {
    * Counts a limit that was reached. The first time a minute for each limit and agent, a log line names both.
    *
    * @param agentId undefined when no agent is known
+   * @param clientIp of a client that is not known to be an agent
    */
-  reached(bound: BoundName, agentId?: string, requestId?: string): void
+  reached(bound: BoundName, agentId?: string, requestId?: string, clientIp?: string): void
 }
 
 export function createBounds({ clock, log, metrics }: BoundsParts): Bounds {
   const isFirst = createQuiet(clock)
   return {
-    reached(bound, agentId, requestId) {
+    reached(bound, agentId, requestId, clientIp) {
       metrics?.count(bounds, bound)
-      if (isFirst(`${bound} ${agentId ?? ''}`)) log.warn({ bound, agentId, requestId }, 'a limit was reached')
+      if (isFirst(`${bound} ${agentId ?? ''}`)) log.warn({ bound, agentId, requestId, clientIp }, 'a limit was reached')
     },
   }
 }

@@ -53,6 +53,12 @@ const boundNames = [
   'lookups',
   // Failed logins from one address, or logins that wait for a hash (Security:AgentAuth:TokenRequests).
   'logins',
+  // Connections of clients: System:Server:MaxConnections, MaxConnectionsPerAddress.
+  'connections',
+  'address_connections',
+  // Requests that wait for review: HumanInTheLoop:MaxPendingRequests, and the share of one agent in it.
+  'hitl_queue',
+  'agent_hitl_queue',
   // The system gave no file descriptor, no memory or no local port for a connection.
   'descriptors',
   'memory',
@@ -96,6 +102,10 @@ export const retries = counter(
   'Requests that were sent once more, because a kept connection broke or a stream was refused.',
 )
 export const bounds = family('bounds_total', 'Limits that were reached, by limit.', 'bound', boundNames)
+export const quarantines = family('quarantines_total', 'Agents that the gateway quarantined, by cause.', 'cause', [
+  'trust',
+  'denials',
+])
 export const tokens = family('token_checks_total', 'Tokens of agents, known from before or not.', 'cache', [
   'hit',
   'miss',
@@ -124,6 +134,7 @@ export const families: readonly Family[] = [
   answers,
   failures,
   bounds,
+  quarantines,
   tokens,
   retries,
   requestBytes,

@@ -101,7 +101,10 @@ async function serve() {
     counts: counters?.acceptCounts,
     report,
   })
-  const listening = createListening({ ...known, egress: upstreams.egress, limits, passedSockets: [] }, acceptor)
+  const listening = createListening(
+    { ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, passedSockets: [] },
+    acceptor,
+  )
   setInterval(() => {
     dataPlane.sweep()
     counters?.sample()

@@ -19,6 +19,8 @@ export interface SigningKeys {
 }
 
 export interface SigningKeyOptions {
+  /** Whether signing.key may be made; false where it is lost when it is not there. */
+  readonly mayMake?: boolean
   /** Security:AgentAuth:TokenIssuance. */
   readonly Secret: string | undefined
   readonly PreviousSecrets: readonly string[]
@@ -30,7 +32,7 @@ export interface SigningKeyOptions {
  * that those of before are void. Rejects with StartupError, which never holds the value, when it is weak.
  */
 export async function openSigningKeys(options: SigningKeyOptions, dataDirectory: string): Promise<SigningKeys> {
-  const text = options.Secret ?? (await storedSecret(join(dataDirectory, 'signing.key')))
+  const text = options.Secret ?? (await storedSecret(join(dataDirectory, 'signing.key'), options.mayMake ?? true))
   const secret = strongSecret(text, settingName)
   const previous = options.PreviousSecrets.map(old =>
     strongSecret(old, settingName.replace(/Secret$/, 'PreviousSecrets')),
@@ -47,14 +49,20 @@ export function deriveKey(secret: Uint8Array, info: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, new Uint8Array(0), `agent-gateway ${info}`, 32))
 }
 
-async function storedSecret(path: string): Promise<string> {
+async function storedSecret(path: string, mayMake: boolean): Promise<string> {
   const found = await readPrivateFile(path)
   if (found !== undefined) return found.trim()
+  if (!mayMake) throw new StartupError(lostKey(path))
   const made = randomBytes(48).toString('base64')
   if (await writePrivateFile(path, `${made}\n`, false)) return made
   // Another process was first.
-  return storedSecret(path)
+  return storedSecret(path, mayMake)
 }
+
+const lostKey = (path: string): string =>
+  `${path} is missing, but the database beside it was used with it. Restore it from a backup. If it is lost, write 32 ` +
+  `random bytes or more to it (openssl rand -base64 48 > ${path}; chmod 600 ${path}): all tokens become void, and ` +
+  'requests that are held for review cannot be sent any more.'
 
 function strongSecret(text: string, name: string): Buffer<ArrayBuffer> {
   const problem = secretProblem(text)

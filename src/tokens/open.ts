@@ -33,6 +33,8 @@ export interface CheckOptions {
   readonly settings: Config['Security']['AgentAuth']
   /** Folder of signing.key. */
   readonly dataDirectory: string
+  /** Whether signing.key may be made; it may when absent. */
+  readonly mayMakeKey?: boolean
   readonly clock: Clock
   readonly agents: KnownAgents
   /** Fetches the documents of the identity provider. */
@@ -69,7 +71,10 @@ export interface Tokens extends Pick<TokenCheck, 'verify'> {
 /** What checks tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
 export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck & Pick<Tokens, 'verifyInternal'>> {
   const { settings, clock, agents, fetchDocument, onError } = options
-  const keys = await openSigningKeys(settings.TokenIssuance, options.dataDirectory)
+  const keys = await openSigningKeys(
+    { ...settings.TokenIssuance, mayMake: options.mayMakeKey ?? true },
+    options.dataDirectory,
+  )
   const parts = { keys, settings: settings.TokenIssuance, clock }
   const verifyInternal = createVerifier(parts)
   const external = createExternal({

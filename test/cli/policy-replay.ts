@@ -63,6 +63,47 @@ t.test('a line with the whole request is decided with its body', async t => {
   ])
 })
 
+t.test('the policy in force changes nothing, whatever decided beside it', async t => {
+  const log = lines(
+    { policy: 'shop', decision: 'Hitl', source: 'risk', method: 'GET', origin: 'https://a.example', path: '/' },
+    { policy: 'shop', decision: 'Deny', source: 'global', method: 'GET', origin: 'https://a.example', path: '/' },
+    { policy: 'shop', decision: 'Allow', source: 'rule', method: 'DELETE', origin: 'https://a.example', path: '/' },
+    {
+      policy: 'shop',
+      decision: 'Deny',
+      source: 'rule',
+      method: 'POST',
+      origin: 'https://a.example',
+      path: '/',
+      bytesIn: 9,
+    },
+  )
+  const folder = t.testdir({
+    'new.yaml': policy,
+    'stricter.yaml': 'name: shop\ndefault: Deny\n',
+    log,
+    'gateway.yaml': 'Policy: { Directory: policies }',
+    policies: { 'shop.yaml': policy },
+  })
+  const config = ['--config', `${folder}/gateway.yaml`]
+  const { out } = await replay(folder, ...config)
+  t.strictSame(out, ['0 changed, 3 the same, 1 depend on the body, 0 not understood'])
+  const stricter = fakeShell([
+    'policy',
+    'replay',
+    '--policy',
+    `${folder}/stricter.yaml`,
+    '--log',
+    `${folder}/log`,
+    ...config,
+  ])
+  t.equal(await runCommand(stricter), 0)
+  t.strictSame(stricter.printed, [
+    '      1 x  Hitl -> Deny  GET https://a.example/',
+    '1 changed, 3 the same, 0 depend on the body, 0 not understood',
+  ])
+})
+
 t.test('a policy or log that cannot be used is told in a line', async t => {
   const cases: [Record<string, string>, RegExp][] = [
     [{ log: '' }, /new\.yaml cannot be read \(ENOENT\)/],

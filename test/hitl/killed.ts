@@ -66,7 +66,10 @@ t.test(`a process killed ${lives} times loses no suspension or verdict, and send
   await desk.queue.sweep()
   const unknown = desk.events.filter(event => event.type === 'unknown')
   for (const { hitlId } of unknown) {
-    t.match(await desk.queue.approve(hitlId, verdict()), { refusal: 'already_decided', members: { replay: 'unknown' } })
+    t.match(await desk.queue.approve(hitlId ?? '', verdict()), {
+      refusal: 'already_decided',
+      members: { replay: 'unknown' },
+    })
   }
   t.equal(desk.sent.length, 0)
   t.comment(`${last.size} requests, ${reached.length} sent, ${unknown.length} unknown`)

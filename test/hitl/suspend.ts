@@ -62,6 +62,7 @@ t.test('a full queue refuses, says when to come back, and stores nothing', async
   t.equal(refused.length, 7)
   t.match(refused[0], { refusal: 'hitl_queue_full', status: 429, headers: ['Retry-After', /^\d+$/] })
   t.equal((await listed(desk)).length, 3)
+  t.strictSame(desk.reports, Array(7).fill('hitl_queue'))
 })
 
 t.test('one agent holds no more than its share', async t => {
@@ -71,6 +72,7 @@ t.test('one agent holds no more than its share', async t => {
   await suspended(desk)
   await suspended(desk)
   t.equal(code(await desk.queue.suspend(held())), 'hitl_queue_full')
+  t.strictSame(desk.reports, ['agent_hitl_queue'])
   t.equal(code(await desk.queue.suspend(held({ agent: otherAgent }))), undefined)
 })
 

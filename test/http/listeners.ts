@@ -19,7 +19,11 @@ function start(t: Test, maxConnections: number) {
   const listener = createListener(
     {
       maxConnections,
-      count: { enter: () => open < maxConnections && ++open > 0, leave: () => void open-- },
+      count: {
+        enter: () => (open < maxConnections && ++open > 0 ? undefined : 'connections'),
+        leave: () => void open--,
+      },
+      onRefused: () => {},
       peerOf: () => undefined,
       headersTimeoutMs: 1_000,
       keepAliveMs: 1_000,

@@ -51,21 +51,21 @@ t.test('the circuit opens after so many failures and tells how long', async t =>
   t.equal(breaker.acquire('k', 'a', 31_999), 1)
 })
 
-t.test('a circuit that opens or closes is told of once, and whose it is', async t => {
+t.test('a circuit that opens, closes or fails its probe is told of once, and whose it is', async t => {
   const told: string[] = []
   const breaker = timed(
-    createBreaker(settings, createTable(breakerShape(3)), ({ isOpen, origin, agentId }) =>
-      told.push(`${isOpen ? 'open' : 'closed'} ${origin} ${agentId}`),
+    createBreaker(settings, createTable(breakerShape(3)), ({ change, origin, agentId }) =>
+      told.push(`${change} ${origin} ${agentId}`),
     ),
   )
   open(breaker, 0)
   open(breaker, 1_000, 'b')
-  t.strictSame(told, ['open k a', 'open k undefined'])
+  t.strictSame(told, ['opened k a', 'opened k undefined'])
   breaker.release(permit(breaker, 'k', 40_000), 'success', 40_000)
   t.strictSame(told.slice(2), ['closed k undefined'])
   for (let i = 0; i < 3; i++) breaker.release(permit(breaker, 'other', 50_000), 'unreachable', 50_000)
   breaker.release(permit(breaker, 'other', 90_000), 'failure', 90_000)
-  t.strictSame(told.slice(3), ['open other undefined'])
+  t.strictSame(told.slice(3), ['opened other undefined', 'probeFailed other undefined'])
 })
 
 t.test('failures outside the window do not count', async t => {

@@ -1,5 +1,6 @@
 /** Threats T16, T44 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
+import { runInNewContext } from 'node:vm'
 import { startControl } from '../fixtures/control.ts'
 import t from '../fixtures/tap.ts'
 
@@ -38,6 +39,20 @@ t.test('the page runs on files of the gateway alone, under a strict policy', asy
 t.test('the page asks nobody else to look at the document', async t => {
   const { call } = control
   t.match((await call('GET', '/open-api/assets/initializer.js')).text, "validatorUrl: 'none'")
+})
+
+t.test('Try it out calls /proxy with the URL as it was typed', async t => {
+  const { text } = await control.call('GET', '/open-api/assets/initializer.js')
+  type Settings = { requestInterceptor(request: { url: string }): { url: string } }
+  const settings: Settings[] = []
+  runInNewContext(text, { SwaggerUIBundle: (given: Settings) => settings.push(given) })
+  const sent = (url: string) => settings[0]!.requestInterceptor({ url }).url
+  for (const url of ['https://api.example/a%2Fb?x=1&y=%20', 'http://[::1]:8080/', 'HTTPS://a.example/proxy/x']) {
+    t.equal(sent(`https://gateway.example/proxy/${encodeURIComponent(url)}`), `https://gateway.example/proxy/${url}`)
+  }
+  for (const path of ['/agents/a%2Fb', '/open-api/gateway/specifications.json', '/policies/proxy%2Fx']) {
+    t.equal(sent(`https://gateway.example${path}`), `https://gateway.example${path}`)
+  }
 })
 
 t.test('no other file is served', async t => {

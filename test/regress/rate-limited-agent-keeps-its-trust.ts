@@ -2,6 +2,8 @@
 
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import { scrape } from '../fixtures/scrape.ts'
+import { readEvents } from '../fixtures/sse.ts'
 import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
@@ -18,14 +20,21 @@ t.test('an agent that runs into its rate limit loses nothing but time', async t 
   t.match(JSON.parse((await gateway.manage('GET', `/audit?subject=${id}&action=agent.trust`)).text), { totalCount: 0 })
 })
 
-t.test('a quarantine by the gateway is in the log, with its cause', async t => {
+t.test('a quarantine by the gateway is logged, counted and told, with its cause', async t => {
   const gateway = await startGateway(t, { config: { Trust: { QuarantineDenials: 3 } } })
   const name = await gateway.policy({ name: 'closed', default: 'Deny' })
   const { id, token } = await gateway.agent({ policyName: name })
+  const events = await readEvents(t, `${gateway.url}/hitl/events`, { Authorization: `Bearer ${gateway.adminToken}` })
   for (let count = 0; count < 3; count++) t.equal((await gateway.proxy(token, origin.url)).status, 403)
   const line = await eventually(
     async () => gateway.log.find(({ message }) => message === 'agent quarantined'),
     found => found !== undefined,
   )
   t.match(line, { agentId: id, reason: 'denials' })
+  t.match(await events.next(), {
+    event: 'quarantined',
+    data: { hitlId: null, data: { agentId: id, agentName: String, cause: 'denials' } },
+  })
+  const { values } = scrape((await gateway.manage('GET', '/metrics')).text)
+  t.equal(values.get('agent_gateway_quarantines_total{cause="denials"}'), 1)
 })

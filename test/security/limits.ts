@@ -97,6 +97,8 @@ t.test('one address has so many connections and no more', async t => {
   const accepted = clients.filter(client => client !== undefined)
   // The admin of the test has one of its own.
   t.ok(accepted.length >= 6 && accepted.length <= 8, `${accepted.length} connections`)
+  const told = () => capped.log.find(({ bound }) => bound === 'address_connections')
+  t.match(await eventually(told, line => line !== undefined), { message: 'a limit was reached', clientIp: '127.0.0.1' })
   accepted[0]?.socket.end('GET /health HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n')
   await accepted[0]?.closed()
   // The thread that had it may see the end of a connection a little later than its client.

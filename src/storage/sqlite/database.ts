@@ -13,7 +13,7 @@ import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
 import { adapt } from './adapter.ts'
 import { DatabaseFiles } from './files.ts'
-import { contradiction, createMarker } from './mark.ts'
+import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 
 const migrations = createMigrations({ bytes: 'blob' })
@@ -144,6 +144,12 @@ function makePrivate(file: string): void {
 async function create(file: string, directory: string): Promise<void> {
   if (existsSync(`${file}-wal`)) {
     throw new StartupError(`${file} is missing, but gateway.db-wal beside it exists. Restore both or remove both.`)
+  }
+  if (existsSync(join(directory, markFile))) {
+    throw new StartupError(
+      `${file} is missing, but ${markFile} beside it says that it was there. Restore it from a backup. If it is lost, ` +
+        `remove ${markFile}: the gateway starts with an empty database, without agents and audit trail.`,
+    )
   }
   const draft = `${file}.new`
   rmSync(draft, { force: true })

@@ -12,7 +12,10 @@ export interface Mark {
   readonly hash: string
 }
 
-const fileOf = (directory: string): string => join(directory, 'gateway.mark')
+/** The name of the mark in a data folder. */
+export const markFile = 'gateway.mark'
+
+const fileOf = (directory: string): string => join(directory, markFile)
 
 /** Why the database is not the one that the mark was made of; undefined when it is, or there is no mark. */
 export function contradiction(directory: string, connection: DatabaseSync): string | undefined {

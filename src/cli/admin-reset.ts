@@ -1,0 +1,34 @@
+import { resolve } from 'node:path'
+import { bootstrapFile, resetAdmin } from '../agents/bootstrap.ts'
+import { createSecretHasher } from '../agents/secret.ts'
+import { systemClock } from '../clock.ts'
+import { openSqliteStore } from '../storage/sqlite/open.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { readArgs, type Shell } from './shell.ts'
+
+export const help = `usage: agent-gateway admin reset [--config FILE]
+
+Gives the first admin a new secret and makes it active again. Stop the gateway first.
+The secret is that of Security:Bootstrap:ClientSecret, or else a new one, written to bootstrap.json in
+Storage:DataDirectory. Every token that was issued before becomes void, those of agents too. The audit trail records it.
+
+${configHelp}`
+
+export async function run(shell: Shell): Promise<number> {
+  const { values } = readArgs(shell, configOption)
+  const { config, baseDirectory } = readConfiguration(shell, values.config)
+  const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
+  const { AgentId, ClientSecret } = config.Security.Bootstrap
+  const store = await openSqliteStore({ directory: dataDirectory })
+  const secrets = createSecretHasher({ cost: config.Security.AgentAuth.TokenRequests.BcryptCost, queueLength: 1 })
+  try {
+    const given = { dataDirectory, agentId: AgentId, clientSecret: ClientSecret }
+    const id = await resetAdmin({ store, secrets, clock: systemClock, ...given })
+    const where = ClientSecret === undefined ? bootstrapFile(dataDirectory) : 'Security:Bootstrap'
+    shell.print(`admin ${id} has a new secret: ${where}. All tokens are void. Start the gateway.`)
+    return 0
+  } finally {
+    await secrets.close()
+    await store.close()
+  }
+}

@@ -1,0 +1,46 @@
+import { existsSync } from 'node:fs'
+import { bootstrapFile } from '../agents/bootstrap.ts'
+import type { Config } from '../config/schema.ts'
+import type { Certificate } from '../http/servers.ts'
+import { describeCertificate } from './certificate.ts'
+import type { Identity } from './identity.ts'
+import type { Rules } from './rules.ts'
+
+export interface SummaryParts {
+  readonly config: Config
+  readonly dataDirectory: string
+  readonly certificate: Certificate | undefined
+  readonly identity: Pick<Identity, 'tokens'>
+  readonly rules: Pick<Rules, 'policies'>
+  readonly warnings: readonly string[]
+}
+
+/** Name and text. */
+export type SummaryRow = readonly [string, string]
+
+/** What a person should know at start. */
+export function summarise(parts: SummaryParts): readonly SummaryRow[] {
+  const { config, certificate, identity, rules, warnings } = parts
+  const names = rules.policies.book.list().map(({ document }) => document.name)
+  const { Threads } = config.System.Server
+  const { DenyPrivateNetworks } = config.Egress
+  return [
+    ['Bootstrap', bootstrapText(parts)],
+    ...row('Certificate', certificate && describeCertificate(certificate)),
+    ...row('Threads', Threads === 1 ? undefined : String(Threads)),
+    ['Policies', names.length === 0 ? 'none: every request is denied' : names.join(', ')],
+    ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
+    ...row('Mode', config.Policy.Mode === 'observe' ? 'OBSERVE: nothing is refused or held by policy' : undefined),
+    ...[...warnings, ...identity.tokens.warnings].flatMap(warning => row('Warning', warning)),
+  ]
+}
+
+const row = (name: string, text: string | undefined): SummaryRow[] => (text === undefined ? [] : [[name, text]])
+
+/** Where the credential of the first admin is. */
+function bootstrapText({ config: { Security }, dataDirectory }: SummaryParts): string {
+  if (Security.Bootstrap.ClientSecret !== undefined) return 'the credential of the first admin is Security:Bootstrap'
+  const file = bootstrapFile(dataDirectory)
+  if (existsSync(file)) return `${file} (credential of the first admin)`
+  return `${file} is missing; "agent-gateway admin reset" gives the first admin a new credential`
+}

@@ -1,0 +1,41 @@
+/** A data folder of which one half is lost: the start says so instead of making a new half in silence. */
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startBare, startGateway } from '../fixtures/gateway.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+
+async function dataAfterARun(t: Test) {
+  const directory = t.testdir()
+  await (await startGateway(t, { directory })).close()
+  return { directory, data: join(directory, 'data') }
+}
+
+t.test('a database without its signing.key is not started on', async t => {
+  const { directory, data } = await dataAfterARun(t)
+  rmSync(join(data, 'signing.key'))
+  const lost = { name: 'StartupError', message: /signing\.key is missing.*Restore it from a backup.*openssl rand/ }
+  await t.rejects(startBare(t, { directory }), lost)
+  t.notOk(existsSync(join(data, 'signing.key')))
+  writeFileSync(join(data, 'signing.key'), 'q9Zr1vX4mK7wT2yB5nD8cF3gH6jL0pSa\n', { mode: 0o600 })
+  t.ok(await startBare(t, { directory }), 'the message says how to go on')
+})
+
+t.test('a data folder whose database is lost is not started on', async t => {
+  const { directory, data } = await dataAfterARun(t)
+  rmSync(join(data, 'gateway.db'))
+  const lost = { name: 'StartupError', message: /gateway\.db is missing, but gateway\.mark.*remove gateway\.mark/ }
+  await t.rejects(startBare(t, { directory }), lost)
+  t.notOk(existsSync(join(data, 'gateway.db')))
+  rmSync(join(data, 'gateway.mark'))
+  t.ok(await startBare(t, { directory }), 'the message says how to go on')
+})
+
+t.test('a configured secret needs no signing.key', async t => {
+  const config = {
+    Security: { AgentAuth: { TokenIssuance: { Secret: 'q9Zr1vX4mK7wT2yB5nD8cF3gH6jL0pSa' } } },
+  }
+  const directory = t.testdir()
+  await (await startGateway(t, { directory, config })).close()
+  t.notOk(existsSync(join(directory, 'data', 'signing.key')))
+  t.ok(await startBare(t, { directory, config }))
+})
