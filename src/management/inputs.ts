@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { parseStrictJson } from '../base/json.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { readBody } from '../http/body.ts'
 import type { Call } from './call.ts'
 import type { Check } from './check.ts'
-import { parseJson } from './json.ts'
 import type { BodyRule, Operation, QueryParameter } from './openapi.ts'
 
 const MAX_BODY_BYTES = 1_048_576
@@ -65,7 +65,7 @@ function parseBody(
   if (bytes.length === 0 && !rule.required) return { value: undefined }
   if (bytes.length === 0) return refuse('invalid_body', 'This operation needs a JSON body.')
   if (!/^application\/json *(;|$)/i.test(req.headers['content-type'] ?? '')) return refuse('unsupported_media_type')
-  const parsed = parseJson(bytes)
+  const parsed = parseStrictJson(bytes)
   if ('problem' in parsed) return refuse('invalid_body', `The body ${parsed.problem}.`)
   const errors = check(parsed.value)
   return errors.length === 0 ? parsed : refuse('invalid_body', undefined, { errors })

@@ -1,3 +1,5 @@
+import { parseStrictJson } from '../base/json.ts'
+
 /** Longest token looked at, in characters. */
 const maxLength = 8_192
 
@@ -10,7 +12,6 @@ export interface Compact {
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 /** Value of each character code in base64url; -1 for those outside of it. */
 const values = Int8Array.from({ length: 128 }, (_, code) => alphabet.indexOf(String.fromCharCode(code)))
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * Takes a JWS compact serialization apart (RFC 7515 section 7.1), stricter than a verifier needs to be: canonical
@@ -43,33 +44,8 @@ function isBase64url(text: string): boolean {
 }
 
 function parseObject(part: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const text = decoder.decode(Buffer.from(part, 'base64url'))
-    const value: unknown = JSON.parse(text)
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    return hasRepeatedName(text) ? undefined : (value as Record<string, unknown>)
-  } catch {
-    return undefined
-  }
-}
-
-const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g
-
-/** Whether an object in this valid JSON text names a member twice: readers differ in which one counts. */
-function hasRepeatedName(json: string): boolean {
-  const open: (Set<string> | undefined)[] = []
-  let text: string | undefined
-  for (const [token] of json.matchAll(tokens)) {
-    if (token === '{') open.push(new Set())
-    else if (token === '[') open.push(undefined)
-    else if (token === '}' || token === ']') open.pop()
-    else if (token === ':') {
-      const name: string = JSON.parse(text ?? '""')
-      const names = open.at(-1)
-      if (name === '__proto__' || names?.has(name)) return true
-      names?.add(name)
-    }
-    text = token
-  }
-  return false
+  // It sets the prototype of what the object is copied to.
+  const parsed = parseStrictJson(Buffer.from(part, 'base64url'), '__proto__')
+  const value = 'value' in parsed ? parsed.value : undefined
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
 }

@@ -1,9 +1,9 @@
 /** Threat T26 of SECURITY.md. */
 import fc from 'fast-check'
-import { parseJson } from '../../src/management/json.ts'
+import { parseStrictJson } from '../../src/base/json.ts'
 import t from '../fixtures/tap.ts'
 
-const parse = (text: string) => parseJson(Buffer.from(text))
+const parse = (text: string) => parseStrictJson(Buffer.from(text))
 
 t.test('what JSON.parse gives is what comes out', async t => {
   fc.assert(
@@ -33,7 +33,7 @@ t.test('depth is bounded', async t => {
 })
 
 t.test('bytes that are no UTF-8 text, a byte order mark and what is no JSON are refused', async t => {
-  t.match(parseJson(new Uint8Array([0x22, 0xc3, 0x28, 0x22])), { problem: 'is not UTF-8' })
+  t.match(parseStrictJson(new Uint8Array([0x22, 0xc3, 0x28, 0x22])), { problem: 'is not UTF-8' })
   t.match(parse('\ufeff{}'), { problem: /^is not JSON/ })
   t.match(parse(''), { problem: /^is not JSON/ })
   t.match(parse('{"a":1}\n'), { value: { a: 1 } })

@@ -1,0 +1,67 @@
+/** Deeper documents are refused: nothing here needs any, and some readers recurse. */
+const maxDepth = 200
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * Parses a JSON text (RFC 8259) that has one meaning for every reader: UTF-8 without a byte order mark, no name twice in
+ * one object, at most 200 levels.
+ *
+ * @param refused a name that no object may have
+ * @returns the value, or the rest of a sentence on what is wrong
+ */
+export function parseStrictJson(
+  bytes: Uint8Array,
+  refused?: string,
+): { readonly value: unknown } | { readonly problem: string } {
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    return { problem: 'is not UTF-8' }
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    const problem = ambiguityOf(text, refused)
+    return problem === undefined ? { value } : { problem }
+  } catch (error) {
+    return { problem: `is not JSON: ${(error as SyntaxError).message}` }
+  }
+}
+
+/** What JSON.parse accepts although readers differ. `text` is valid JSON: brackets, commas and strings tell it all. */
+function ambiguityOf(text: string, refused: string | undefined): string | undefined {
+  /** Names seen in each open object; undefined for an open array. */
+  const scopes: (Set<string> | undefined)[] = []
+  let nameNext = false
+  for (let index = 0; index < text.length; index++) {
+    const char = text[index]
+    if (char === '{' || char === '[') {
+      nameNext = char === '{'
+      if (scopes.push(nameNext ? new Set() : undefined) > maxDepth) return `is nested deeper than ${maxDepth} levels`
+    } else if (char === '}' || char === ']') {
+      scopes.pop()
+    } else if (char === ',') {
+      nameNext = scopes.at(-1) !== undefined
+    } else if (char === '"') {
+      const end = endOfString(text, index)
+      const names = nameNext ? scopes.at(-1) : undefined
+      if (names !== undefined) {
+        const name = JSON.parse(text.slice(index, end + 1)) as string
+        if (names.has(name)) return `has the name ${JSON.stringify(name)} twice in one object`
+        if (name === refused) return `has the name ${name}`
+        names.add(name)
+      }
+      nameNext = false
+      index = end
+    }
+  }
+  return undefined
+}
+
+/** Index of the quote that closes the string opened at `start`. */
+function endOfString(text: string, start: number): number {
+  let index = start + 1
+  while (text[index] !== '"') index += text[index] === '\\' ? 2 : 1
+  return index
+}
