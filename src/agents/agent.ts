@@ -1,5 +1,4 @@
-import type { Refusal, RefusalCode } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, type RefusalCode, refuse } from '../errors.ts'
 import type { AgentRecord, AgentStatus } from '../storage/store.ts'
 import { trustNow } from './trust.ts'
 

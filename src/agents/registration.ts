@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { chosenSecretProblem } from '../config/entropy.ts'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { secretProblem } from './secret.ts'
 import { startingTrust } from './trust.ts'

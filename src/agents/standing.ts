@@ -1,7 +1,14 @@
 import type { Clock } from '../clock.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import type { QuarantineRules, Standing, TrustCause } from './trust.ts'
-import { isGainSpent, judge, startStanding, trustNow } from './trust.ts'
+import {
+  isGainSpent,
+  judge,
+  type QuarantineRules,
+  type Standing,
+  startStanding,
+  type TrustCause,
+  trustNow,
+} from './trust.ts'
 
 /** Gains of successes are kept in memory up to this much trust, so that not each answer is a write. */
 const gainToWrite = 0.01

@@ -1,5 +1,4 @@
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
 /** Does `work`, which binds the agent `id` to `subject`, unless another agent has that subject or is about to. */

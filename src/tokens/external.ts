@@ -1,17 +1,13 @@
-import type { JWTPayload, JWTVerifyOptions } from 'jose'
-import { jwtVerify } from 'jose'
+import { type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { StartupError } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import type { Claims } from './claims.ts'
-import { areClaims, isAlive, leewaySeconds } from './claims.ts'
+import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
-import type { FetchDocument, KeySet, ProviderKeys } from './keyset.ts'
-import { createKeySet } from './keyset.ts'
+import { createKeySet, type FetchDocument, type KeySet, type ProviderKeys } from './keyset.ts'
 import type { TokenProblem } from './problem.ts'
-import type { Verify } from './verify.ts'
-import { problemOf } from './verify.ts'
+import { problemOf, type Verify } from './verify.ts'
 
 /** Security:AgentAuth:ExternalIdentity. */
 export interface ExternalSettings {

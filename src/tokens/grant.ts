@@ -1,6 +1,5 @@
 import { networkOf } from '../base/address.ts'
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
 import type { Throttle } from './throttle.ts'

@@ -1,5 +1,4 @@
-import type { LocalJWKSet } from 'jose'
-import { createLocalJWKSet } from 'jose'
+import { createLocalJWKSet, type LocalJWKSet } from 'jose'
 import type { Clock } from '../clock.ts'
 
 /** Keys are fetched again when they are this old: a token ends this long after its key was withdrawn, */

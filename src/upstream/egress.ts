@@ -1,10 +1,8 @@
 import { networkInterfaces } from 'node:os'
-import type { AddressClass } from '../base/address.ts'
-import { AddressRanges, canonicalAddress, classifyAddress } from '../base/address.ts'
+import { type AddressClass, AddressRanges, canonicalAddress, classifyAddress } from '../base/address.ts'
 import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 
 export interface EgressSettings {
   readonly DenyPrivateNetworks: boolean

@@ -1,11 +1,9 @@
 /** The one table of what can fail on the way to an upstream: the same for agents, approved requests and our own. */
 import { classifyAddress } from '../base/address.ts'
-import type { FailureKind, Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type FailureKind, type Refusal, refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
-import type { BoundName } from '../telemetry/layout.ts'
-import { failures } from '../telemetry/layout.ts'
+import { type BoundName, failures } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { UpstreamRequest } from './handler.ts'
 import { RefusedStreamError, StaleConnectionError, UpstreamError } from './handler.ts'

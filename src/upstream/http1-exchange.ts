@@ -2,12 +2,16 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import type { Control, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { bodyTimeout, headersTimeout, UpstreamError } from './handler.ts'
-import type { Http1Head } from './http1-head.ts'
-import { readHead, writeHead } from './http1-head.ts'
-import type { IdleLimits } from './idle-limit.ts'
-import { idleLimitOf } from './idle-limit.ts'
+import {
+  bodyTimeout,
+  type Control,
+  headersTimeout,
+  UpstreamError,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from './handler.ts'
+import { type Http1Head, readHead, writeHead } from './http1-head.ts'
+import { type IdleLimits, idleLimitOf } from './idle-limit.ts'
 import { PartialHead } from './partial-head.ts'
 import { Upload } from './upload.ts'
 

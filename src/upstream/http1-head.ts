@@ -2,8 +2,7 @@
 import type { Origin } from '../base/origin.ts'
 import { fieldName } from '../http/names.ts'
 import { offersConnectionAuth } from './connection-auth.ts'
-import type { ResponseHead, UpstreamRequest } from './handler.ts'
-import { isStatus, UpstreamError } from './handler.ts'
+import { isStatus, type ResponseHead, UpstreamError, type UpstreamRequest } from './handler.ts'
 
 /** How the end of a body is known (RFC 9112 section 6.3). */
 export type Framing = 'none' | 'length' | 'chunked' | 'close'

@@ -1,10 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Carrier, CarrierSettings } from './connection.ts'
-import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { StaleConnectionError, UpstreamError } from './handler.ts'
-import type { ExchangeEnd } from './http1-exchange.ts'
-import { Http1Exchange } from './http1-exchange.ts'
+import { StaleConnectionError, UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
 import { noteStreamed } from './read-buffers.ts'
 
 export interface Http1Settings extends CarrierSettings {

@@ -1,19 +1,20 @@
 import { STATUS_CODES } from 'node:http'
-import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
-import { constants } from 'node:http2'
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { offersConnectionAuth } from './connection-auth.ts'
-import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import {
   bodyTimeout,
+  type Control,
   headersTimeout,
   isStatus,
   RefusedStreamError,
+  type ResponseHead,
   StaleConnectionError,
   UpstreamError,
+  type UpstreamHandler,
+  type UpstreamRequest,
 } from './handler.ts'
-import type { IdleLimits } from './idle-limit.ts'
-import { idleLimitOf } from './idle-limit.ts'
+import { type IdleLimits, idleLimitOf } from './idle-limit.ts'
 import { noteStreamed } from './read-buffers.ts'
 import { Upload } from './upload.ts'
 

@@ -1,6 +1,5 @@
 import { UpstreamError } from './handler.ts'
-import type { Framed } from './http1-head.ts'
-import { checkBytes, isOldLine, noteFields, notFramed, readFields, statusOf } from './http1-head.ts'
+import { checkBytes, type Framed, isOldLine, noteFields, notFramed, readFields, statusOf } from './http1-head.ts'
 
 const statusLine = 'HTTP/1.1 200 '
 const notToken = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/

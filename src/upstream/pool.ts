@@ -2,8 +2,7 @@
 import type { Origin } from '../base/origin.ts'
 import type { Connection, Pool } from './connection.ts'
 import type { Resolution } from './resolve.ts'
-import type { Waiter } from './waiting-line.ts'
-import { WaitingLine } from './waiting-line.ts'
+import { type Waiter, WaitingLine } from './waiting-line.ts'
 
 /** @param mostEach connections of one agent */
 export function createPool(origin: Origin, http2: boolean, mostEach: number): Pool {

@@ -2,8 +2,7 @@ import { lookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import { createFairLine } from './fair-line.ts'
-import type { NameRules } from './name-rules.ts'
-import { candidates, createNameRules } from './name-rules.ts'
+import { candidates, createNameRules, type NameRules } from './name-rules.ts'
 import type { Lookup } from './resolve.ts'
 
 export interface SystemLookupParts {

@@ -1,10 +1,18 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import { bodyTimeout, headersTimeout, isStatus, StaleConnectionError, UpstreamError } from './handler.ts'
+import {
+  bodyTimeout,
+  type Control,
+  headersTimeout,
+  isStatus,
+  type ResponseHead,
+  StaleConnectionError,
+  UpstreamError,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from './handler.ts'
 import { headOf } from './http1-head.ts'
-import type { IdleLimits } from './idle-limit.ts'
-import { idleLimitOf } from './idle-limit.ts'
+import { type IdleLimits, idleLimitOf } from './idle-limit.ts'
 import { noteStreamed } from './read-buffers.ts'
 import { Upload } from './upload.ts'
 
