@@ -33,29 +33,30 @@ export function parseStrictJson(
 function ambiguityOf(text: string, refused: string | undefined): string | undefined {
   /** Names seen in each open object; undefined for an open array. */
   const scopes: (Set<string> | undefined)[] = []
-  let nameNext = false
+  let names: Set<string> | undefined
   for (let index = 0; index < text.length; index++) {
     const char = text[index]
-    if (char === '{' || char === '[') {
-      nameNext = char === '{'
-      if (scopes.push(nameNext ? new Set() : undefined) > maxDepth) return `is nested deeper than ${maxDepth} levels`
-    } else if (char === '}' || char === ']') {
-      scopes.pop()
-    } else if (char === ',') {
-      nameNext = scopes.at(-1) !== undefined
-    } else if (char === '"') {
+    if (char === '"') {
       const end = endOfString(text, index)
-      const names = nameNext ? scopes.at(-1) : undefined
-      if (names !== undefined) {
-        const name = JSON.parse(text.slice(index, end + 1)) as string
-        if (names.has(name)) return `has the name ${JSON.stringify(name)} twice in one object`
-        if (name === refused) return `has the name ${name}`
-        names.add(name)
-      }
-      nameNext = false
+      const problem = names && nameProblem(text.slice(index, end + 1), names, refused)
+      if (problem !== undefined) return problem
+      names = undefined
       index = end
-    }
+    } else if (char === '{' || char === '[') {
+      names = char === '{' ? new Set() : undefined
+      if (scopes.push(names) > maxDepth) return `is nested deeper than ${maxDepth} levels`
+    } else if (char === '}' || char === ']') scopes.pop()
+    else if (char === ',') names = scopes.at(-1)
   }
+  return undefined
+}
+
+/** Adds a name, given as a JSON string, to those of its object. */
+function nameProblem(string: string, names: Set<string>, refused: string | undefined): string | undefined {
+  const name = JSON.parse(string) as string
+  if (names.has(name)) return `has the name ${string} twice in one object`
+  if (name === refused) return `has the name ${string}`
+  names.add(name)
   return undefined
 }
 

@@ -1,7 +1,7 @@
 import { type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { StartupError } from '../errors.ts'
+import { LRUCache } from '../lru.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'

@@ -1,5 +1,5 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
-import { LRUCache } from 'lru-cache'
+import { LRUCache } from '../lru.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
 import type { TokenParts } from './issue.ts'

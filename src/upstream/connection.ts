@@ -1,6 +1,6 @@
+import type { OnReadOpts, Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
 import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { IdleLimits } from './idle-limit.ts'
 import type { Resolution } from './resolve.ts'
 import type { WaitingLine } from './waiting-line.ts'
 
@@ -44,13 +44,10 @@ export interface Carrier {
   on(event: 'disconnect' | 'drain' | 'dropped', listener: () => void): unknown
 }
 
-export interface CarrierSettings extends IdleLimits {
-  readonly headersTimeoutMs: number
-  /** A connection that carries nothing is closed after this. */
-  readonly keepAliveMs: number
-  /** Largest header section of an answer, and of its trailers, bytes. */
-  readonly maxHeaderSize: number
-}
+export type OnSocket = (error: Error | null, socket?: Socket) => void
+
+/** Gives a connected socket that hands what it reads to `onread`, or, without one, as a stream does. */
+export type Connect = (onread: OnReadOpts | undefined, done: OnSocket) => void
 
 export interface ConnectionParts {
   readonly owner: ConnectionOwner

@@ -2,6 +2,7 @@ import { connect as connectTcp, type OnReadOpts, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, createSecureContext, getCACertificates } from 'node:tls'
 import { literalAddress, unmapped } from '../base/address.ts'
 import type { Origin } from '../base/origin.ts'
+import { LRUCache } from '../lru.ts'
 import { UpstreamError } from './handler.ts'
 
 export interface DialSettings {
@@ -34,7 +35,7 @@ const keepAliveProbeMs = 60_000
 export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   // Made once: reading a few hundred authorities takes 24 ms.
   const secureContext = createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] })
-  const sessions = new Map<string, Buffer>()
+  const sessions = new LRUCache<string, Buffer>({ max: maxSessions })
 
   const open = (address: string, { origin, http2, onread }: Attempt): Socket => {
     const target = { host: address, port: origin.port, ...(onread === undefined ? {} : { onread }) }
@@ -49,10 +50,7 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
     })
     // A session that an upstream cannot go on with must not be offered again.
     socket.on('error', () => sessions.delete(origin.key))
-    socket.on('session', session => {
-      if (sessions.size >= maxSessions) sessions.delete(sessions.keys().next().value as string)
-      sessions.set(origin.key, session)
-    })
+    socket.on('session', session => void sessions.set(origin.key, session))
     return socket
   }
 

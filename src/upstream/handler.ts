@@ -103,5 +103,8 @@ export class RefusedStreamError extends UpstreamError {
 }
 
 export const tooManyInterim = (): Error => new UpstreamError('malformed', 'too many interim answers')
+export const closedConnection = (): Error => new UpstreamError('reset', 'the upstream closed the connection')
+export const givenUp = (): Error => new UpstreamError('reset', 'the connection was given up')
+export const brokenUpload = (): Error => new UpstreamError('reset', 'the body of the request broke off')
 export const headersTimeout = (): Error => new UpstreamError('headers_timeout', 'no head of an answer in time')
 export const bodyTimeout = (): Error => new UpstreamError('body_timeout', 'nothing came for too long')

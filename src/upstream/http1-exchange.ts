@@ -4,6 +4,7 @@ import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import {
   bodyTimeout,
+  brokenUpload,
   type Control,
   headersTimeout,
   UpstreamError,
@@ -11,8 +12,8 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { type Http1Head, readHead, writeHead } from './http1-head.ts'
-import { type IdleLimits, idleLimitOf } from './idle-limit.ts'
 import { PartialHead } from './partial-head.ts'
+import { type IdleLimits, idleLimitOf } from './settings.ts'
 import { Upload } from './upload.ts'
 
 export interface ExchangeEnd {
@@ -110,7 +111,7 @@ export class Http1Exchange implements Control {
         this.#silence = 0
         return true
       },
-      onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
+      onBroken: () => this.fail(brokenUpload()),
     })
     process.nextTick(() => socket.uncork())
   }

@@ -1,22 +1,17 @@
 import { EventEmitter } from 'node:events'
-import type { OnReadOpts, Socket } from 'node:net'
-import type { Carrier, CarrierSettings } from './connection.ts'
-import { StaleConnectionError, UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import type { Socket } from 'node:net'
+import type { Carrier, Connect } from './connection.ts'
+import {
+  closedConnection,
+  givenUp,
+  StaleConnectionError,
+  UpstreamError,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from './handler.ts'
 import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
 import { noteStreamed } from './read-buffers.ts'
-
-export interface Http1Settings extends CarrierSettings {
-  /** Longest time that an upstream may ask for in the place of `keepAliveMs`. */
-  readonly maxKeepAliveMs: number
-}
-
-export type OnSocket = (error: Error | null, socket?: Socket) => void
-
-/** Gives a connected socket that hands what it reads to `onread`, or, without one, as a stream does. */
-export type Connect = (onread: OnReadOpts | undefined, done: OnSocket) => void
-
-const closed = (): Error => new UpstreamError('reset', 'the upstream closed the connection')
-const givenUp = (): Error => new UpstreamError('reset', 'the connection was given up')
+import type { Http1Settings } from './settings.ts'
 
 /** How long before the upstream would close an idle connection it is not used any more, milliseconds. */
 export const keepAliveMargin = 2_000
@@ -94,7 +89,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
     this.#socket = socket
     socket.on('end', () => this.#ended())
     socket.on('error', error => this.#end(this.#lost(error)))
-    socket.on('close', () => this.#end(this.#lost(closed())))
+    socket.on('close', () => this.#end(this.#lost(closedConnection())))
     socket.on('drain', () => this.#exchange?.drained())
     // Of a socket that has no `onread`.
     socket.on('data', (bytes: Buffer) => {
@@ -105,7 +100,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
 
   #start(socket: Socket, request: UpstreamRequest, handler: UpstreamHandler): void {
     if (this.#destroyed) {
-      handler.onResponseError(closed())
+      handler.onResponseError(closedConnection())
       return
     }
     this.#watchHead()
@@ -137,7 +132,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #ended(): void {
-    const cause = this.#lost(closed())
+    const cause = this.#lost(closedConnection())
     if (!this.#isStale) this.#exchange?.ended()
     this.#end(cause)
   }

@@ -14,8 +14,8 @@ import {
   type UpstreamHandler,
   type UpstreamRequest,
 } from './handler.ts'
-import { type IdleLimits, idleLimitOf } from './idle-limit.ts'
 import { noteStreamed } from './read-buffers.ts'
+import { type IdleLimits, idleLimitOf } from './settings.ts'
 import { Upload } from './upload.ts'
 
 export interface StreamSettings extends IdleLimits {

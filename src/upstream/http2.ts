@@ -2,10 +2,11 @@ import { EventEmitter } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
-import { type Carrier, type CarrierSettings, maxStreams } from './connection.ts'
+import { type Carrier, maxStreams } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
+import type { CarrierSettings } from './settings.ts'
 
 /** What may be on its way on one stream, and on all of a connection, without having been taken, bytes. */
 const streamWindow = 262_144

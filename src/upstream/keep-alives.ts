@@ -1,3 +1,5 @@
+import { LRUCache } from '../lru.ts'
+
 /** Connections are kept for this share of the idle time after which the upstream closed one. */
 const share = 0.75
 /** An upstream that restarts closes connections of any age: shorter idle times say nothing, milliseconds. */
@@ -14,14 +16,12 @@ interface Learnt {
 
 /** How long upstreams keep idle connections, learnt from those that they closed. */
 export class KeepAlives {
-  readonly #learnt = new Map<string, Learnt>()
+  readonly #learnt = new LRUCache<string, Learnt>({ max: maxOrigins })
 
   /** An upstream closed a connection that had been idle for `idleMs`. `now` is steady milliseconds. */
   note(origin: string, idleMs: number, now: number): void {
     if (idleMs < shortestMs) return
     const keepAliveMs = Math.min(idleMs * share, this.of(origin, now))
-    this.#learnt.delete(origin)
-    if (this.#learnt.size >= maxOrigins) this.#learnt.delete(this.#learnt.keys().next().value as string)
     this.#learnt.set(origin, { keepAliveMs, until: now + validMs })
   }
 

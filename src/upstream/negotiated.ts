@@ -1,18 +1,29 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
-import type { Carrier, CarrierSettings } from './connection.ts'
-import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { Connect } from './http1.ts'
+import type { Carrier, Connect } from './connection.ts'
+import { givenUp, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { Http1Connection } from './http1.ts'
+import { authorityOf } from './http1-head.ts'
 import { Http2Session } from './http2.ts'
+import type { ConnectionSettings, Http1Settings } from './settings.ts'
 
-export interface NegotiatedParts {
+export interface CarrierParts {
   readonly origin: Origin
-  readonly settings: CarrierSettings
-  /** Connects, and offers HTTP/2. */
-  readonly connect: Connect
-  /** What carries requests in HTTP/1.1 over a connection that is there. */
-  readonly http1: (socket: Socket) => Carrier
+  /** Offer HTTP/2. */
+  readonly http2: boolean
+  readonly settings: Http1Settings
+  readonly openHttp1: ConnectionSettings['openHttp1']
+}
+
+/** Carries requests over a connection that is opened by `connect`. */
+export function createCarrier(parts: CarrierParts, connect: Connect): Carrier {
+  return parts.http2 ? new Negotiated(parts, connect) : createHttp1(parts, connect)
+}
+
+function createHttp1({ origin, settings, openHttp1 }: CarrierParts, connect: Connect): Carrier {
+  const authority = authorityOf(origin)
+  return openHttp1?.(authority, settings, connect) ?? new Http1Connection(authority, settings, connect)
 }
 
 /** The upstream has chosen it. */
@@ -20,23 +31,20 @@ export function isHttp2(socket: Socket): boolean {
   return 'alpnProtocol' in socket && socket.alpnProtocol === 'h2'
 }
 
-/** Nobody wants the connection any more. */
-class DestroyedError extends Error {
-  override readonly name = 'DestroyedError'
-}
-
 /**
  * Connects at its first request, and goes on in the protocol that the upstream has chosen. It is given no second
  * request before it has said with `drain` that it takes more, or the first is over.
  */
-export class Negotiated extends EventEmitter implements Carrier {
-  readonly #parts: NegotiatedParts
+class Negotiated extends EventEmitter implements Carrier {
+  readonly #parts: CarrierParts
+  readonly #connect: Connect
   #carrier: Carrier | undefined
   #destroyed = false
 
-  constructor(parts: NegotiatedParts) {
+  constructor(parts: CarrierParts, connect: Connect) {
     super()
     this.#parts = parts
+    this.#connect = connect
   }
 
   get destroyed(): boolean {
@@ -45,9 +53,9 @@ export class Negotiated extends EventEmitter implements Carrier {
 
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     if (this.#carrier !== undefined) return this.#carrier.dispatch(request, handler)
-    this.#parts.connect(undefined, (error, socket) => {
+    this.#connect(undefined, (error, socket) => {
       if (this.#destroyed) socket?.destroy()
-      if (socket === undefined || this.#destroyed) handler.onResponseError(error ?? new DestroyedError())
+      if (socket === undefined || this.#destroyed) handler.onResponseError(error ?? givenUp())
       else if (this.#begin(socket).dispatch(request, handler)) this.emit('drain')
     })
     return false
@@ -59,8 +67,10 @@ export class Negotiated extends EventEmitter implements Carrier {
   }
 
   #begin(socket: Socket): Carrier {
-    const { origin, settings, http1 } = this.#parts
-    this.#carrier = isHttp2(socket) ? new Http2Session(socket, origin, settings) : http1(socket)
+    const { origin, settings } = this.#parts
+    this.#carrier = isHttp2(socket)
+      ? new Http2Session(socket, origin, settings)
+      : createHttp1(this.#parts, (_, done) => done(null, socket))
     this.#carrier.on('disconnect', () => this.emit('disconnect'))
     this.#carrier.on('drain', () => this.emit('drain'))
     this.#carrier.on('dropped', () => this.emit('dropped'))

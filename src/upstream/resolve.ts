@@ -1,5 +1,6 @@
 import { literalAddress } from '../base/address.ts'
 import type { Clock } from '../clock.ts'
+import { LRUCache } from '../lru.ts'
 import { createFairLine } from './fair-line.ts'
 
 /**
@@ -54,12 +55,12 @@ type Answer = Resolution | ResolveFailure
 
 export function createResolver(options: ResolverOptions): Resolver {
   const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
-  const answers = new Map<string, Resolution>()
+  // The names in use stay, however many others are looked up.
+  const answers = new LRUCache<string, Resolution>({ max: maxNames })
   const underway = new Map<string, NameLookup>()
   const line = createFairLine({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
 
   const keep = (name: string, addresses: readonly string[]): Resolution => {
-    if (answers.size >= maxNames) answers.delete(answers.keys().next().value as string)
     const resolution = { addresses, validUntil: clock.steady() + validMs }
     answers.set(name, resolution)
     return resolution

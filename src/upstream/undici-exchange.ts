@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import {
   bodyTimeout,
+  brokenUpload,
   type Control,
   headersTimeout,
   isStatus,
@@ -12,8 +13,8 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { headOf } from './http1-head.ts'
-import { type IdleLimits, idleLimitOf } from './idle-limit.ts'
 import { noteStreamed } from './read-buffers.ts'
+import { type IdleLimits, idleLimitOf } from './settings.ts'
 import { Upload } from './upload.ts'
 
 export interface UndiciExchangeParts extends IdleLimits {
@@ -181,7 +182,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
         this.#progressed()
         return !this.#over
       },
-      onBroken: () => this.fail(new UpstreamError('reset', 'the body of the request broke off')),
+      onBroken: () => this.fail(brokenUpload()),
     })
   }
 

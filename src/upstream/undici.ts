@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Client } from 'undici'
-import type { Carrier } from './connection.ts'
+import type { Carrier, Connect, OnSocket } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import { UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
-import { type Connect, type Http1Settings, keepAliveMargin, type OnSocket } from './http1.ts'
+import { closedConnection, givenUp, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { keepAliveMargin } from './http1.ts'
 import { writeHead } from './http1-head.ts'
+import type { Http1Settings } from './settings.ts'
 import { UndiciExchange } from './undici-exchange.ts'
 
 /** Undici wants an origin. Where the connection really leads is decided by `connect`, and `Host` is set for each request. */
@@ -83,13 +84,13 @@ export class UndiciConnection extends EventEmitter implements Carrier {
   /** Undici would connect again by itself: a second connection is refused. */
   #open(connect: Connect, done: OnSocket): void {
     if (this.#destroyed || this.#socket !== undefined) {
-      done(new UpstreamError('reset', 'the upstream closed the connection'))
+      done(closedConnection())
       return
     }
     connect(undefined, (error, socket) => {
       if (socket === undefined || this.#destroyed) {
         socket?.destroy()
-        done(error ?? new UpstreamError('reset', 'the connection was given up'))
+        done(error ?? givenUp())
         this.#end()
         return
       }

@@ -4,7 +4,7 @@ import t from '../fixtures/tap.ts'
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
   ['base'],
-  ['errors.ts', 'clock.ts', 'priority.ts'],
+  ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts'],
   ['log-lines.ts', 'log-output.ts', 'link.ts'],
   ['log.ts'],
   ['policy', 'limits'],

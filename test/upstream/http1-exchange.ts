@@ -1,7 +1,7 @@
 /** One exchange with an upstream that is no socket: what its handler does, and when. */
 import { PassThrough } from 'node:stream'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
-import type { Http1Settings } from '../../src/upstream/http1.ts'
+import type { Http1Settings } from '../../src/upstream/settings.ts'
 import t from '../fixtures/tap.ts'
 import { type Moment, openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 

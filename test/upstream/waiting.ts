@@ -1,7 +1,7 @@
 /** Threat T31 of SECURITY.md: which request gets the next connection. */
 
 import { createOrigin } from '../../src/base/origin.ts'
-import type { ConnectionSettings } from '../../src/upstream/connection-settings.ts'
+import type { ConnectionSettings } from '../../src/upstream/settings.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import t, { type Test } from '../fixtures/tap.ts'
