@@ -5,12 +5,12 @@
 import { writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import t from '../fixtures/tap.ts'
 
 const rule = (effect: string, field: string, operator: string, value: unknown) => ({
   name: `${effect} ${field} ${operator}`,
