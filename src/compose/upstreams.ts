@@ -6,13 +6,13 @@ import type { Clock } from '../clock.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
-import type { OpenHttp1 } from '../upstream/settings.ts'
 import { Connections } from '../upstream/connections.ts'
 import { type Credentials, openCredentials } from '../upstream/credentials.ts'
 import { createEgress, type Egress } from '../upstream/egress.ts'
 import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts'
 import { createResolver, type Lookup } from '../upstream/resolve.ts'
 import { createRoute, type Route } from '../upstream/route.ts'
+import type { OpenHttp1 } from '../upstream/settings.ts'
 
 /** Everything that leads out of the gateway. */
 export interface Upstreams {
