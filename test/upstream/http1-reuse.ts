@@ -264,7 +264,8 @@ behaviour(
 
 behaviour(t, 'closing ends what is idle now, what is under way at its end, and sends nothing that waits', async t => {
   const { port, sockets, paths } = await startUpstream(t, path => (path === '/idle' ? whole : ''))
-  const connections = openConnections(t, { perOrigin: 2 })
+  // Half of them are for one agent.
+  const connections = openConnections(t, { perOrigin: 4 })
   const underWay = ask(connections, port, { path: '/under-way' })
   await ask(connections, port, { path: '/idle' }).over
   const busy = ask(connections, port, { path: '/busy' })
