@@ -3,7 +3,7 @@
  * a noisy machine can judge them too. Exit code 1 when a gate is missed.
  */
 import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../src/policy/evaluation/compile.ts'
-import { decideHead, weighHead } from '../src/policy/evaluation/decide.ts'
+import { decideHead, evaluateHead } from '../src/policy/evaluation/decide.ts'
 import type { Rulebook } from '../src/policy/evaluation/rulebook.ts'
 import type { Policy } from '../src/policy/language/model.ts'
 import type { DescribedRequest } from '../src/policy/request/describe.ts'
@@ -94,7 +94,7 @@ function decider(name: string, rulebook: Rulebook, requests: readonly DescribedR
     let allowed = 0
     // The others say an effect and no reason; a denial that is fixed as a record costs some microseconds more.
     for (const { head } of requests) {
-      const outcome = weighHead(rulebook, head)
+      const outcome = evaluateHead(rulebook, head)
       if ('effect' in outcome && outcome.effect === 'Allow') allowed++
     }
     return allowed

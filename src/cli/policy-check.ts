@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { languageOf } from '../compose/language.ts'
 import { type PolicyInput, prepareSet } from '../policies/entry.ts'
-import { type PolicyFolder, readPolicyFile } from '../policies/files.ts'
+import { type PolicyFolder, readPolicyFiles } from '../policies/files.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import { parsePolicyInTurns } from '../policy/language/parse.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
@@ -23,7 +23,9 @@ const options = { ...configOption, strict: { type: 'boolean' } } as const
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, Number.POSITIVE_INFINITY)
   const configuration = readConfiguration(shell, values.config)
-  const { inputs, lines } = await (positionals.length > 0 ? readFiles(positionals) : readConfigured(configuration))
+  const { inputs, lines } = await (positionals.length > 0
+    ? readPolicyFiles(positionals)
+    : readConfigured(configuration))
   const { entries, lines: mistakes } = await prepareSet(languageOf(configuration.config), inputs)
   const warnings = (await Promise.all(inputs.map(input => warningsOf(input, configuration)))).flat()
   for (const line of [...lines, ...mistakes]) shell.complain(line)
@@ -38,18 +40,7 @@ function readConfigured({ config, baseDirectory }: Configuration): Promise<Polic
   return readFixedPolicies({ directory, inline: config.Policies, clock: systemClock })
 }
 
-async function readFiles(paths: readonly string[]): Promise<PolicyFolder> {
-  const inputs: PolicyInput[] = []
-  const lines: string[] = []
-  for (const path of paths) {
-    const read = await readPolicyFile(path).catch((error: Error) => [`${path}: cannot be read: ${error.message}`])
-    if ('document' in read) inputs.push(read)
-    else lines.push(...read)
-  }
-  return { inputs, lines }
-}
-
-/** What has mistakes is not looked at for more. */
+/** A document with mistakes has no warnings. */
 async function warningsOf(
   { document, where, createdAt }: PolicyInput,
   { config }: Configuration,

@@ -6,7 +6,7 @@ import { type Setting, settingsOf } from './setting.ts'
 /** A rule over several settings. The problem stands at the first of them that was given. */
 interface CrossCheck {
   readonly settings: readonly Setting<unknown>[]
-  /** What is wrong, or undefined. Only asked when each of the settings is right by itself. */
+  /** What is wrong, or undefined. Called only when each of the settings is valid. */
   readonly problem: (config: Config) => string | undefined
 }
 
@@ -120,7 +120,7 @@ function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: stri
 
 const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
 
-/** The mistakes that only show when settings are seen together. `fallbackPlace` is used when none was given. */
+/** Mistakes in the combination of settings. `fallbackPlace` is used when none of the settings was given. */
 export function crossCheck(config: Config, given: Findings['given'], fallbackPlace: string): ConfigProblem[] {
   const problems: ConfigProblem[] = []
   for (const { settings, problem } of checks) {

@@ -13,7 +13,7 @@ import {
 } from 'yaml'
 
 /** Aliases of one document that may be followed; more is a bomb (policy-language section 8, E_YAML). */
-const MAX_ALIASES = 100
+const mostAliases = 100
 
 export interface Position {
   /** Both counted from 1. */
@@ -49,7 +49,7 @@ export function parseYaml(text: string): YamlText | { readonly problems: readonl
   const dangling = danglingAliases(document).map(offset => ({ ...at(offset), ...noAnchor }))
   if (dangling.length > 0) return { problems: dangling }
   try {
-    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
+    const value: unknown = document.toJS({ maxAliasCount: mostAliases })
     return { value, locate: path => at(findOffset(document, path)) }
   } catch {
     // The one thing that toJS still refuses.

@@ -1,13 +1,13 @@
 import type { Refusal } from '../errors.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import { createPolicy, type Desk, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
+import { createPolicy, type EditParts, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
 import { type PolicyEntry, type PolicyInput, type PreparedSet, prepareSet } from './entry.ts'
 import { createShelf } from './shelf.ts'
 
-export interface BookOptions extends Omit<Desk, 'shelf'> {
-  /** Tries policies out before they are put in force: a line for each reason not to. */
+export interface BookOptions extends Omit<EditParts, 'shelf'> {
+  /** Runs the tests of policies before they are put in force. Returns a line for each failure. */
   readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry>) => Promise<readonly string[]>
-  /** Told of the policies in force after each change. A change is answered only when this is done. */
+  /** Called with the policies in force after each change, which is answered only when this is done. */
   readonly onChange?: (list: readonly PolicyEntry[]) => Promise<void>
 }
 
@@ -43,8 +43,8 @@ export interface PolicyBook {
 
 export function createBook(options: BookOptions): PolicyBook {
   const shelf = createShelf()
-  const desk = { ...options, shelf }
-  let lane: Promise<unknown> = Promise.resolve()
+  const parts = { ...options, shelf }
+  let queue: Promise<unknown> = Promise.resolve()
 
   async function tell<T>(work: () => Promise<T>): Promise<T> {
     const before = shelf.list
@@ -54,9 +54,9 @@ export function createBook(options: BookOptions): PolicyBook {
   }
 
   function oneAtATime<T>(work: () => Promise<T>): Promise<T> {
-    const result = lane.then(() => tell(work))
-    // A failed change is its caller's; the next one is made all the same.
-    lane = result.catch(() => {})
+    const result = queue.then(() => tell(work))
+    // The caller gets the error of a failed change; the next change is made anyway.
+    queue = result.catch(() => {})
     return result
   }
 
@@ -85,9 +85,9 @@ export function createBook(options: BookOptions): PolicyBook {
     get: name => shelf.inForce.get(name)?.compiled,
     entry: name => shelf.inForce.get(name),
     list: () => shelf.list,
-    create: (document, by) => oneAtATime(() => createPolicy(desk, document, by)),
-    replace: (name, document, by) => oneAtATime(() => replacePolicy(desk, name, document, by)),
-    remove: (name, by) => oneAtATime(() => removePolicy(desk, name, by)),
+    create: (document, by) => oneAtATime(() => createPolicy(parts, document, by)),
+    replace: (name, document, by) => oneAtATime(() => replacePolicy(parts, name, document, by)),
+    remove: (name, by) => oneAtATime(() => removePolicy(parts, name, by)),
     load: set => oneAtATime(() => load(set)),
     restore: () => oneAtATime(restore),
   }

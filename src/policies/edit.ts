@@ -12,12 +12,12 @@ export interface PolicyEditor {
   readonly requestId: string | null
 }
 
-/** What a change over the API works with. Each is checked and compiled first, stored next, and then in force. */
-export interface Desk {
+/** What a change over the API needs. A policy is checked and compiled, then stored, then put in force. */
+export interface EditParts {
   readonly store: Pick<Store, 'policies'>
   readonly language: LanguageOptions
   readonly clock: Clock
-  /** What still names the policy, for people: `agent 0b8e...`, `Policy:Global`. Undefined: nothing. */
+  /** What still refers to the policy, for people: `agent 0b8e...`, `Policy:Global`; undefined when nothing does. */
   readonly usedBy: (name: string) => string | undefined
   readonly shelf: Shelf
 }
@@ -25,51 +25,51 @@ export interface Desk {
 type Outcome = Promise<PolicyEntry | Refusal>
 
 /** The audit entry of a change keeps the document, so that the trail shows what each version said. */
-export async function createPolicy(desk: Desk, document: unknown, by: PolicyEditor): Outcome {
-  const { store, clock, shelf } = desk
+export async function createPolicy(parts: EditParts, document: unknown, by: PolicyEditor): Outcome {
+  const { store, clock, shelf } = parts
   const now = clock.now()
-  const entry = await prepareEdit(desk, document, now)
+  const entry = await prepareEdit(parts, document, now)
   if (isRefusal(entry)) return entry
   const { name } = entry.document
   if (shelf.inForce.has(name)) return refuse('already_exists')
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
   const details = { after: entry.compiled.version, document: entry.document }
-  const audit = auditEntry(desk, { action: 'policy.create', subject: name, details }, by)
+  const audit = auditEntry(parts, { action: 'policy.create', subject: name, details }, by)
   if ((await store.policies.insert(record, audit)) === 'exists') return refuse('already_exists')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
   return entry
 }
 
-export async function replacePolicy(desk: Desk, name: string, document: object, by: PolicyEditor): Outcome {
-  const { store, clock, shelf } = desk
+export async function replacePolicy(parts: EditParts, name: string, document: object, by: PolicyEditor): Outcome {
+  const { store, clock, shelf } = parts
   const before = editable(shelf, name)
   if (isRefusal(before)) return before
   const hasName = 'name' in document || 'Name' in document
-  const entry = await prepareEdit(desk, hasName ? document : { name, ...document }, before.createdAt)
+  const entry = await prepareEdit(parts, hasName ? document : { name, ...document }, before.createdAt)
   if (isRefusal(entry)) return entry
   if (entry.document.name !== name)
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
   const text = JSON.stringify(entry.document)
   const record = { name, document: text, createdAt: before.createdAt, updatedAt: clock.now() }
   const details = { before: before.compiled.version, after: entry.compiled.version, document: entry.document }
-  const audit = auditEntry(desk, { action: 'policy.replace', subject: name, details }, by)
+  const audit = auditEntry(parts, { action: 'policy.replace', subject: name, details }, by)
   if ((await store.policies.update(record, audit)) === 'notFound') return refuse('not_found')
   shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
   return entry
 }
 
 export async function removePolicy(
-  desk: Desk,
+  parts: EditParts,
   name: string,
   by: PolicyEditor,
 ): Promise<{ readonly removed: string } | Refusal> {
-  const { store, shelf } = desk
+  const { store, shelf } = parts
   const before = editable(shelf, name)
   if (isRefusal(before)) return before
-  const user = desk.usedBy(name)
+  const user = parts.usedBy(name)
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
   const audit = auditEntry(
-    desk,
+    parts,
     { action: 'policy.remove', subject: name, details: { before: before.compiled.version } },
     by,
   )
@@ -78,8 +78,8 @@ export async function removePolicy(
   return { removed: name }
 }
 
-async function prepareEdit(desk: Desk, document: unknown, createdAt: number): Outcome {
-  const entry = await prepare(desk.language, { source: 'api', document, createdAt, where: path => path })
+async function prepareEdit(parts: EditParts, document: unknown, createdAt: number): Outcome {
+  const entry = await prepare(parts.language, { source: 'api', document, createdAt, where: path => path })
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 
@@ -95,7 +95,7 @@ function refuseProblems(problems: readonly PolicyProblem[]): Refusal {
 }
 
 function auditEntry(
-  { clock }: Pick<Desk, 'clock'>,
+  { clock }: Pick<EditParts, 'clock'>,
   what: Pick<AuditEntry, 'action' | 'subject' | 'details'>,
   { actor, requestId }: PolicyEditor,
 ): AuditEntry {

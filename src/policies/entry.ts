@@ -45,14 +45,14 @@ export async function prepare(
 /** A document that was checked: the policy and where it is named, or a line for each mistake. */
 export type Prepared = { readonly entry: PolicyEntry; readonly place: string } | { readonly lines: readonly string[] }
 
-/** Checks and compiles one document, with its mistakes as lines. Keeps nothing of the text it came from. */
+/** Checks and compiles one document, with a line for each mistake. The result does not refer to the text. */
 export async function prepareInput(language: LanguageOptions, input: PolicyInput): Promise<Prepared> {
   const entry = await prepare(language, input)
   if ('compiled' in entry) return { entry, place: input.where('name') }
   return { lines: entry.map(problem => describe(input, problem)) }
 }
 
-/** Checks and compiles what can be, and names every mistake in the rest. A name given twice is one. */
+/** Checks and compiles documents, with a line for each mistake. The same name twice is a mistake. */
 export async function prepareSet(language: LanguageOptions, inputs: readonly PolicyInput[]): Promise<PreparedSet> {
   const prepared: Prepared[] = []
   for (const input of inputs) prepared.push(await prepareInput(language, input))

@@ -9,7 +9,7 @@ export function isPolicyTestFile(name: string): boolean {
 }
 
 /** Largest policy file, bytes (policy-language section 8, E_LIMIT). */
-const MAX_FILE_BYTES = 8_388_608
+const mostFileBytes = 8_388_608
 
 /** The policies of a directory, or a line for each mistake. */
 export interface PolicyFolder {
@@ -18,18 +18,22 @@ export interface PolicyFolder {
 }
 
 /**
- * Reads the policy files of a directory: `*.yaml` and `*.yml`, one policy each. Hidden files are left alone, and so
- * are `*.test.yaml`, which hold tests of policies.
+ * Reads the policy files of a directory: `*.yaml` and `*.yml`, one policy each. Hidden files and tests of policies
+ * (`*.test.yaml`) are skipped.
  *
- * @param directory as it shall be named in messages, too
+ * @param directory also names it in messages
  * @throws the error of the file system when the directory cannot be read
  */
 export async function readPolicyFolder(directory: string): Promise<PolicyFolder> {
   const names = (await readdir(directory)).filter(isPolicyFile).sort()
+  return readPolicyFiles(names.map(name => join(directory, name)))
+}
+
+/** Reads policy files, one policy each. */
+export async function readPolicyFiles(paths: readonly string[]): Promise<PolicyFolder> {
   const inputs: PolicyInput[] = []
   const lines: string[] = []
-  for (const name of names) {
-    const path = join(directory, name)
+  for (const path of paths) {
     const read = await readPolicyFile(path).catch((error: Error) => [`${path}: cannot be read: ${error.message}`])
     if ('document' in read) inputs.push(read)
     else lines.push(...read)
@@ -44,7 +48,7 @@ export function isPolicyFile(name: string): boolean {
 /** One policy, or a line for each mistake. @throws the error of the file system when it cannot be read */
 export async function readPolicyFile(path: string): Promise<PolicyInput | readonly string[]> {
   const { size, mtimeMs } = await stat(path)
-  if (size > MAX_FILE_BYTES) return [`${path}: a policy file has at most ${MAX_FILE_BYTES} bytes (E_LIMIT)`]
+  if (size > mostFileBytes) return [`${path}: a policy file has at most ${mostFileBytes} bytes (E_LIMIT)`]
   const parsed = parseYaml(await readFile(path, 'utf8'))
   if ('problems' in parsed)
     return parsed.problems.map(({ line, column, message }) => `${path}:${line}:${column}: ${message} (E_YAML)`)

@@ -19,7 +19,7 @@ export interface PoliciesOptions extends BookOptions {
   readonly lookMs?: number
 }
 
-/** Events of the policies that are not the answer to a call. */
+/** Where reloads are reported. */
 export interface PolicyReport {
   /** The policies of files and gateway.yaml are in force as they are there now. */
   reloaded(changes: PolicyChanges): void

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Looks in a row that must show the same before files count as written. */
 const stillLooks = 4
-/** Looks after which it is said that files do not come to rest. */
+/** Looks after which the files are reported as changing all the time. */
 const mostLooks = 120
 /** Times that files may change while they are read. */
 const mostTries = 5
 
 export interface ReloadParts<T> {
-  /** Milliseconds between two looks; four of them, a second, are the rest that files must have. */
+  /** Milliseconds between two looks; files must not change during four of them, a second. */
   readonly lookMs: number
   /** What tells one state of the files from another. */
   readonly look: () => Promise<string>
@@ -25,7 +25,7 @@ export interface LoadState {
 }
 
 export interface Reloader {
-  /** Somebody waits: what happened is reported although nothing has changed. False: there was a mistake. */
+  /** For a caller who waits: the result is reported even if nothing has changed. False: there was a mistake. */
   now(): Promise<boolean>
   /** Something may have changed. */
   soon(): void
@@ -33,8 +33,8 @@ export interface Reloader {
 }
 
 /**
- * Reads files again when they have come to rest: a file that is written in pieces may be a valid policy before it is
- * whole. At most one reload runs and one waits, however many are requested.
+ * Reads files again once they stop changing: a file that is being written may be a valid policy before it is complete.
+ * At most one reload runs and one waits, however many are requested.
  */
 export function createReloader<T>(parts: ReloadParts<T>, start: LoadState): Reloader {
   let last = start
@@ -73,7 +73,7 @@ export function createReloader<T>(parts: ReloadParts<T>, start: LoadState): Relo
 
 const unrest = 'files in Policy:Directory keep changing; they are read when they have not changed for a second'
 
-/** Loads the files once they are at rest; undefined when they do not come to rest. */
+/** Loads the files once they stop changing; undefined when they do not. */
 async function loadStill<T>(parts: ReloadParts<T>, first: string): Promise<LoadState | undefined> {
   for (let tries = 0; tries < mostTries; tries++) {
     const seen = await untilStill(parts, tries === 0 ? first : await parts.look())

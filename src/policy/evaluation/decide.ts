@@ -4,9 +4,9 @@ import type { RequestBody, RequestHead } from '../request/input.ts'
 import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns } from '../turns/evaluation.ts'
 import type { Decision, DecisionRecord, DecisionSource, NeedBody } from './decision.ts'
-import { failedDecision, fixDecision, type Outcome, recordWholly } from './record.ts'
+import { decisionOf, failedDecision, type Outcome, recordOf } from './record.ts'
 import type { Rulebook } from './rulebook.ts'
-import { effectBits, type Walk, walk, walkNowhere } from './walk.ts'
+import { effectBits, type Walk, walk, walkWithoutPolicy } from './walk.ts'
 
 /**
  * Decides from the head of a request, or asks for its body. Never throws: what cannot be decided is denied.
@@ -16,8 +16,8 @@ import { effectBits, type Walk, walk, walkNowhere } from './walk.ts'
  */
 export function decideHead(rulebook: Rulebook, request: RequestHead): Decision | NeedBody {
   try {
-    const found = weighHead(rulebook, request)
-    return 'need' in found ? found : fixDecision(found)
+    const found = evaluateHead(rulebook, request)
+    return 'need' in found ? found : decisionOf(found)
   } catch (error) {
     return failedDecision(rulebook, 'head', error)
   }
@@ -35,31 +35,31 @@ export function decideBody(
   body: RequestBody,
 ): Decision {
   try {
-    return fixDecision(weighBody(withBody(partsAtHead(rulebook, request, need), body)))
+    return decisionOf(evaluateBody(withBody(evaluationAtHead(rulebook, request, need), body)))
   } catch (error) {
     return failedDecision(rulebook, 'body', error)
   }
 }
 
-/** Bodies up to this length are decided on in one turn, bytes: a millisecond at most. */
+/** Bodies up to this length, bytes, take one turn of at most a millisecond. */
 const shortBody = 32_768
 
 /**
- * The same in turns of the event loop, for bodies that may be long: each turn takes some milliseconds at most, however
- * long the body is and whatever it holds.
+ * Decides with the body in turns of the event loop. Each turn takes some milliseconds at most, whatever the length and
+ * the content of the body.
  */
 export class BodyDecision {
-  /** False when the first turn decides for sure. */
+  /** False when one turn is enough. */
   readonly isLong: boolean
   readonly #rulebook: Rulebook
-  readonly #begin: () => Parts
+  readonly #begin: () => Evaluation
   readonly #turns: EvaluationTurns | undefined
-  #parts: Parts | undefined
+  #evaluation: Evaluation | undefined
 
   constructor(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined, body: RequestBody) {
     this.isLong = body.bytes.length > shortBody
     this.#rulebook = rulebook
-    this.#begin = () => withBody(partsAtHead(rulebook, request, need), body)
+    this.#begin = () => withBody(evaluationAtHead(rulebook, request, need), body)
     this.#turns = this.isLong ? new EvaluationTurns() : undefined
   }
 
@@ -78,54 +78,54 @@ export class BodyDecision {
   }
 
   #decide(): Decision {
-    this.#parts ??= this.#begin()
-    return fixDecision(weighBody(this.#parts))
+    this.#evaluation ??= this.#begin()
+    return decisionOf(evaluateBody(this.#evaluation))
   }
 }
 
 /** The whole record of a decision, of an Allow too: for explanations and tests. */
-export function recordWhole(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
-  const found = weighHead(rulebook, request)
-  return recordWholly(found instanceof Waiting ? weighBody(withBody(found.parts, body)) : found)
+export function decideInFull(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
+  const found = evaluateHead(rulebook, request)
+  return recordOf(found instanceof Waiting ? evaluateBody(withBody(found.evaluation, body)) : found)
 }
 
-/** One decision under way. */
-interface Parts {
+/** A request with what the policies say about it so far. */
+interface Evaluation {
   readonly rulebook: Rulebook
   readonly facts: Facts
   readonly own: Walk
   readonly global: Walk | undefined
 }
 
-/** Asks for the body, and keeps what the head settled. */
+/** Asks for the body, and keeps what was found at the head. */
 export class Waiting implements NeedBody {
   readonly need = 'body'
-  readonly parts: Parts
-  constructor(parts: Parts) {
-    this.parts = parts
+  readonly evaluation: Evaluation
+  constructor(evaluation: Evaluation) {
+    this.evaluation = evaluation
   }
 
   get pending(): readonly string[] {
-    const { own, global } = this.parts
+    const { own, global } = this.evaluation
     return [...(global?.pending ?? []), ...own.pending].map(rule => rule.rule.name)
   }
 
   get otherwise(): string | null {
-    return this.parts.own.last?.rule.name ?? null
+    return this.evaluation.own.last?.rule.name ?? null
   }
 }
 
-/** What the head settled; worked out again when `need` is of another decision point. */
-function partsAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined): Parts {
-  return need instanceof Waiting ? need.parts : partsOf(rulebook, request)
+/** What was found at the head; found again when `need` did not come from `decideHead`. */
+function evaluationAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined): Evaluation {
+  return need instanceof Waiting ? need.evaluation : evaluatePolicies(rulebook, request)
 }
 
-export function withBody(parts: Parts, body: RequestBody): Parts {
-  const { risk, maxJsonValues } = parts.rulebook
-  return { ...parts, facts: parts.facts.withBody(body, new RiskAssessment(risk), maxJsonValues) }
+export function withBody(evaluation: Evaluation, body: RequestBody): Evaluation {
+  const { risk, maxJsonValues } = evaluation.rulebook
+  return { ...evaluation, facts: evaluation.facts.withBody(body, new RiskAssessment(risk), maxJsonValues) }
 }
 
-function partsOf(rulebook: Rulebook, request: RequestHead): Parts {
+function evaluatePolicies(rulebook: Rulebook, request: RequestHead): Evaluation {
   const facts = new Facts(request, new RiskAssessment(rulebook.risk))
   const own = walkOwn(rulebook, facts)
   const global = rulebook.global === undefined ? undefined : walk(rulebook.global, facts)
@@ -134,25 +134,25 @@ function partsOf(rulebook: Rulebook, request: RequestHead): Parts {
 
 function walkOwn(rulebook: Rulebook, facts: Facts): Walk {
   if (rulebook.policy !== undefined) return walk(rulebook.policy, facts)
-  if (rulebook.policyName === null) return walkNowhere(rulebook.unassignedEffect, 'unassigned')
-  return walkNowhere('Deny', 'policy-missing')
+  if (rulebook.policyName === null) return walkWithoutPolicy(rulebook.unassignedEffect, 'unassigned')
+  return walkWithoutPolicy('Deny', 'policy-missing')
 }
 
-/** What a request comes to by its head, before it is fixed as a decision. */
-export function weighHead(rulebook: Rulebook, request: RequestHead): Outcome | Waiting {
-  const parts = partsOf(rulebook, request)
-  const { own, global } = parts
+/** What the head of a request leads to, or that the body is needed. */
+export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome | Waiting {
+  const evaluation = evaluatePolicies(rulebook, request)
+  const { own, global } = evaluation
   const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
   const effect = only(outcomes)
-  if (effect === undefined) return new Waiting(parts)
-  return outcomeOf(parts, effect, 'head') ?? new Waiting(parts)
+  if (effect === undefined) return new Waiting(evaluation)
+  return outcomeOf(evaluation, effect, 'head') ?? new Waiting(evaluation)
 }
 
-/** What a request comes to with its body; only what waited is evaluated. */
-export function weighBody({ rulebook, facts, own, global }: Parts): Outcome {
-  const settled: Parts = { rulebook, facts, own: own.settle(facts), global: global?.settle(facts) }
-  const effect = settled.global === undefined ? settled.own.effect : stricter(settled.global.effect, settled.own.effect)
-  const outcome = outcomeOf(settled, effect, 'body')
+/** What a request with its body leads to; only the rules that waited are evaluated. */
+export function evaluateBody({ rulebook, facts, own, global }: Evaluation): Outcome {
+  const whole: Evaluation = { rulebook, facts, own: own.withBody(facts), global: global?.withBody(facts) }
+  const effect = whole.global === undefined ? whole.own.effect : stricter(whole.global.effect, whole.own.effect)
+  const outcome = outcomeOf(whole, effect, 'body')
   if (outcome === undefined) throw new Error('cannot happen: undecided with the body known')
   return outcome
 }
@@ -160,8 +160,8 @@ export function weighBody({ rulebook, facts, own, global }: Parts): Outcome {
 const highestScore = 1
 
 /** Undefined when the body may still bring the risk above the threshold. */
-function outcomeOf(parts: Parts, effect: Effect, phase: 'head' | 'body'): Outcome | undefined {
-  const { rulebook, facts, own, global } = parts
+function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body'): Outcome | undefined {
+  const { rulebook, facts, own, global } = evaluation
   const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
   const walk = byGlobal ? global : own
   const evaluated = own.evaluated + (global?.evaluated ?? 0)
@@ -174,14 +174,14 @@ function outcomeOf(parts: Parts, effect: Effect, phase: 'head' | 'body'): Outcom
   return { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, evaluated }
 }
 
-/** Whether the guardrail made the effect; it is evaluated first, but a settled answer explains more. */
+/** Whether the guardrail made the effect. It comes first, unless only the agent's own policy has decided: that explains more. */
 function isDecider(global: Walk, own: Walk, effect: Effect): boolean {
   if ((global.outcomes & effectBits[effect]) === 0) return false
-  return global.settled || !(own.settled && own.effect === effect)
+  return global.isDecided || !(own.isDecided && own.effect === effect)
 }
 
 function sourceOf(decider: Walk, byGlobal: boolean): DecisionSource {
-  if (!decider.settled) return 'regardless-of-body'
+  if (!decider.isDecided) return 'regardless-of-body'
   return byGlobal ? 'global' : decider.source
 }
 

@@ -69,7 +69,7 @@ export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore,
 /** The decision on a live request, fixed when it is made. */
 export type Decision = Allowed | DecisionRecord<'Deny' | 'Hitl'>
 
-/** The head does not settle it: hold the body, then ask again. */
+/** The head alone does not decide: hold the body, then ask again. */
 export interface NeedBody {
   readonly need: 'body'
   /** Names of the rules that wait for the body, in order. */

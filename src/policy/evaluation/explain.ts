@@ -10,10 +10,10 @@ import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns, once, share } from '../turns/evaluation.ts'
 import { False, True, type Truth, Unknown } from '../values/truth.ts'
 import type { CompiledPolicy } from './compile.ts'
-import { Waiting, weighBody, weighHead, withBody } from './decide.ts'
+import { evaluateBody, evaluateHead, Waiting, withBody } from './decide.ts'
 import type { DecisionRecord, NeedBody } from './decision.ts'
 import { actualOf, describeNode } from './reason.ts'
-import { recordWholly } from './record.ts'
+import { recordOf } from './record.ts'
 import { askRule, type CompiledNode, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 
@@ -93,14 +93,14 @@ export class OpenExplanation {
   constructor(rulebook: Rulebook, { head, body }: DescribedRequest, phase: 'head' | 'body') {
     this.#policy = rulebook.policy
     this.#readings = head.readings
-    const found = weighHead(rulebook, head)
+    const found = evaluateHead(rulebook, head)
     if (found instanceof Waiting && phase === 'body') {
-      const parts = withBody(found.parts, body)
-      this.#facts = parts.facts
-      this.#result = () => recordWholly(weighBody(parts))
+      const evaluation = withBody(found.evaluation, body)
+      this.#facts = evaluation.facts
+      this.#result = () => recordOf(evaluateBody(evaluation))
       return
     }
-    const result = found instanceof Waiting ? found : recordWholly(found)
+    const result = found instanceof Waiting ? found : recordOf(found)
     this.#result = () => result
     const risk = new RiskAssessment(rulebook.risk)
     const known = new Facts(head, risk)

@@ -23,7 +23,7 @@ export interface Outcome {
 }
 
 /** Fixes a decision on live traffic. An allowed request pays for no text. */
-export function fixDecision(outcome: Outcome): Decision {
+export function decisionOf(outcome: Outcome): Decision {
   if (outcome.effect === 'Allow') return allowed(outcome)
   // A person decides on all that the risk is made of.
   if (outcome.effect === 'Hitl') outcome.facts.risk.interval(outcome.facts)
@@ -31,7 +31,7 @@ export function fixDecision(outcome: Outcome): Decision {
 }
 
 /** The whole record of a decision, of an Allow too, with the risk worked out to the end. */
-export function recordWholly(outcome: Outcome): DecisionRecord {
+export function recordOf(outcome: Outcome): DecisionRecord {
   outcome.facts.risk.interval(outcome.facts)
   return recordDecision(outcome, outcome.effect)
 }
@@ -102,7 +102,7 @@ function policyName({ walk, rulebook }: Outcome): string | null {
 
 /** The one rule that decided; undefined when the default did, or every outcome was the same. */
 function decidingRule({ walk }: Outcome): CompiledRule | undefined {
-  return walk.settled ? walk.last : undefined
+  return walk.isDecided ? walk.last : undefined
 }
 
 function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): string {
@@ -111,7 +111,7 @@ function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): strin
   if (rule !== undefined && walk.policy !== undefined) {
     return ruleReason(rule.rule, matched, unreadableFields(rule, walk.policy, facts))
   }
-  if (!walk.settled) return regardlessReason(effect, walk)
+  if (!walk.isDecided) return regardlessReason(effect, walk)
   if (walk.source === 'unassigned') return `the agent has no policy: ${effect}`
   if (walk.source === 'policy-missing') return `policy ${JSON.stringify(rulebook.policyName)} not found`
   return `no rule of policy ${JSON.stringify(policyName(outcome))} matched: default ${effect}`
@@ -165,8 +165,8 @@ function shadowRules({ rulebook, facts, walk }: Outcome): readonly ShadowOutcome
 
 /** What a whole policy in shadow would have said, when that is certain and different. */
 function shadowPolicy(policy: NonNullable<Rulebook['policy']>, facts: Facts, effect: Effect): ShadowOutcome[] {
-  const found = facts.body === undefined ? walk(policy, facts) : walk(policy, facts).settle(facts)
-  if (!found.settled || found.effect === effect) return []
+  const found = facts.body === undefined ? walk(policy, facts) : walk(policy, facts).withBody(facts)
+  if (!found.isDecided || found.effect === effect) return []
   return [{ rule: found.last?.rule.name ?? '(default)', would: found.effect, policy: policy.name }]
 }
 

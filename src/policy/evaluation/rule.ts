@@ -74,11 +74,12 @@ function testOf(node: Node, inner: readonly CompiledNode[], scope: Scope): Test 
 
 type Fold = (left: Truth, right: Truth) => Truth
 
-/** Asks until the value that settles it. */
-function combined(tests: readonly Test[], fold: Fold, settles: Truth): Test {
+/** Combines the tests from the first on, until the value that decides the group. */
+function combined(tests: readonly Test[], fold: Fold, decisive: Truth): Test {
   return facts => {
     let result = tests[0]!(facts)
-    for (let index = 1; index < tests.length && result !== settles; index++) result = fold(result, tests[index]!(facts))
+    for (let index = 1; index < tests.length && result !== decisive; index++)
+      result = fold(result, tests[index]!(facts))
     return result
   }
 }

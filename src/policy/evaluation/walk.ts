@@ -13,8 +13,8 @@ export const effectBits: Readonly<Record<Effect, number>> = { Allow: 1, Hitl: 2,
 const none: readonly CompiledRule[] = []
 
 /**
- * How far the head settles one policy: the rules that wait for the body, in order, and what applies if none of those
- * matches. Without waiting rules it is settled.
+ * What one policy says as far as it is known: the rules that wait for the body, in order, and what applies if none of
+ * them matches. Without waiting rules it has decided.
  */
 export class Walk {
   /** Undefined for an agent without a policy. */
@@ -43,7 +43,7 @@ export class Walk {
     return this.last === undefined ? 'default' : 'rule'
   }
 
-  get settled(): boolean {
+  get isDecided(): boolean {
     return this.pending.length === 0
   }
 
@@ -65,9 +65,9 @@ export class Walk {
     return this.pending.every(rule => rule.rule.riskExempt)
   }
 
-  /** The same with the body known: evaluates only the waiting rules, then the last. */
-  settle(facts: Facts): Walk {
-    if (this.settled) return this
+  /** The same with the body: only the waiting rules are evaluated. */
+  withBody(facts: Facts): Walk {
+    if (this.isDecided) return this
     const last = this.pending.find(rule => once(rule, () => decides(rule, facts))) ?? this.last
     return new Walk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
   }
@@ -86,14 +86,14 @@ interface Absent {
   readonly source: 'unassigned' | 'policy-missing'
 }
 
-/** With the body known nothing is unknown any more; should something be, it counts as unreadable. */
+/** With the body, no value is unknown. If one were, it would count as unreadable. */
 function decides(rule: CompiledRule, facts: Facts): boolean {
   const value = askRule(rule, facts)
   return value === True || (value !== False && rule.whenUnreadable === True)
 }
 
 /** What applies to an agent without a policy, or whose policy is not there. */
-export function walkNowhere(effect: Effect, source: Absent['source']): Walk {
+export function walkWithoutPolicy(effect: Effect, source: Absent['source']): Walk {
   return new Walk(undefined, { pending: none, last: undefined, evaluated: 0, absent: { effect, source } })
 }
 

@@ -61,7 +61,7 @@ function readLeaf(condition: Condition, scope: Scope): Leaf {
   return { condition, field, operator, positive, single, scope }
 }
 
-/** `exists "false"` and its like. */
+/** `exists "false"`, `notExists "true"`. */
 function isAbsence({ operator, condition }: Leaf): boolean {
   return operator.form.name === 'exists' && isNegation(operator, condition.value) && condition.quantifier === 'any'
 }
