@@ -27,7 +27,7 @@ const byteOrderMark = 0xfeff
 
 /** A body as rules see it. Nothing is decoded, parsed or searched before a rule or a signal asks. */
 export class BodyView {
-  readonly #bytes: Uint8Array
+  readonly #bytes: Buffer
   readonly #complete: boolean
   readonly #headers: BodyHeaders
   readonly #maxValues: number
@@ -41,7 +41,8 @@ export class BodyView {
   readonly #searches = new Map<Search, Scan>()
 
   constructor(body: RequestBody, headers: BodyHeaders, maxValues = defaultMaxJsonValues) {
-    this.#bytes = body.bytes
+    const { buffer, byteOffset, byteLength } = body.bytes
+    this.#bytes = Buffer.from(buffer, byteOffset, byteLength)
     this.#complete = body.complete
     this.#headers = headers
     this.#maxValues = maxValues
@@ -101,9 +102,7 @@ export class BodyView {
 
   /** Text that cannot be decoded is searched byte by byte. */
   get #searched(): Text {
-    const { buffer, byteOffset, byteLength } = this.#bytes
-    const bytes = Buffer.from(buffer, byteOffset, byteLength)
-    return { bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(bytes) }
+    return { bytes: this.#bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(this.#bytes) }
   }
 
   /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */
@@ -130,9 +129,8 @@ export class BodyView {
   }
 
   #classifyJson(): BodyKind {
-    const text = this.#strictText()
-    if (text === undefined) return 'invalid'
-    const reading = this.#read(() => new JsonReading(text, this.#maxValues))
+    if (this.#reading === undefined && !this.#isPlain()) return 'invalid'
+    const reading = this.#read(() => new JsonReading(this.#bytes, this.#maxValues))
     if (typeof reading.result === 'string') {
       this.#problem = reading.result
       return 'invalid'
@@ -142,9 +140,8 @@ export class BodyView {
   }
 
   #classifyForm(): BodyKind {
-    const text = this.#strictText()
-    if (text === undefined) return 'invalid'
-    const reading = this.#read(() => new FormReading(text, this.#maxValues))
+    if (this.#reading === undefined && !this.#isPlain()) return 'invalid'
+    const reading = this.#read(() => new FormReading(this.#decode() as string, this.#maxValues))
     if (typeof reading.result === 'string') {
       this.#problem = reading.result
       return 'invalid'
@@ -162,12 +159,13 @@ export class BodyView {
     return reading
   }
 
-  /** UTF-8 that every parser reads alike. */
-  #strictText(): string | undefined {
-    const text = isUtf8(this.#headers.charset) ? this.#decode() : undefined
-    if (text !== undefined && !readsOtherwise(text)) return text
-    this.#problem = 'not plain UTF-8'
-    return undefined
+  /** Whether it is UTF-8 that every parser reads alike. */
+  #isPlain(): boolean {
+    const bytes = this.#bytes
+    const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+    const isPlain = isUtf8(this.#headers.charset) && !hasMark && !bytes.includes(0) && validUtf8(bytes)
+    if (!isPlain) this.#problem = 'not plain UTF-8'
+    return isPlain
   }
 
   #decode(): string | undefined {

@@ -1,38 +1,12 @@
 import { isNumberPart, numericOf } from '../values/numbers.ts'
 
-/** Quotes this near to each other are found by looking, others by indexOf, which looks at many characters at once. */
-const nearCharacters = 24
-
-/** The quote that ends the string whose first quote is at `start`, or the end of the text. */
-export function endOfString(text: string, start: number): number {
-  const size = text.length
-  let at = start + 1
-  for (;;) {
-    const near = Math.min(size, at + nearCharacters)
-    for (; at < near; at++) {
-      const code = text.charCodeAt(at)
-      if (code === 92) at++
-      else if (code === 34) return at
-    }
-    if (at >= size) return size
-    const end = endOfLongString(text, at)
-    if (end > 0) return end
-    at = -end
-  }
-}
-
-/**
- * The same from `from` on, a character that no backslash escapes. Where quotes are near to each other it gives up: the
- * place to go on from, negative.
- */
-function endOfLongString(text: string, from: number): number {
-  for (let at = from; ; ) {
+/** The quote that ends the string whose first quote is at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; ; ) {
     const quote = text.indexOf('"', at)
-    if (quote < 0) return text.length
     let slash = quote
-    while (slash > at && text.charCodeAt(slash - 1) === 92) slash--
+    while (text.charCodeAt(slash - 1) === 92) slash--
     if ((quote - slash) % 2 === 0) return quote
-    if (quote - at < nearCharacters) return -(quote + 1)
     at = quote + 1
   }
 }

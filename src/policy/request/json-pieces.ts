@@ -1,159 +1,237 @@
-import { type Budget, stepsOfText, type Work } from '../values/work.ts'
-import { endOfString, setMember } from './exact-json.ts'
+import { isAscii } from 'node:buffer'
+import type { Budget, Work } from '../values/work.ts'
+import { setMember } from './exact-json.ts'
+import { bytesOf, closingQuote, endOfPart, endOfWord, type Piece, surveyPiece } from './json-survey.ts'
+
+/** Deepest nesting that is read; deeper bodies are unreadable. */
+const maxDepth = 64
+/** Most members of one object: listing the names of 90,000 takes 70 ms, and cannot be divided. */
+const maxMembers = 10_000
 
 /**
  * Reads JSON text in pieces, so that long work can be divided: JSON.parse cannot, and takes 100 ms for some texts of
- * 1 MiB. A piece is some neighbouring elements of a list, or members of an object, with the commas between them. Lists
- * and objects that are too long for one piece are read piece by piece themselves.
+ * 1 MiB. A piece is some neighbouring elements of a list, or members of an object, with the commas between them. Lists,
+ * objects and strings that are too long for one piece are read piece by piece themselves.
  *
  * Brackets and commas between the pieces are checked here and the pieces by their parser, so that exactly the texts are
- * read that JSON.parse accepts.
+ * read that JSON.parse accepts. All pieces are found before the first is parsed, so that a text of too many values is
+ * not parsed at all.
  */
 export class PieceReader implements Work {
-  /** Names of members that were read twice count once. */
-  members = 0
   value: unknown
-  isInvalid = false
-  /** Whether some object has too many members; reading ends there. */
-  hasLongObject = false
-  readonly #text: string
+  /** Why the text cannot be read. Reading ends there. */
+  problem: string | undefined
+  /** Whether some number may not fit into a double. */
+  mayRound = false
+  readonly #bytes: Buffer
+  readonly #isAscii: boolean
   readonly #parse: (text: string) => unknown
+  readonly #maxValues: number
   readonly #mostSteps: number
   readonly #frames: Frame[] = []
+  /** What is to be done with the pieces, in their order. */
+  readonly #jobs: Job[] = []
+  #nextJob = 0
+  #string: OpenString | undefined
   #at = 0
-  #isDone = false
+  #values = 0
+  #hasDuplicates = false
+  #isRead = false
+  /** Whether all pieces were found. */
+  #isFound = false
 
   /**
+   * @param bytes valid UTF-8
    * @param parse reads a piece; throws when it is no JSON
    * @param mostSteps that a piece takes
    */
-  constructor(text: string, parse: (text: string) => unknown, mostSteps = 32_768) {
-    this.#text = text
+  constructor(bytes: Buffer, parse: (text: string) => unknown, maxValues: number, mostSteps = 32_768) {
+    this.#bytes = bytes
+    this.#isAscii = isAscii(bytes)
     this.#parse = parse
+    this.#maxValues = maxValues
     this.#mostSteps = mostSteps
   }
 
   advance(budget: Budget): boolean {
     try {
-      while (!this.#isDone && !this.hasLongObject) {
+      while (!this.#isFound && this.problem === undefined) {
         if (budget.left <= 0) return false
-        budget.left -= this.#step()
+        budget.left -= this.#step() >> 2
+      }
+      for (; this.#nextJob < this.#jobs.length && this.problem === undefined; this.#nextJob++) {
+        if (budget.left <= 0) return false
+        const { steps, run } = this.#jobs[this.#nextJob]!
+        budget.left -= steps
+        run()
       }
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      this.isInvalid = true
+      this.problem = 'not valid JSON'
     }
+    if (this.#hasDuplicates) this.problem ??= 'duplicate keys'
     return true
   }
 
-  /** Reads one piece, or enters or leaves a list or object. Returns the steps it took. */
+  /** Finds one piece, or enters or leaves a list or object. Returns the steps that the piece takes. */
   #step(): number {
+    if (this.#string !== undefined) return this.#readString(this.#string)
     const frame = this.#frames.at(-1)
-    if (frame === undefined) return this.#begin()
-    if (frame.hasRead) {
+    if (frame === undefined && this.#isRead) {
+      if (this.#next() !== undefined) throw new SyntaxError('text after the end')
+      this.#isFound = true
+      return 1
+    }
+    if (frame?.hasRead === true) {
       if (this.#next() === comma) {
         frame.hasRead = false
         this.#at++
       } else this.#leave(frame)
       return 1
     }
-    const piece = surveyPiece(this.#text, this.#at, this.#mostSteps)
-    if (piece.end < 0) this.#enter(frame)
-    else this.#read(frame, piece)
+    const piece = surveyPiece(this.#bytes, this.#at, this.#mostSteps)
+    this.#count(piece.values, piece.deepest)
+    this.mayRound ||= piece.longNumbers
+    if (this.problem === undefined) this.#take(frame, piece)
     return piece.steps
   }
 
-  #begin(): number {
-    const piece = surveyPiece(this.#text, 0, this.#mostSteps)
-    if (piece.end === this.#text.length) {
-      this.value = this.#parse(this.#text)
-      this.members += countMembers(this.value)
-      this.#isDone = true
-    } else {
-      const code = this.#next()
-      this.#push(code, value => {
-        this.value = value
-      })
-    }
-    return piece.steps
+  #later(steps: number, run: () => void): void {
+    this.#jobs.push({ steps, run })
   }
 
-  /** Reads the elements or members before `piece.end`. */
-  #read(frame: Frame, { end }: Piece): void {
+  /** Takes a piece, or enters the element or member that is too long for one. */
+  #take(frame: Frame | undefined, piece: Piece): void {
+    if (frame === undefined) {
+      this.#isFound = piece.end === this.#bytes.length
+      if (this.#isFound) this.#later(piece.steps, () => this.#readWhole(piece))
+      else this.#open(undefined, value => this.#attach(value))
+    } else if (piece.end >= 0) {
+      const from = this.#at
+      this.#at = piece.end
+      frame.hasRead = true
+      this.#later(piece.steps, () => this.#read(frame, this.#decode(from, piece.end), piece.members))
+    } else if (Array.isArray(frame.container)) {
+      const { container } = frame
+      this.#open(frame, value => container.push(value))
+    } else this.#openMember(frame, frame.container)
+  }
+
+  #count(values: number, deepest: number): void {
+    this.#values += values
+    if (this.#frames.length + deepest > maxDepth) this.problem = `nested deeper than ${maxDepth}`
+    else if (this.#values > this.#maxValues) this.problem = `of more than ${this.#maxValues} values`
+  }
+
+  #attach(value: unknown): void {
+    this.value = value
+  }
+
+  #readWhole({ members }: Piece): void {
+    this.value = this.#parse(this.#decode(0, this.#bytes.length))
+    this.#hasDuplicates = members > 0 && countMembers(this.value) !== members
+  }
+
+  /** Reads elements or members. */
+  #read(frame: Frame, text: string, members: number): void {
     const { container } = frame
-    const text = this.#text.slice(this.#at, end)
-    this.#at = end
-    frame.hasRead = true
     if (Array.isArray(container)) {
       const elements = this.#parse(`[${text}]`) as unknown[]
       if (elements.length === 0) throw new SyntaxError('no element')
-      for (const element of elements) container.push(element)
-      this.members += countMembers(elements)
+      for (let at = 0; at < elements.length; at++) container.push(elements[at])
+      if (members > 0) this.#hasDuplicates ||= countMembers(elements) !== members
       return
     }
-    const members = this.#parse(`{${text}}`) as Record<string, unknown>
-    const names = Object.keys(members)
+    const object = this.#parse(`{${text}}`) as Record<string, unknown>
+    const names = Object.keys(object)
     if (names.length === 0) throw new SyntaxError('no member')
-    this.members += countMembers(members) - names.length
-    for (const name of names) this.#addMember(container, name, members[name])
-    frame.members += names.length
-    this.hasLongObject ||= frame.members > maxMembers
+    if (members !== names.length) this.#hasDuplicates ||= countMembers(object) !== members
+    for (const name of names) this.#addMember(frame, container, name, object[name])
   }
 
-  /** Enters the list or object that the next element or member is. */
-  #enter({ container }: Frame): void {
-    if (Array.isArray(container)) {
-      this.#push(this.#next(), value => container.push(value))
-      return
-    }
+  #openMember(frame: Frame, object: Record<string, unknown>): void {
     if (this.#next() !== quote) throw new SyntaxError('no name')
-    const start = this.#at
-    this.#at = endOfString(this.#text, start) + 1
-    const name = JSON.parse(this.#text.slice(start, this.#at)) as string
-    if (this.#next() !== colon) throw new SyntaxError('no colon')
-    this.#at++
-    this.#push(this.#next(), value => this.#addMember(container, name, value))
+    const name = this.#openString(() => {
+      if (this.#next() !== colon) throw new SyntaxError('no colon')
+      this.#at++
+      this.#open(frame, value => this.#addMember(frame, object, name.value, value))
+    })
   }
 
-  #addMember(object: Record<string, unknown>, name: string, value: unknown): void {
-    if (Object.hasOwn(object, name)) return
-    this.members++
+  #addMember(frame: Frame, object: Record<string, unknown>, name: string, value: unknown): void {
+    if (Object.hasOwn(object, name)) this.#hasDuplicates = true
     setMember(object, name, value)
+    if (++frame.members > maxMembers) this.problem = `of more than ${maxMembers} members in one object`
+  }
+
+  /** Begins to read the value that comes next by itself. */
+  #open(frame: Frame | undefined, attach: (value: unknown) => void): void {
+    if (frame === undefined) this.#isRead = true
+    else frame.hasRead = true
+    this.#count(1, 0)
+    const code = this.#next()
+    if (code === quote) {
+      const string = this.#openString(() => this.#later(1, () => attach(string.value)))
+    } else if (code === openList || code === openObject) this.#push(code, attach)
+    else {
+      const word = this.#decode(this.#at, Math.abs(endOfWord(this.#bytes, this.#at)))
+      this.#at += word.length
+      this.#later(1, () => attach(this.#parse(word)))
+    }
   }
 
   #push(code: number, attach: (value: unknown) => void): void {
-    if (code !== openList && code !== openObject) throw new SyntaxError('neither list nor object')
     const container = code === openList ? [] : {}
-    attach(container)
+    this.#later(1, () => attach(container))
     this.#at++
     const isEmpty = this.#next() === (code === openList ? closeList : closeObject)
     this.#frames.push({ container, hasRead: isEmpty, members: 0 })
   }
 
   #leave({ container }: Frame): void {
-    const wanted = Array.isArray(container) ? closeList : closeObject
-    if (this.#next() !== wanted) throw new SyntaxError('not closed')
+    if (this.#next() !== (Array.isArray(container) ? closeList : closeObject)) throw new SyntaxError('not closed')
     this.#at++
     this.#frames.pop()
-    const above = this.#frames.at(-1)
-    if (above !== undefined) {
-      above.hasRead = true
-      return
-    }
-    if (!Number.isNaN(this.#next())) throw new SyntaxError('text after the end')
-    this.#isDone = true
   }
 
-  /** The next character that is no white space; NaN at the end. */
-  #next(): number {
-    let code = this.#text.charCodeAt(this.#at)
-    while (code === 32 || code === 10 || code === 13 || code === 9) code = this.#text.charCodeAt(++this.#at)
+  /** @param goOn where the string ends; its value is known later */
+  #openString(goOn: () => void): OpenString {
+    this.#at++
+    this.#string = { value: '', goOn }
+    return this.#string
+  }
+
+  /** Finds a part of a long string, up to its end or to a place that is in no escape. */
+  #readString(string: OpenString): number {
+    const from = this.#at
+    const limit = from + bytesOf(this.#mostSteps)
+    const end = closingQuote(this.#bytes, from, limit)
+    if (end < 0 && limit >= this.#bytes.length) throw new SyntaxError('no end of a string')
+    const to = end < 0 ? endOfPart(this.#bytes, from, limit) : end
+    const steps = (to - from) >> 2
+    this.#later(steps, () => {
+      string.value += JSON.parse(`"${this.#decode(from, to)}"`) as string
+    })
+    this.#at = to
+    if (end >= 0) {
+      this.#at++
+      this.#string = undefined
+      string.goOn()
+    }
+    return steps
+  }
+
+  /** The next byte that is no white space; undefined at the end. */
+  #next(): number | undefined {
+    let code = this.#bytes[this.#at]
+    while (code === 32 || code === 10 || code === 13 || code === 9) code = this.#bytes[++this.#at]
     return code
   }
-}
 
-/** Most members of one object: listing the names of 90,000 takes 70 ms, and cannot be divided. */
-export const maxMembers = 10_000
+  #decode(from: number, to: number): string {
+    return this.#bytes.toString(this.#isAscii ? 'latin1' : 'utf8', from, to)
+  }
+}
 
 /** A list or object that is being read. */
 interface Frame {
@@ -164,18 +242,36 @@ interface Frame {
   members: number
 }
 
-/** Members of all objects in the tree, whose depth was checked before. */
+/** A string that is being read. */
+interface OpenString {
+  /** As far as its parts were read. */
+  value: string
+  readonly goOn: () => void
+}
+
+interface Job {
+  readonly steps: number
+  readonly run: () => void
+}
+
+/** Members of all objects in the tree, whose depth was checked before. Of equal names one is counted. */
 function countMembers(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
+  let count = 0
   if (Array.isArray(value)) {
-    let count = 0
-    for (let index = 0; index < value.length; index++) count += countMembers(value[index])
+    for (let index = 0; index < value.length; index++) {
+      const element: unknown = value[index]
+      if (typeof element === 'object' && element !== null) count += countMembers(element)
+    }
     return count
   }
   // Names first: Object.values takes twice as long for an object of many members.
   const names = Object.keys(value)
-  let count = names.length
-  for (const name of names) count += countMembers((value as Record<string, unknown>)[name])
+  count = names.length
+  for (const name of names) {
+    const member = (value as Record<string, unknown>)[name]
+    if (typeof member === 'object' && member !== null) count += countMembers(member)
+  }
   return count
 }
 
@@ -186,59 +282,3 @@ const openList = 91
 const closeList = 93
 const openObject = 123
 const closeObject = 125
-
-/** Steps that JSON.parse takes at most, by the character outside of strings: names are a string and a colon. */
-const stepsOf = new Uint8Array(128)
-for (const [characters, steps] of Object.entries({ '"': 24, ':': 16, '{[': 16, '-0123456789': 8, tfn: 8, '}],': 1 })) {
-  for (const character of characters) stepsOf[character.charCodeAt(0)] = steps
-}
-
-interface Piece {
-  /** The comma or bracket behind it, or the end of the text; -1 when the first element is too long for one piece. */
-  readonly end: number
-  /** What finding and reading it takes. */
-  readonly steps: number
-}
-
-/** The longest piece from `from` on that takes no more than `mostSteps`. */
-function surveyPiece(text: string, from: number, mostSteps: number): Piece {
-  let depth = 0
-  let steps = 1
-  let end = -1
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    const taken = stepsOf[code]
-    if (taken === undefined || taken === 0) continue
-    steps += taken
-    if (code === quote) {
-      const last = endOfString(text, at)
-      steps += stepsOfText(last - at)
-      at = last
-    } else if (taken === 1) {
-      if (depth === 0) end = at
-      if (code === comma) continue
-      if (--depth < 0) return { end, steps }
-    } else if (code === openList || code === openObject) depth++
-    else if (taken === 8) at = endOfWord(text, at) - 1
-    if (steps > mostSteps && (end >= 0 || depth > 0)) return { end, steps }
-  }
-  return { end: text.length, steps }
-}
-
-/** The end of a number or word. */
-function endOfWord(text: string, from: number): number {
-  let at = from + 1
-  while (isWord(text.charCodeAt(at))) at++
-  return at
-}
-
-function isWord(code: number): boolean {
-  return (
-    (code >= 48 && code <= 57) ||
-    (code >= 97 && code <= 122) ||
-    code === 46 ||
-    code === 45 ||
-    code === 43 ||
-    code === 69
-  )
-}

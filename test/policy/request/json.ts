@@ -1,11 +1,13 @@
 /** Strict JSON gives what its first, slower form gave, and counts values before it parses them. Threat T24. */
 import fc from 'fast-check'
-import { JsonDocument, readJson } from '../../../src/policy/request/json.ts'
+import { JsonDocument, readJson as readBytes } from '../../../src/policy/request/json.ts'
 import { PieceReader } from '../../../src/policy/request/json-pieces.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { oracleJson } from '../../fixtures/json-oracle.ts'
 import { runs } from '../../fixtures/runs.ts'
 import t from '../../fixtures/tap.ts'
+
+const readJson = (text: string, maxValues?: number) => readBytes(Buffer.from(text), maxValues)
 
 /** A value with its numbers as they are compared, and -0 told from 0. */
 function shown(value: unknown): unknown {
@@ -87,9 +89,9 @@ t.test('values and reasons are those of the first form', async () => {
 
 /** The text read in the smallest pieces and turns, or that it is no JSON. */
 function inPieces(text: string, mostSteps: number): unknown {
-  const reader = new PieceReader(text, JSON.parse, mostSteps)
+  const reader = new PieceReader(Buffer.from(text), JSON.parse, 100_000, mostSteps)
   while (!reader.advance({ left: 1 }));
-  return reader.isInvalid ? 'invalid' : shown(reader.value)
+  return reader.problem === 'not valid JSON' ? 'invalid' : shown(reader.value)
 }
 
 function atOnce(text: string): unknown {
@@ -116,6 +118,52 @@ t.test('text that is read in pieces is exactly the text that JSON.parse reads', 
     }),
     { numRuns: runs(5_000) },
   )
+})
+
+t.test('long strings and names are read in parts that cut no escape and no character', async () => {
+  const part = fc.constantFrom('a', 'é', '😀', '\\\\', '\\"', '\\u0061', '\\ud83d\\ude00', '\\n', 'x'.repeat(9))
+  const long = fc.array(part, { maxLength: 40 }).map(parts => `"${parts.join('')}"`)
+  const document = fc.tuple(long, long, fc.constantFrom('1', '[]', '"b"')).map(([name, text, other]) => {
+    return `[${text}, {${name} : ${other}, "z":${text}},${text} ]`
+  })
+  fc.assert(
+    fc.property(fc.oneof(document, long), fc.constantFrom(1, 2, 5), (text, mostSteps) => {
+      return JSON.stringify(inPieces(text, mostSteps)) === JSON.stringify(atOnce(text))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+/** The most steps that one turn takes, and the longest text that one call of JSON.parse reads. */
+t.test('no body, however long its strings, takes long without a pause', async t => {
+  const bodies: [name: string, text: string][] = [
+    ['escapes', `["${'\\n'.repeat(2_000_000)}"]`],
+    ['quotes', `{"a":"${'\\"'.repeat(2_000_000)}"}`],
+    ['a long name', `{"${'\\n'.repeat(2_000_000)}":1}`],
+    ['exponents', `[${'1e1,'.repeat(99_000)}1]`],
+    ['names', JSON.stringify(Array.from({ length: 33_000 }, (_, at) => ({ [`k${at}`]: 1 })))],
+  ]
+  const parse = JSON.parse
+  t.teardown(() => {
+    JSON.parse = parse
+  })
+  let longest = 0
+  JSON.parse = (text: string) => {
+    longest = Math.max(longest, text.length)
+    return parse(text)
+  }
+  for (const [name, text] of bodies) {
+    const reader = new PieceReader(Buffer.from(text), JSON.parse, 100_000)
+    let most = 0
+    for (let isOver = false; !isOver; ) {
+      const budget = { left: 1 }
+      isOver = reader.advance(budget)
+      most = Math.max(most, 1 - budget.left)
+    }
+    t.equal(reader.problem, undefined, name)
+    t.ok(most <= 70_000, `${name}: at most ${most} steps without a pause`)
+  }
+  t.ok(longest <= 262_200, `JSON.parse reads ${longest} characters at most`)
 })
 
 t.test('equal names are found in whichever pieces they are', async t => {

@@ -143,7 +143,7 @@ const heavyConditions = [
   condition('input.bodyText', 'contains', 'NEEDLE', { ignoreCase: true }),
 ]
 
-/** Steps of one turn, and of the largest piece of work that cannot be divided: a text for a pattern, reading a list. */
+/** Steps of one turn, and of the largest piece of work that cannot be divided: making a set of a long list. */
 const mostStepsOfTurn = 65_536 + 262_144
 
 t.test('no turn takes more than its steps, whatever rules and bodies are, and the decision is the same', async t => {
