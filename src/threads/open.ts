@@ -67,7 +67,10 @@ function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lo
     connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
     lookup: (signal, name) => lookup(name, signal),
     log: (_, lines) => {
-      for (const [level, fields, message] of lines) log[level](fields, message)
+      for (const [level, fields, message] of lines) {
+        if (typeof fields === 'string') log.line(fields, message)
+        else log[level](fields, message)
+      }
     },
     trust: (_, notes) => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)

@@ -10,7 +10,7 @@ import type { UsedGrant } from '../hitl/grants.ts'
 import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { type Failure, threadError } from '../link.ts'
-import type { Log, LogFields } from '../log.ts'
+import type { LogFields, LogLevel } from '../log.ts'
 import { type AgentRecord, StoreError, type TakenKey } from '../storage/store.ts'
 import type { Counted } from './batch.ts'
 import type { PolicyChange } from './replica.ts'
@@ -52,7 +52,7 @@ export interface ThreadCalls {
   drain(limitMs: number): Promise<number>
 }
 
-export type LogLine = readonly [level: keyof Log, fields: LogFields, message: string]
+export type LogLine = readonly [level: LogLevel, fields: LogFields | string, message: string]
 export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId: string | null]
 
 /** What a thread asks of the main thread. */

@@ -12,7 +12,7 @@ import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import { createAcceptor } from '../http/accept.ts'
 import { type Link, openLink } from '../link.ts'
-import { describeError, type Log } from '../log.ts'
+import { describeError, type Log, type LogLevel } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
@@ -146,7 +146,7 @@ const reviews: Reviews = {
 function createThreadLog(): Log & { flush(): void } {
   const batch = createBatch<LogLine>(lines => main.tell('log', [lines]))
   const writer =
-    (level: keyof Log): Log[keyof Log] =>
+    (level: LogLevel): Log[LogLevel] =>
     (fields, message) => {
       batch.add([level, 'error' in fields ? { ...fields, error: describeError(fields.error) } : fields, message])
       // It may be the last that this thread says.
@@ -157,6 +157,7 @@ function createThreadLog(): Log & { flush(): void } {
     info: writer('info'),
     warn: writer('warn'),
     error: writer('error'),
+    line: (members, message) => batch.add(['info', members, message]),
     flush: () => batch.flush(),
   }
 }
