@@ -1,4 +1,5 @@
-import { type Field, hideValue, parseField } from '../language/fields/fields.ts'
+import { fieldOf } from '../language/condition.ts'
+import { type Field, hideValue } from '../language/fields/fields.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
 import { typeName } from '../values/path.ts'
@@ -46,7 +47,7 @@ export function actualOf(condition: Condition, policy: CompiledPolicy, facts: Fa
 }
 
 function visibleField(condition: Condition, { scope }: CompiledPolicy): Field {
-  const field = parseField(condition.field) as Field
+  const field = fieldOf(condition)
   return field.header !== undefined && scope.hiddenHeaders.has(field.header) ? hideValue(field) : field
 }
 
@@ -77,7 +78,7 @@ function unreadableLeaves({ node, test, inner }: CompiledNode, facts: Facts): Co
 const numeric = ['gt', 'gte', 'lt', 'lte', 'between']
 
 function causeOf(condition: Condition, policy: CompiledPolicy, facts: Facts): string {
-  const field = parseField(condition.field) as Field
+  const field = fieldOf(condition)
   const value = field.read(facts, policy.scope.zone)
   if (value === unreadable) {
     if (field.kind.phase === 'body') return facts.body?.problem ?? 'the body is not known'

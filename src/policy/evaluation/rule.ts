@@ -1,5 +1,5 @@
-import { compileCondition, type Scope, type Test } from '../language/condition.ts'
-import { type Field, parseField } from '../language/fields/fields.ts'
+import { compileCondition, fieldOf, type Scope, type Test } from '../language/condition.ts'
+import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Effect, Node, Policy, Rule } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
 import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
@@ -99,12 +99,6 @@ function conditionCost(condition: Condition): number {
   const field = fieldOf(condition)
   const reading = field.plain === undefined ? 4 : 0
   return phaseCost[field.kind.phase] + reading + (slowOperators.includes(condition.operator) ? 10 : 0)
-}
-
-function fieldOf(condition: Condition): Field {
-  const field = parseField(condition.field)
-  if (typeof field === 'string') throw new TypeError(`compiled a policy that was not parsed: ${field}`)
-  return field
 }
 
 /** Every field that a node reads. */

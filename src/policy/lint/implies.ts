@@ -1,20 +1,18 @@
 import { parseHostPattern } from '../../base/host.ts'
-import { compileCondition, type Scope } from '../language/condition.ts'
-import { type Field, parseField } from '../language/fields/fields.ts'
+import { compileCondition, fieldOf, operatorOf, type Scope } from '../language/condition.ts'
+import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Node } from '../language/model.ts'
-import { findOperator, isNegation, type Operator } from '../language/operators/operators.ts'
+import { isNegation, type Operator } from '../language/operators/operators.ts'
 import { readRange } from '../language/operators/ordering.ts'
 import { literalPrefix } from '../language/operators/patterns.ts'
 import { fold, readWords } from '../language/operators/values.ts'
 import { Facts } from '../request/facts.ts'
 import type { RequestHead } from '../request/input.ts'
 import { noRisk } from '../risk/risk.ts'
-import { compareNumeric, type Numeric, parseNumeric } from '../values/numbers.ts'
+import { parseNumeric } from '../values/numbers.ts'
 import { True } from '../values/truth.ts'
 
-/**
- * What one condition says about another. Only what can be proved is claimed: `false` means "not proved".
- */
+// What one condition says about another: `false` means "not proved".
 
 /** Whether `right` holds in every case in which `left` holds. */
 export function implies(left: Node, right: Node, scope: Scope): boolean {
@@ -53,8 +51,8 @@ interface Leaf {
 const alwaysOne = ['input.port', 'agent.trustScore', 'agent.ageHours', 'time.hour', 'time.clock', 'time.dayOfWeek']
 
 function readLeaf(condition: Condition, scope: Scope): Leaf {
-  const field = parseField(condition.field) as Field
-  const operator = findOperator(condition.operator) as Operator
+  const field = fieldOf(condition)
+  const operator = operatorOf(condition)
   const negation = isNegation(operator, condition.value)
   const positive = !negation && operator.form.name !== 'isEmpty'
   const single = field.plain !== undefined || alwaysOne.includes(field.text)
@@ -83,8 +81,8 @@ function negationsImply(left: Leaf, right: Leaf): boolean {
 }
 
 function positiveOf(leaf: Leaf): Leaf {
-  const operator = findOperator(leaf.operator.form.name) as Operator
-  return { ...leaf, operator, positive: true, condition: { ...leaf.condition, operator: operator.name } }
+  const condition = { ...leaf.condition, operator: leaf.operator.form.name }
+  return { ...leaf, operator: operatorOf(condition), positive: true, condition }
 }
 
 /** Every value that an equality allows; undefined for other conditions. */
@@ -119,57 +117,41 @@ function holdsOf({ condition, scope }: Leaf, value: string): boolean {
   return test(new Facts({ [key]: value, contentLength: 0, rawHeaders: [] } as unknown as RequestHead, noRisk)) === True
 }
 
-/** Numbers that a condition allows; ends that are not given are open. */
-interface Range {
-  readonly low?: Numeric
-  readonly high?: Numeric
-  readonly withLow: boolean
-  readonly withHigh: boolean
+/** One end of a range: a number, or what is just below (-1) or just above (1) it. */
+interface End {
+  readonly number: number
+  readonly shift: -1 | 0 | 1
 }
 
+type Range = readonly [low: End, high: End]
+
+const lowest: End = { number: Number.NEGATIVE_INFINITY, shift: 0 }
+const highest: End = { number: Number.POSITIVE_INFINITY, shift: 0 }
+
+function isBefore(left: End, right: End): boolean {
+  return left.number < right.number || (left.number === right.number && left.shift < right.shift)
+}
+
+/** The numbers that a condition allows; undefined for other conditions, and where a double does not hold an end. */
 function rangeOf({ condition, operator }: Leaf): Range | undefined {
+  if (operator.form.suits !== 'ordering' || operator.negated || condition.field === 'time.clock') return undefined
   const { name } = operator.form
-  if (operator.negated) return undefined
-  if (name === 'between' && condition.field !== 'time.clock') {
-    const [low, high] = readRange(condition.value)
-    return { low, high, withLow: true, withHigh: true }
-  }
-  const limit = parseNumeric(condition.value)
-  if (limit === undefined) return undefined
-  const both = { withLow: name === 'gte', withHigh: name === 'lte' }
-  if (name === 'gt' || name === 'gte') return { low: limit, ...both }
-  return name === 'lt' || name === 'lte' ? { high: limit, ...both } : undefined
+  const [low, high = low] = name === 'between' ? readRange(condition.value) : [parseNumeric(condition.value)]
+  if (typeof low !== 'number' || typeof high !== 'number') return undefined
+  if (name === 'gt') return [{ number: low, shift: 1 }, highest]
+  if (name === 'lt') return [lowest, { number: low, shift: -1 }]
+  return [name === 'lte' ? lowest : { number: low, shift: 0 }, name === 'gte' ? highest : { number: high, shift: 0 }]
 }
 
 function rangeWithin(left: Leaf, right: Leaf): boolean {
   const [inner, outer] = [rangeOf(left), rangeOf(right)]
   if (inner === undefined || outer === undefined) return false
-  return aboveLow(inner, outer) && belowHigh(inner, outer)
-}
-
-function aboveLow(inner: Range, outer: Range): boolean {
-  if (outer.low === undefined) return true
-  if (inner.low === undefined) return false
-  const order = compareNumeric(inner.low, outer.low)
-  return order > 0 || (order === 0 && (outer.withLow || !inner.withLow))
-}
-
-function belowHigh(inner: Range, outer: Range): boolean {
-  if (outer.high === undefined) return true
-  if (inner.high === undefined) return false
-  const order = compareNumeric(inner.high, outer.high)
-  return order < 0 || (order === 0 && (outer.withHigh || !inner.withHigh))
+  return !isBefore(inner[0], outer[0]) && !isBefore(outer[1], inner[1])
 }
 
 function rangesApart(left: Leaf, right: Leaf): boolean {
   const [a, b] = [rangeOf(left), rangeOf(right)]
-  return a !== undefined && b !== undefined && (liesBelow(a, b) || liesBelow(b, a))
-}
-
-function liesBelow(lower: Range, upper: Range): boolean {
-  if (lower.high === undefined || upper.low === undefined) return false
-  const order = compareNumeric(lower.high, upper.low)
-  return order < 0 || (order === 0 && !(lower.withHigh && upper.withLow))
+  return a !== undefined && b !== undefined && (isBefore(a[1], b[0]) || isBefore(b[1], a[0]))
 }
 
 /** Prefixes, one of which every value has; undefined when no such list is known. */

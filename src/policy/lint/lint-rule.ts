@@ -1,9 +1,9 @@
 import { readingsOf } from '../../base/readings.ts'
 import { innerNodes } from '../evaluation/rule.ts'
-import type { Scope } from '../language/condition.ts'
-import { type Field, parseField } from '../language/fields/fields.ts'
+import { fieldOf, operatorOf, type Scope } from '../language/condition.ts'
+import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
-import { findOperator, isNegation, type Operator } from '../language/operators/operators.ts'
+import { isNegation, type Operator } from '../language/operators/operators.ts'
 import { readWords } from '../language/operators/values.ts'
 import { excludes } from './implies.ts'
 
@@ -91,8 +91,8 @@ function nameOf(node: Node): string {
 function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   const warn = (code: LintCode, message: string): LintWarning => ({ code, path: leaf.path, rule: rule.name, message })
   const found: LintWarning[] = []
-  const operator = findOperator(leaf.condition.operator) as Operator
-  const field = parseField(leaf.condition.field) as Field
+  const operator = operatorOf(leaf.condition)
+  const field = fieldOf(leaf.condition)
   const negation = isNegation(operator, leaf.condition.value) !== leaf.inverted
   if (rule.effect === 'Allow' && negation && mayBeMissing(leaf.condition, field, rule)) {
     found.push(warn('W_NEGATED_ALLOW', `also matches when ${field.text} is missing: add ${field.text} exists`))
@@ -121,7 +121,7 @@ function mayBeMissing(condition: Condition, field: Field, rule: Rule): boolean {
 }
 
 function requiresPresence(condition: Condition): boolean {
-  const operator = findOperator(condition.operator) as Operator
+  const operator = operatorOf(condition)
   return !isNegation(operator, condition.value) && operator.form.name !== 'isEmpty'
 }
 
