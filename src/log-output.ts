@@ -22,9 +22,9 @@ export interface LogOutput {
 }
 
 export interface LogOutputOptions {
-  /** Told when lines can no longer be written, at most once a minute. */
+  /** Called when lines can no longer be written, at most once a minute. */
   readonly onProblem: (problem: string) => void
-  /** Told when lines are written again, with how many were dropped since it was told last. */
+  /** Called when lines are written again, with how many were dropped since the last call. */
   readonly onRecovered: (dropped: number) => void
 }
 

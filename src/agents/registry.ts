@@ -27,13 +27,13 @@ export interface RegistryOptions {
   readonly defaultPolicy: string | undefined
   readonly quarantine: QuarantineRules
   /**
-   * Told of each change, `undefined` when the agent was removed, after the listeners of `subscribe`. A change is
+   * Called for each change, `undefined` when the agent was removed, after the listeners of `subscribe`. A change is
    * answered only when this is done, so that it holds everywhere from then on.
    */
   readonly onChange?: (id: string, agent: AgentRecord | undefined) => Promise<void>
-  /** Told when trust or denials have quarantined an agent. */
+  /** Called when trust or denials have quarantined an agent. */
   readonly onQuarantine?: (id: string, cause: 'trust' | 'denials') => void
-  /** Told when a change of trust, which nobody waits for, could not be stored. */
+  /** Called when a change of trust, which nobody waits for, could not be stored. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -49,7 +49,7 @@ export interface Registry {
   bySubject(subject: string): AgentRecord | undefined
   /** In the order of registration. */
   list(page: Page): Paged<AgentRecord>
-  /** Tells of each change as soon as it shows, and before it is answered. Returns what ends that. */
+  /** Calls the listener for each change, once it is visible and before it is answered. Returns a function that unsubscribes. */
   subscribe(listener: AgentListener): () => void
   /** Whether some active agent has the role. */
   hasActive(role: Role): boolean

@@ -31,7 +31,7 @@ export interface SecretHasherOptions {
   readonly queueLength: number
   /** An idle thread gives its memory back, some 20 MiB, and the next task starts a new one; 20 s when absent. */
   readonly idleMs?: number
-  /** Told when the worker thread died. The next task starts a new one. */
+  /** Called when the worker thread died. The next task starts a new one. */
   readonly onCrash?: (error: Error) => void
 }
 

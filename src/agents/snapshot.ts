@@ -1,6 +1,6 @@
 import type { AgentRecord, Page, Paged } from '../storage/store.ts'
 
-/** Told of an agent that came or was changed; undefined when it was removed. It must not throw. */
+/** Called for an agent that was added or changed; undefined when it was removed. It must not throw. */
 export type AgentListener = (id: string, agent: AgentRecord | undefined) => void
 
 /** All agents in memory, in the order of their registration. */
@@ -11,7 +11,7 @@ export interface Snapshot {
   values(): readonly AgentRecord[]
   set(agent: AgentRecord): void
   delete(id: string): void
-  /** Tells of each change from now on, once it shows. Returns what ends that. */
+  /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
   subscribe(listener: AgentListener): () => void
 }
 
@@ -19,7 +19,7 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
   const byId = new Map<string, AgentRecord>()
   const idOfSubject = new Map<string, string>()
   const listeners = new Set<AgentListener>()
-  // Rebuilt when it is asked for after a change: cheaper than keeping it in step at each one.
+  // Sorted when it is first read after a change: cheaper than keeping it sorted.
   let inOrder: readonly AgentRecord[] | undefined
   const values = () => {
     inOrder ??= [...byId.values()].sort(byRegistration)

@@ -23,7 +23,7 @@ export async function run(shell: Shell): Promise<number> {
   const directory = resolve(baseDirectory, config.Storage.DataDirectory)
   const stamp = new Date(systemClock.now()).toISOString().replaceAll(/[:.]/g, '-')
   const before = await bringBack(resolve(source), directory, stamp)
-  if (before !== undefined) shell.print(`what was there is in ${before}`)
+  if (before !== undefined) shell.print(`the previous files are in ${before}`)
   shell.print('restored. Start the gateway; agents that were revoked since the backup must be revoked again')
   return 0
 }

@@ -50,8 +50,8 @@ export interface Hitl {
 
 /** Review events kept for reviewers whose stream broke off. */
 const keptEvents = 1_000
-/** How long the webhooks may take for what happened last. */
-const lastWordsMs = 2_000
+/** Time for the webhooks to send the last events. */
+const webhooksMs = 2_000
 const nothing = () => {}
 /** Time to record abandoned replays. */
 const recordMs = 1_000
@@ -110,14 +110,14 @@ export function createHitl(parts: HitlParts): Hitl {
         return 0
       })
       const count = await inTime(givenUp, recordMs, () => 0)
-      await inTime(notifier.idle(), lastWordsMs, nothing)
+      await inTime(notifier.idle(), webhooksMs, nothing)
       notifier.close()
       return count
     },
   }
 }
 
-/** What was held before the signing secret was rotated, or before sealing had a secret of its own, can still be sent. */
+/** Requests that were sealed before a rotation of the signing secret, or before Sealing:Secret was set, can still be opened. */
 function sealingKeys({ Security }: Config, signing: Uint8Array): HitlOptions['sealingKeys'] {
   const key = (secret: Uint8Array | string) => deriveKey(Buffer.from(secret), 'sealing')
   const { Secret } = Security.Sealing
@@ -126,7 +126,7 @@ function sealingKeys({ Security }: Config, signing: Uint8Array): HitlOptions['se
 }
 
 /**
- * What can be refused at the start must not wait for the first message to fail.
+ * Reports refused destinations at the start, before a message fails.
  *
  * @throws StartupError with a line for each webhook whose destination is refused
  */
@@ -139,7 +139,7 @@ export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check 
   if (problems.length > 0) throw new StartupError(problems.join('\n'))
 }
 
-/** What a person thinks of a request tells more of its agent than any rule. */
+/** Verdicts of reviewers change the trust of the agent. */
 function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: Habits): void {
   events.subscribe(({ type, data, at }) => {
     const agentId = data['agentId']

@@ -17,9 +17,9 @@ export interface IdentityParts {
   readonly clock: Clock
   readonly log: Log
   readonly fetchDocument: FetchDocument
-  /** Told of each change of an agent, which is answered only when this is done. */
+  /** Called for each change of an agent, which is answered only when this is done. */
   readonly onAgent?: RegistryOptions['onChange']
-  /** Told when the gateway has quarantined an agent. */
+  /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
 }
 

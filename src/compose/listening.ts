@@ -34,10 +34,10 @@ export interface ListeningParts {
   readonly bounds: Bounds
 }
 
-/** Turns of the event loop in which the last exchanges must be over. */
+/** Turns of the event loop that exchanges may take to end after their connections were cut off. */
 const longestEnd = 100
 
-/** What is accepted, as the configuration has it. */
+/** The options of the acceptor that come from the configuration. */
 export function acceptSettings({ System, Proxy: proxy }: Config): Pick<AcceptOptions, 'bodyTimeoutMs' | 'viaName'> {
   return {
     bodyTimeoutMs: System.Server.IdleTimeoutSeconds * 1_000,
@@ -88,7 +88,7 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
         listener.destroy()
       }, limitMs)
       await listener.drain().finally(() => clearTimeout(timer))
-      // An exchange that was cut off is over, and on record, some turns after its connection.
+      // An exchange ends, and is logged, some turns after its connection was cut off.
       for (let turn = 0; inFlight() > 0 && turn < longestEnd; turn++) await setImmediate()
       return cutOff
     },
@@ -106,10 +106,10 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
         const renewed = await readCertificate(config, baseDirectory)
         if (renewed === undefined) return true
         listener.setCertificate(renewed)
-        log.info({}, `certificate read anew: ${describeCertificate(renewed)}`)
+        log.info({}, `certificate reloaded: ${describeCertificate(renewed)}`)
         return true
       } catch (error) {
-        log.error({ error }, 'the certificate could not be read anew, the old one stays')
+        log.error({ error }, 'the certificate could not be reloaded; the old one stays in use')
         return false
       }
     },
@@ -132,7 +132,7 @@ function placesOf({ config, baseDirectory, passedSockets }: ListeningParts): rea
 
 const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true
 
-/** Seconds that a sound exchange may take without a byte on the client's connection, and some more. */
+/** Longest time that a healthy exchange may send the client nothing, with a margin, seconds. */
 function longestQuiet(config: Config) {
   const { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds, EventStreamIdleSeconds } = config.Proxy
   const beforeAnswer = longestWaitSeconds(config) + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds

@@ -23,7 +23,7 @@ export interface RulesParts {
   readonly clock: Clock
   readonly log: Log
   readonly registry: Registry
-  /** Told of the policies in force after each change of them, which is answered only when this is done. */
+  /** Called with the policies in force after each change, which is answered only when this is done. */
   readonly onPolicies?: (list: readonly PolicyEntry[]) => Promise<void>
 }
 

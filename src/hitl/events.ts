@@ -42,7 +42,7 @@ export interface EventLogOptions {
   readonly clock: { now(): number }
   /** Events kept for those who come back. */
   readonly capacity: number
-  /** Told of listeners that throw. */
+  /** Called for listeners that throw. */
   readonly report: (what: string, error: unknown) => void
 }
 

@@ -45,7 +45,7 @@ export interface Grants {
 
 type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
   readonly store: Pick<HitlOptions['store'], 'grants'>
-  /** Told of a grant that was withdrawn. That is answered when this is done: what it let pass and still waits does not leave. */
+  /** Called for a grant that was withdrawn, which is answered when this is done: requests that it let pass and that still wait do not leave. */
   readonly onRevoked?: (id: string) => Promise<void>
 }
 

@@ -165,9 +165,9 @@ export interface HitlOptions {
   readonly agentName: (agentId: string) => string | undefined
   /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
-  /** Told of each request for which the queue has no room. */
+  /** Called for each request for which the queue has no room. */
   readonly onFull: (bound: 'hitl_queue' | 'agent_hitl_queue', held: Suspension) => void
-  /** Told of faults that change no answer: an outcome that could not be recorded. */
+  /** Called for faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void
 }
 

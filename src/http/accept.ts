@@ -30,7 +30,7 @@ export interface AcceptOptions {
   /** Everything else: `path` is path and query as received. */
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
   readonly report: (what: string, error: unknown) => void
-  /** Told of what never gets as far as a handler; undefined when nothing is counted. */
+  /** Called for requests that never reach a handler; undefined when nothing is counted. */
   readonly counts?: AcceptCounts | undefined
 }
 

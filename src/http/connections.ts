@@ -11,7 +11,7 @@ export interface ConnectionLimits {
     enter(peer: string | undefined): ConnectionBound | undefined
     leave(peer: string | undefined): void
   }
-  /** Told of each connection that a limit refuses; `peer` is undefined where the address is not known. */
+  /** Called for each connection that a limit refuses; `peer` is undefined where the address is not known. */
   readonly onRefused: (bound: ConnectionBound, peer: string | undefined) => void
   /** What connections are counted by; those without count in the total alone. */
   readonly peerOf: (socket: Socket) => string | undefined

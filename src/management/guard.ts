@@ -18,7 +18,7 @@ export interface GuardParts {
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Takes one call of a caller: 0, or the milliseconds until it may call. */
   readonly takeCall: (callerId: string, requestId: string) => number
-  /** Tells of each change of an agent before it is answered. Returns what ends that. */
+  /** Calls the listener for each change of an agent before it is answered. Returns a function that unsubscribes. */
   readonly subscribe: (listener: AgentListener) => () => void
   readonly clock: Clock
   /** Host names that calls may be addressed to; empty allows any. */

@@ -53,6 +53,6 @@ export interface Parts {
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   /** Records an exchange that is over. */
   readonly record: (exchange: Exchange) => void
-  /** Told of faults of the gateway itself. */
+  /** Called for faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void
 }

@@ -13,7 +13,7 @@ interface FollowOptions {
   /** Whether a file of this name matters. */
   readonly isWanted: (name: string) => boolean
   readonly changed: () => void
-  /** Told once of each reason why something is not followed. */
+  /** Called once for each reason why something is not followed. */
   readonly failed: (error: Error) => void
 }
 

@@ -14,7 +14,7 @@ export interface MemberParts {
   /** One number that the thread looks at before a request leaves: 1, and none does. */
   readonly fence: Int32Array
   readonly log: Log
-  /** Told once, when the thread has ended or was given up. */
+  /** Called once, when the thread has ended or was given up. */
   readonly onEnd: () => void
 }
 

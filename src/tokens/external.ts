@@ -30,7 +30,7 @@ export interface ExternalParts {
   /** By UUID in any letter case. */
   readonly agent: (id: string) => AgentRecord | undefined
   readonly agentOfSubject: (subject: string) => AgentRecord | undefined
-  /** Told why the provider's keys could not be fetched. */
+  /** Called with the reason why the provider's keys could not be fetched. */
   readonly onError?: (error: unknown) => void
 }
 

@@ -23,7 +23,7 @@ export interface GrantParts {
   /** Failures per agent id and client network, and per client network: an address, or the /64 of an IPv6 address. */
   readonly perAgent: Throttle
   readonly perAddress: Throttle
-  /** Told of each wrong credential of a known agent. */
+  /** Called for each wrong credential of a known agent. */
   readonly onBadCredential?: (agentId: string) => void
 }
 

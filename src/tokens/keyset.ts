@@ -25,7 +25,7 @@ export interface KeySetOptions {
   readonly checkIssuer: boolean
   readonly fetchDocument: FetchDocument
   readonly clock: Clock
-  /** Told why the keys could not be fetched. */
+  /** Called with the reason why the keys could not be fetched. */
   readonly onError?: ((error: unknown) => void) | undefined
 }
 

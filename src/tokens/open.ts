@@ -35,13 +35,13 @@ export interface CheckOptions {
   readonly agents: KnownAgents
   /** Fetches the documents of the identity provider. */
   readonly fetchDocument: FetchDocument
-  /** Told why the provider's keys could not be fetched. */
+  /** Called with the reason why the provider's keys could not be fetched. */
   readonly onError?: (error: unknown) => void
 }
 
 export interface TokensOptions extends CheckOptions {
   readonly agents: Agents
-  /** Told of each wrong credential of a known agent. */
+  /** Called for each wrong credential of a known agent. */
   readonly onBadCredential?: (agentId: string) => void
 }
 

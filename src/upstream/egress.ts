@@ -19,7 +19,7 @@ export interface Egress {
   checkHost(origin: Origin): Refusal | undefined
   /** Refuses when any of the addresses is refused: it does not pick an allowed one. */
   checkAddresses(origin: Origin, addresses: readonly string[]): Refusal | undefined
-  /** Told once the listeners are open. */
+  /** Called once the listeners are open. */
   setListeners(ports: readonly number[]): void
 }
 

@@ -44,7 +44,7 @@ export interface Lease {
 }
 
 /**
- * Told of one exchange: first `onRequestStart` once it is about to be sent, last either `onResponseEnd` or
+ * Called for one exchange: first `onRequestStart` once it is about to be sent, last either `onResponseEnd` or
  * `onResponseError`. `lease` is set before; it is released exactly once. What the others throw ends the exchange; the last
  * two must not throw: nobody is left to be told.
  */

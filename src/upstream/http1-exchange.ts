@@ -26,9 +26,9 @@ export interface ExchangeEnd {
 export interface ExchangeSettings extends IdleLimits {
   readonly socket: Socket
   readonly maxHeaderSize: number
-  /** Told of every piece of the request that was written. */
+  /** Called for every piece of the request that was written. */
   readonly onSent: () => void
-  /** Told once, before the handler is told of the end. */
+  /** Called once, before the handler gets the end of the exchange. */
   readonly onEnd: (end: ExchangeEnd) => void
 }
 

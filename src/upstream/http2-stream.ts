@@ -24,7 +24,7 @@ export interface StreamSettings extends IdleLimits {
   readonly retire: () => void
   /** The connection is gone, and had carried an exchange to its end before. */
   readonly isStale: () => boolean
-  /** Told once, when the stream is of no more use. */
+  /** Called once, when the stream is over. */
   readonly onEnd: () => void
 }
 

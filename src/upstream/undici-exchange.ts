@@ -23,7 +23,7 @@ export interface UndiciExchangeParts extends IdleLimits {
   readonly isFull: () => boolean
   /** The connection has carried another exchange before. */
   readonly isReused: boolean
-  /** Told once, before the handler is told of the end: whether the connection may be used again. */
+  /** Called once, before the handler gets the end of the exchange: whether the connection may be used again. */
   readonly onEnd: (reusable: boolean) => void
 }
 

@@ -6,7 +6,7 @@ export interface UploadParts {
   readonly end: () => void
   /** Enough is on its way: no more until `resume`. */
   readonly isFull: () => boolean
-  /** Told of the length of each piece before it is written; false: no more of it. */
+  /** Called with the length of each piece before it is written; false stops the upload. */
   readonly onChunk: (bytes: number) => boolean
   /** The source is gone before its end. */
   readonly onBroken: () => void

@@ -74,7 +74,7 @@ t.test('a backup of a running gateway is brought back, and what may have moved o
     t.match(await command(directory, 'restore', target), { code: 1, said: /in use by another gateway/ })
   })
   const restored = await command(since.directory, 'restore', target)
-  t.match(restored, { code: 0, said: /what was there is in .*before-restore-/ })
+  t.match(restored, { code: 0, said: /the previous files are in .*before-restore-/ })
   await isUnknown(t, since, /it is a backup/)
 })
 

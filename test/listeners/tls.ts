@@ -73,7 +73,7 @@ t.test('a renewed certificate is taken at a reload; connections that are open st
   t.match(await health('renewed.test'), { status: 200, peer: { name: 'CN=renewed.test', protocol: 'TLSv1.3' } })
   t.match(
     log.findLast(({ level }) => level === 'info'),
-    { message: /^certificate read anew: DNS:renewed\.test, / },
+    { message: /^certificate reloaded: DNS:renewed\.test, / },
   )
 })
 
@@ -83,7 +83,7 @@ t.test('a pair that cannot be used leaves the old one in force, and the log says
   t.equal(await gateway.reload(), false)
   const last = log.findLast(({ level }) => level === 'error')
   t.match(last, {
-    message: 'the certificate could not be read anew, the old one stays',
+    message: 'the certificate could not be reloaded; the old one stays in use',
     error: { message: /the key in \S+\/key\.pem does not belong to the certificate in \S+\/cert\.pem\.$/ },
   })
   const answer = await callSecurely({ port, ca, servername: 'idp.test', path: '/health' })

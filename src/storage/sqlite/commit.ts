@@ -18,7 +18,7 @@ const lostWrite = 'a write did not reach the disk; restart the gateway'
 export interface CommitOptions {
   readonly claims: Claims
   readonly files: Pick<DatabaseFiles, 'problem' | 'committed'>
-  /** Told why nothing is written any more, once. */
+  /** Called once, with the reason why nothing is written any more. */
   readonly onFault: (why: string) => void
 }
 

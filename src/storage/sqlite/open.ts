@@ -10,9 +10,9 @@ export interface SqliteOptions {
   readonly clock?: Clock
   /** Cap on the size of the database in pages of 4,096 bytes; writes past it fail like those on a full disk. */
   readonly maxPages?: number
-  /** Told why nothing is written any more until a restart. */
+  /** Called with the reason why nothing is written any more until a restart. */
   readonly onFault?: (why: string) => void
-  /** Told what was done because an older database was brought back. */
+  /** Called with what was done because an older database was brought back. */
   readonly onRestored?: (what: string) => void
 }
 

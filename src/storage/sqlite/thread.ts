@@ -24,9 +24,9 @@ export interface Thread {
 export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
   /** Called when a write may have been kept although its caller gets a failure. */
   readonly onDoubt: () => void
-  /** Told why nothing is written any more until a restart. */
+  /** Called with the reason why nothing is written any more until a restart. */
   readonly onFault: (why: string) => void
-  /** Told what was done because an older database was brought back. */
+  /** Called with what was done because an older database was brought back. */
   readonly onRestored: (what: string) => void
 }
 
