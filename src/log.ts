@@ -1,9 +1,7 @@
 import { type Level, type LevelOrString, type Logger, pino } from 'pino'
 import { systemClock } from './clock.ts'
-import type { Lines } from './log-lines.ts'
-import { gatherLines } from './log-lines.ts'
-import type { LogStatus } from './log-output.ts'
-import { openLogOutput } from './log-output.ts'
+import { gatherLines, type Lines } from './log-lines.ts'
+import { type LogStatus, openLogOutput } from './log-output.ts'
 
 /**
  * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are

@@ -11,7 +11,7 @@ const deceptive =
 
 /** One line of text: such a character is shown as `\u{202e}`. */
 export function escapeDeceptive(text: string): string {
-  return text.replace(deceptive, char => `\\u{${char.codePointAt(0)!.toString(16)}}`)
+  return text.replace(deceptive, char => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 }
 
 /** Text of several lines: line ends and tabs stay. */

@@ -1,8 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
 import { canonicalAddress } from './address.ts'
-import type { Origin } from './origin.ts'
-import { createOrigin } from './origin.ts'
+import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
 
 /**

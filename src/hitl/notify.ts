@@ -81,7 +81,7 @@ function openHook(hook: Hook, name: string, options: HookOptions) {
     tell(event: HitlEvent): void {
       if (!told.has(event.type)) return
       if (waiting.length >= maxWaiting)
-        options.report(`${name} is too slow, ${waiting.shift()!.id} is dropped`, undefined)
+        options.report(`${name} is too slow, ${waiting.shift()?.id} is dropped`, undefined)
       waiting.push(event)
       running ??= drain()
     },

@@ -32,8 +32,8 @@ export function frameAnswer(answer: StoredAnswer): Frame {
 /** The frame of a request as `openHeld` gives it back. */
 export function parseRequest(bytes: Buffer): HeldRequest {
   const { texts, body } = parseFrame(bytes)
-  const [method, url, ...rawHeaders] = texts
-  return { method: method!, url: url!, rawHeaders, body }
+  const [method = '', url = '', ...rawHeaders] = texts
+  return { method, url, rawHeaders, body }
 }
 
 export function parseAnswer(bytes: Buffer): StoredAnswer {

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 
 /**
  * Reads a request body whole.

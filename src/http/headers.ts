@@ -1,7 +1,5 @@
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
-import type { FieldName } from './names.ts'
-import { fieldName } from './names.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { type FieldName, fieldName } from './names.ts'
 
 /** Most header fields of a request; node itself would drop the rest in silence. */
 const maxFields = 128

@@ -1,14 +1,11 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo, Server as NetServer } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { StartupError } from '../errors.ts'
 import type { Acceptor } from './accept.ts'
-import type { Certificate, ServerSettings, Servers } from './servers.ts'
-import { createServers } from './servers.ts'
-import type { UnixPlace } from './unix-socket.ts'
-import { listenUnix } from './unix-socket.ts'
+import { type Certificate, createServers, type ServerSettings, type Servers } from './servers.ts'
+import { listenUnix, type UnixPlace } from './unix-socket.ts'
 
 export interface TcpPlace {
   readonly host: string

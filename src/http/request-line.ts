@@ -1,5 +1,4 @@
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 
 const proxyPrefix = '/proxy/'
 

@@ -2,16 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
-import type { Refusal } from '../errors.ts'
-import { refusalKinds } from '../errors.ts'
+import { type Refusal, refusalKinds } from '../errors.ts'
 import { requestIdField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
-const DRAIN_BYTES = 65_536
+const drainBytes = 65_536
 /** Milliseconds in which it must have come. */
-const DRAIN_MS = 2_000
+const drainMs = 2_000
 /** Milliseconds that a sender of a longer body gets to see the answer before the connection is closed. */
-const LINGER_MS = 1_000
+const lingerMs = 1_000
 
 /** An answer as a value. */
 export interface Reply {
@@ -97,7 +96,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
 
 /** Closes the connection when the rest of an unused body does not arrive soon. */
 function awaitEnd(req: IncomingMessage): void {
-  const timer = setTimeout(() => req.socket.destroy(), DRAIN_MS)
+  const timer = setTimeout(() => req.socket.destroy(), drainMs)
   const done = () => clearTimeout(timer)
   req.once('end', done).once('close', done)
 }
@@ -143,23 +142,23 @@ function unreadBody(req: IncomingMessage): boolean {
   if (req.headers['transfer-encoding'] !== undefined) return true
   const length = Number(req.headers['content-length'] ?? 0)
   // After `Expect: 100-continue` the sender may or may not send the body: the connection is in doubt.
-  return length > DRAIN_BYTES || (length > 0 && req.headers.expect !== undefined)
+  return length > drainBytes || (length > 0 && req.headers.expect !== undefined)
 }
 
 /**
  * Sends the whole answer, but closes the connection only a little later (RFC 9112 section 9.6): closing while the
- * sender still writes would reset the connection, and the answer could be lost with it. Past DRAIN_BYTES nothing is
+ * sender still writes would reset the connection, and the answer could be lost with it. Past drainBytes nothing is
  * read any more, so that the sender stands still meanwhile.
  */
 function linger(res: ServerResponse, body: string): void {
   const { req } = res
   let dropped = 0
   const end = () => res.end()
-  const timer = setTimeout(end, LINGER_MS)
+  const timer = setTimeout(end, lingerMs)
   res.once('close', () => clearTimeout(timer))
   req.on('data', (chunk: Buffer) => {
     dropped += chunk.length
-    if (dropped > DRAIN_BYTES) req.pause()
+    if (dropped > drainBytes) req.pause()
   })
   req.once('end', end)
   // A reset by the sender is an answer too; `close` of the response tidies up.

@@ -1,10 +1,8 @@
-import type { Server, ServerOptions } from 'node:http'
-import { createServer } from 'node:http'
+import { createServer, type Server, type ServerOptions } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import type { Acceptor } from './accept.ts'
-import type { ConnectionLimits } from './connections.ts'
-import { limitConnections } from './connections.ts'
+import { type ConnectionLimits, limitConnections } from './connections.ts'
 import { closeQuiet } from './quiet.ts'
 import { markUnixPeers } from './unix-socket.ts'
 

@@ -6,7 +6,7 @@ import type { Call } from './call.ts'
 import type { Check } from './check.ts'
 import type { BodyRule, Operation, QueryParameter } from './openapi.ts'
 
-const MAX_BODY_BYTES = 1_048_576
+const maxBodyBytes = 1_048_576
 
 /** Reads what a call brings along, as its operation in openapi.json says. */
 export interface Inputs {
@@ -53,7 +53,7 @@ function receive(req: IncomingMessage, res: ServerResponse): Promise<Buffer | Re
   if (req.headers['content-encoding'] !== undefined)
     return Promise.resolve(refuse('unsupported_media_type', 'Send the body without Content-Encoding.'))
   if (req.headers.expect !== undefined) res.writeContinue()
-  return readBody(req, MAX_BODY_BYTES)
+  return readBody(req, maxBodyBytes)
 }
 
 function parseBody(

@@ -29,7 +29,7 @@ interface HitlServices {
 }
 
 /** Milliseconds that `GET /health` waits for its checks. */
-const HEALTH_TIME_LIMIT = 2_000
+const healthTimeLimit = 2_000
 
 export interface ManagementParts extends TokenCallParts {
   readonly registry: Registry
@@ -68,7 +68,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...healthHandlers({
       checks: { storage: () => store.ping() },
       watched: { log: parts.logIsWritten },
-      timeLimit: HEALTH_TIME_LIMIT,
+      timeLimit: healthTimeLimit,
       clock,
     }),
     ...docsHandlers(),

@@ -18,7 +18,7 @@ export function metricsHandlers(page: MetricsPage): Handlers['open'] {
 
 /** The document for a gateway whose metrics need no token (Telemetry:Metrics:Public). */
 export function withPublicMetrics(document: OpenApiDocument): OpenApiDocument {
-  const operations = document.paths['/metrics']
-  const get = { ...operations!['get']!, 'x-roles': [] }
-  return { ...document, paths: { ...document.paths, '/metrics': { ...operations, get } } }
+  const { get } = document.paths['/metrics'] ?? {}
+  if (get === undefined) return document
+  return { ...document, paths: { ...document.paths, '/metrics': { get: { ...get, 'x-roles': [] } } } }
 }

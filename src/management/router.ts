@@ -10,7 +10,7 @@ import { createInputs, type Inputs } from './inputs.ts'
 import { type OpenApiDocument, type Operation, readOperations } from './openapi.ts'
 
 /** Longer path parameters are nobody's name: a policy name of 128 characters, each percent-encoded, still fits. */
-const MAX_PARAM_LENGTH = 384
+const maxParamLength = 384
 
 /** Answers one call of the control plane. Rejects on a fault of the gateway only. */
 export type Management = (req: IncomingMessage, res: ServerResponse, requestId: string) => Promise<void>
@@ -34,7 +34,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   const operations = readOperations(document)
   assertComplete(operations, handlers)
   const checks = createChecks(document)
-  const routes = findMyWay({ maxParamLength: MAX_PARAM_LENGTH })
+  const routes = findMyWay({ maxParamLength })
   for (const operation of operations) {
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
     const route: Route = { operation, inputs: createInputs(operation, checks) }

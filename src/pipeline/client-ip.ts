@@ -1,5 +1,4 @@
-import type { Socket } from 'node:net'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { AddressRanges, canonicalAddress, networkOf, unmapped } from '../base/address.ts'
 import { fieldValues } from '../http/headers.ts'
 import { isUnixPeer, unixPeer } from '../http/unix-socket.ts'

@@ -1,5 +1,4 @@
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import { downstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { resetConnection } from '../http/reset.ts'
@@ -13,15 +12,22 @@ import {
   outcomeOfError,
   refuseFailure,
 } from '../upstream/failure.ts'
-import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from '../upstream/handler.ts'
-import { mostInterim, StaleConnectionError, tooManyInterim } from '../upstream/handler.ts'
+import {
+  type Control,
+  type Lease,
+  mostInterim,
+  type ResponseHead,
+  StaleConnectionError,
+  tooManyInterim,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from '../upstream/handler.ts'
 import { noteStreamed } from '../upstream/read-buffers.ts'
 import { answer } from './answer.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
-import type { Decided, Exchange, Sendable, Sender } from './exchange.ts'
-import { isSendable } from './exchange.ts'
+import { type Decided, type Exchange, isSendable, type Sendable, type Sender } from './exchange.ts'
 import { freeKey } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { requestFields } from './hops.ts'

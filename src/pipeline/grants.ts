@@ -1,6 +1,5 @@
 /** Grants: leave of a reviewer that lets requests like an approved one pass for a while. */
-import type { Refusal } from '../errors.ts'
-import { isRefusal } from '../errors.ts'
+import { isRefusal, type Refusal } from '../errors.ts'
 import type { Decided, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'

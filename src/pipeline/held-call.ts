@@ -2,8 +2,7 @@
  * A call whose request is held. It waits as long as its rule or its client says, without a thread, a body or an upstream
  * connection, and then gets the outcome, or is told where to poll for it.
  */
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { Suspended } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { fieldValues } from '../http/headers.ts'

@@ -1,5 +1,4 @@
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { Admitted, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'

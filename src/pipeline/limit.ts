@@ -1,5 +1,4 @@
-import type { Refusal } from '../errors.ts'
-import { refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { Authenticated, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 

@@ -1,13 +1,22 @@
 import { parseTarget } from '../base/target.ts'
-import type { Refusal } from '../errors.ts'
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import { decide, decideWhole } from './decide.ts'
-import type { Admitted, Arrival, Authenticated, Decided, Outcome, Step } from './exchange.ts'
-import { Exchange, isAdmitted, isAuthenticated, isDecided } from './exchange.ts'
+import {
+  type Admitted,
+  type Arrival,
+  type Authenticated,
+  type Decided,
+  Exchange,
+  isAdmitted,
+  isAuthenticated,
+  isDecided,
+  type Outcome,
+  type Step,
+} from './exchange.ts'
 import { forward } from './forward.ts'
 import { coversGrant, freeKey, useGrant } from './grants.ts'
 import { letGo } from './hold-body.ts'

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
-import type { BoundName } from './layout.ts'
-import { bounds } from './layout.ts'
+import { type BoundName, bounds } from './layout.ts'
 import type { Metrics } from './metrics.ts'
 import { createQuiet } from './quiet.ts'
 

@@ -1,5 +1,4 @@
-import type { Family, Histogram } from './layout.ts'
-import { families, histograms } from './layout.ts'
+import { type Family, families, type Histogram, histograms } from './layout.ts'
 import type { Totals } from './metrics.ts'
 
 /** Media type of the text format of Prometheus, which every scraper reads. */

@@ -1,5 +1,4 @@
-import type { Family, Histogram } from './layout.ts'
-import { blockLength } from './layout.ts'
+import { blockLength, type Family, type Histogram } from './layout.ts'
 
 /** Memory for the counters of a number of threads. */
 export function createMetricsMemory(threads: number): SharedArrayBuffer {
@@ -32,11 +31,13 @@ export class Metrics {
 
   /** Adds to a number that stands alone. */
   add({ cells }: Family, by: number): void {
-    this.#cells[cells.get('')!]! += by
+    const cell = cells.get('')
+    if (cell !== undefined) this.#cells[cell]! += by
   }
 
   set({ cells }: Family, value: number): void {
-    this.#cells[cells.get('')!] = value
+    const cell = cells.get('')
+    if (cell !== undefined) this.#cells[cell] = value
   }
 
   observe({ bounds, first }: Histogram, seconds: number): void {

@@ -5,8 +5,7 @@ import type { Outcome } from '../limits/breaker.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { type BoundName, failures } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { UpstreamRequest } from './handler.ts'
-import { RefusedStreamError, StaleConnectionError, UpstreamError } from './handler.ts'
+import { RefusedStreamError, StaleConnectionError, UpstreamError, type UpstreamRequest } from './handler.ts'
 import { UpstreamBusyError } from './waiting-line.ts'
 
 /** Errors of the system by their code, as far as it tells more than that something failed. */

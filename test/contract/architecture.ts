@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { readSources, type Source, type SourceFunction } from '../fixtures/source.ts'
 import t from '../fixtures/tap.ts'
 
@@ -24,6 +26,10 @@ const pure = ['base', 'policy', 'limits']
 /** The rooms of src/policy/, from the bottom up. A room knows those before it only. */
 const policyRooms = ['values', 'detectors', 'turns', 'request', 'language', 'risk', 'evaluation', 'lint']
 
+/** To be lowered as casts go: what a type can say needs none. */
+const mostCasts = 205
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const sources = readSources()
 
 /** `policy` for src/policy/language/parse.ts, `errors.ts` for src/errors.ts. */
@@ -127,6 +133,25 @@ t.test('nothing is of type any', async t => {
 
 t.test('an error without a class of its own is thrown for what cannot happen, and says so', async t => {
   t.strictSame(usedOutside('', /^thrownewError\((?!['`"]cannothappen)/), [])
+})
+
+t.test('a module is imported in one statement, with its types inline', async t => {
+  const files = globSync('{src,test,bench}/**/*.ts', { cwd: root, exclude: ['**/node_modules/**'] })
+  const twice = files.flatMap(file => {
+    const text = readFileSync(root + file, 'utf8')
+    const modules = [...text.matchAll(/^(?:import|\}) [^'"\n]*from '([^']+)'$/gm)].map(([, name]) => name)
+    return modules.filter((name, index) => modules.indexOf(name) < index).map(name => `${file} imports ${name} twice`)
+  })
+  t.strictSame(twice, [])
+})
+
+t.test('only an indexed value is asserted to be there', async t => {
+  t.strictSame(usedOutside('', /[^\]]!$/), [])
+})
+
+t.test('no more types are asserted than there are now', async t => {
+  const casts = sources.flatMap(source => source.casts)
+  t.ok(casts.length <= mostCasts, `${casts.length} casts with "as", at most ${mostCasts}`)
 })
 
 function usedOutside(path: string, pattern: RegExp): string[] {

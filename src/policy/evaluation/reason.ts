@@ -114,7 +114,7 @@ export function ruleReason(
 function unreadableText(fields: readonly UnreadableField[]): string {
   const [first] = fields
   const more = fields.length > 1 ? ` and ${fields.length - 1} more` : ''
-  return `${first!.field} could not be evaluated (${first!.cause})${more}`
+  return `${first?.field} could not be evaluated (${first?.cause})${more}`
 }
 
 const shownSignals = 3

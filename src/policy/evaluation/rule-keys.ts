@@ -64,8 +64,8 @@ function hostKeys({ field, operator, value }: Condition): readonly string[] | un
 }
 
 function normalised(words: readonly string[]): readonly string[] {
-  const { normalise } = fieldKinds.get('input.host')!
-  return words.map(word => normalise!(word) as string)
+  const { normalise } = fieldKinds.get('input.host') ?? {}
+  return words.map(word => (normalise?.(word) ?? word) as string)
 }
 
 function patternKeys(word: string): readonly string[] {

@@ -8,7 +8,8 @@ export function readQuery(text: string): Pairs {
   const pairs: Pairs = Object.create(null)
   for (let start = 0; start < text.length; ) {
     const end = endOfPair(text, start)
-    if (end > start) addPair(pairs, readPair(text.slice(start, end), decodeOrRepair)!)
+    const pair = end > start ? readPair(text.slice(start, end), decodeOrRepair) : undefined
+    if (pair !== undefined) addPair(pairs, pair)
     start = end + 1
   }
   return pairs

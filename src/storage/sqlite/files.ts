@@ -1,6 +1,5 @@
 /** gateway.db and its companions: whether they are still the files that were opened, and nobody else wrote to them. */
-import type { BigIntStats } from 'node:fs'
-import { statSync } from 'node:fs'
+import { type BigIntStats, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 
 /** The log is copied into gateway.db after so many commits, or when it has grown by so many bytes. */

@@ -85,7 +85,7 @@ export class RegexSearch implements Work {
     let state = this.#state as State
     let at = from
     while (at < end) {
-      const code = text.codePointAt(at)!
+      const code = text.codePointAt(at) ?? 0
       const next = state.next?.[code < 256 ? latin1Class[code]! : this.#automaton.runeClass(code)] ?? null
       if (next === null) break
       at += code > 0xffff ? 2 : 1
