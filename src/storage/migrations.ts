@@ -43,23 +43,23 @@ const registry = [
   sql`create table agents (
     id text primary key,
     name text not null,
-    owner_id text not null,
+    "ownerId" text not null,
     status text not null,
-    policy_name text,
+    "policyName" text,
     roles text not null,
-    external_subject text,
+    "externalSubject" text,
     tags text not null,
-    trust_value double precision not null,
-    trust_at bigint not null,
-    created_at bigint not null,
-    secret_hash text not null,
-    weak_secret integer not null
+    "trustValue" double precision not null,
+    "trustAt" bigint not null,
+    "createdAt" bigint not null,
+    "secretHash" text not null,
+    "weakSecret" integer not null
   )`,
   sql`create table policies (
     name text primary key,
     document text not null,
-    created_at bigint not null,
-    updated_at bigint not null
+    "createdAt" bigint not null,
+    "updatedAt" bigint not null
   )`,
 ]
 
@@ -67,42 +67,42 @@ const registry = [
 const queue = (bytes: RawBuilder<unknown>) => [
   sql`create table hitl (
     id text primary key,
-    agent_id text not null,
-    owner_id text not null,
+    "agentId" text not null,
+    "ownerId" text not null,
     method text not null,
     host text not null,
     reason text not null,
-    policy_name text,
-    policy_version text,
+    "policyName" text,
+    "policyVersion" text,
     rule text,
-    approvals_needed integer not null,
+    "approvalsNeeded" integer not null,
     digest text not null,
-    idempotency_key text,
-    repeat_digest text,
-    created_at bigint not null,
-    expires_at bigint not null,
+    "idempotencyKey" text,
+    "repeatDigest" text,
+    "createdAt" bigint not null,
+    "expiresAt" bigint not null,
     status text not null,
     replay text,
-    replay_before text,
+    "replayBefore" text,
     attempt integer not null,
-    lease_until bigint,
-    approved_by text not null,
-    decided_by text,
-    decided_at bigint,
+    "leaseUntil" bigint,
+    "approvedBy" text not null,
+    "decidedBy" text,
+    "decidedAt" bigint,
     comment text,
-    response_status integer,
-    body_bytes bigint not null,
-    body_encoding text not null,
+    "responseStatus" integer,
+    "bodyBytes" bigint not null,
+    "bodyEncoding" text not null,
     url text not null,
     decision text not null,
     summary text not null,
-    unique (agent_id, idempotency_key)
+    unique ("agentId", "idempotencyKey")
   )`,
-  sql`create index hitl_status on hitl (status, expires_at, agent_id)`,
-  sql`create index hitl_order on hitl (status, created_at, id)`,
-  sql`create index hitl_joins on hitl (agent_id, repeat_digest)`,
-  sql`create index hitl_decided_at on hitl (decided_at)`,
-  sql`create index hitl_replay on hitl (replay, lease_until)`,
+  sql`create index hitl_status on hitl (status, "expiresAt", "agentId")`,
+  sql`create index hitl_order on hitl (status, "createdAt", id)`,
+  sql`create index hitl_joins on hitl ("agentId", "repeatDigest")`,
+  sql`create index hitl_decided_at on hitl ("decidedAt")`,
+  sql`create index hitl_replay on hitl (replay, "leaseUntil")`,
   sql`create table hitl_shown (
     id text primary key references hitl (id) on delete cascade,
     headers text not null,
@@ -114,7 +114,7 @@ const queue = (bytes: RawBuilder<unknown>) => [
     response ${bytes}
   )`,
   sql`create table hitl_waiting (
-    agent_id text primary key,
+    "agentId" text primary key,
     waiting integer not null
   )`,
 ]
@@ -122,27 +122,27 @@ const queue = (bytes: RawBuilder<unknown>) => [
 const grants = [
   sql`create table grants (
     id text primary key,
-    agent_id text not null,
-    policy_name text not null,
+    "agentId" text not null,
+    "policyName" text not null,
     rule text not null,
     method text not null,
     origin text not null,
     path text not null,
-    max_uses integer not null,
+    "maxUses" integer not null,
     uses integer not null,
-    hitl_id text not null,
-    granted_by text not null,
-    created_at bigint not null,
-    expires_at bigint not null
+    "hitlId" text not null,
+    "grantedBy" text not null,
+    "createdAt" bigint not null,
+    "expiresAt" bigint not null
   )`,
-  sql`create index grants_agent on grants (agent_id, expires_at)`,
+  sql`create index grants_agent on grants ("agentId", "expiresAt")`,
   sql`create table granted_keys (
-    agent_id text not null,
-    idempotency_key text not null,
-    expires_at bigint not null,
-    primary key (agent_id, idempotency_key)
+    "agentId" text not null,
+    key text not null,
+    "expiresAt" bigint not null,
+    primary key ("agentId", key)
   )`,
-  sql`create index granted_keys_expiry on granted_keys (expires_at)`,
+  sql`create index granted_keys_expiry on granted_keys ("expiresAt")`,
 ]
 
 const trail = (bytes: RawBuilder<unknown>) => [
@@ -152,7 +152,7 @@ const trail = (bytes: RawBuilder<unknown>) => [
     actor text not null,
     action text not null,
     subject text not null,
-    request_id text,
+    "requestId" text,
     details text not null,
     previous text not null,
     hash text not null

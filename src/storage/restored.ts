@@ -17,12 +17,12 @@ export interface Restored {
 export async function markRestored(db: Db, at: number, why: string): Promise<Restored> {
   const pending = await db
     .updateTable('hitl')
-    .set({ replay: 'unknown', approved_by: '[]' })
+    .set({ replay: 'unknown', approvedBy: '[]' })
     .where('status', '=', 'Pending')
     .executeTakeFirst()
   const sent = await db
     .updateTable('hitl')
-    .set({ replay: 'unknown', replay_before: null, lease_until: null })
+    .set({ replay: 'unknown', replayBefore: null, leaseUntil: null })
     .where('status', '=', 'Approved')
     .where('replay', 'in', ['inFlight', 'failed'])
     .executeTakeFirst()

@@ -205,7 +205,7 @@ export interface HitlTable {
   sealedResponse(id: string): Promise<Uint8Array | undefined>
   /**
    * Adds the approval of `reviewer`, who counts once, and drops those `withdrawn`; the one that makes it enough claims
-   * the item, in one conditional update (Pending and expires_at > now). With `resend`, claims an Approved item whose
+   * the item, in one conditional update (Pending and expiresAt > now). With `resend`, claims an Approved item whose
    * replay is failed or unknown. The entry gets digest and attempt; a reviewer who approves again leaves none.
    */
   claim(

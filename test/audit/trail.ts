@@ -53,21 +53,21 @@ const alterations: [what: string, statement: string, firstBroken: number, why: R
   ['unreadable details', `update audit set details = 'x' where seq = 3`, 3, /changed/],
   ['another actor', `update audit set actor = 'nobody' where seq = 2`, 2, /changed/],
   ['another time', 'update audit set at = 99 where seq = 1', 1, /changed/],
-  ['a request id', `update audit set request_id = 'r' where seq = 5`, 5, /changed/],
+  ['a request id', `update audit set requestId = 'r' where seq = 5`, 5, /changed/],
   ['another hash', `update audit set hash = 'abc' where seq = 4`, 4, /changed/],
   ['another link', `update audit set previous = 'abc' where seq = 4`, 4, /does not follow/],
   ['a record taken out', 'delete from audit where seq = 2', 2, /missing/],
   ['the first taken out', 'delete from audit where seq = 1', 1, /missing/],
   [
     'one put in front',
-    `insert into audit select 0, at, actor, action, subject, request_id, details, previous, hash
+    `insert into audit select 0, at, actor, action, subject, requestId, details, previous, hash
     from audit where seq = 1`,
     1,
     /missing/,
   ],
   [
     'one copied to the end',
-    `insert into audit select 6, at, actor, action, subject, request_id, details, previous, hash
+    `insert into audit select 6, at, actor, action, subject, requestId, details, previous, hash
     from audit where seq = 5`,
     6,
     /does not follow/,

@@ -49,5 +49,5 @@ t.test('a later step changes an existing database once, and keeps its data', asy
   await migrateWhole(opened, later)
   await migrateWhole(opened, later)
   t.equal(runs, 1)
-  t.match(opened.connection.prepare('select * from policies').all(), [{ name: 'p', updated_at: 2, note: null }])
+  t.match(opened.connection.prepare('select * from policies').all(), [{ name: 'p', updatedAt: 2, note: null }])
 })

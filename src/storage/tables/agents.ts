@@ -5,27 +5,27 @@ import { append, withFacts } from './audit.ts'
 const publicColumns = [
   'id',
   'name',
-  'owner_id',
+  'ownerId',
   'status',
-  'policy_name',
+  'policyName',
   'roles',
-  'external_subject',
+  'externalSubject',
   'tags',
-  'trust_value',
-  'trust_at',
-  'created_at',
-  'weak_secret',
+  'trustValue',
+  'trustAt',
+  'createdAt',
+  'weakSecret',
 ] as const
 
 export const agents: Operations<AgentTable> = {
   async all(db) {
-    const rows = await db.selectFrom('agents').select(publicColumns).orderBy('created_at').orderBy('id').execute()
+    const rows = await db.selectFrom('agents').select(publicColumns).orderBy('createdAt').orderBy('id').execute()
     return rows.map(toRecord)
   },
 
   async secretHash(db, id) {
-    const row = await db.selectFrom('agents').select('secret_hash').where('id', '=', id).executeTakeFirst()
-    return row?.secret_hash
+    const row = await db.selectFrom('agents').select('secretHash').where('id', '=', id).executeTakeFirst()
+    return row?.secretHash
   },
 
   async insert(db, agent, secretHash, entry) {
@@ -64,50 +64,21 @@ async function find(db: Db, id: string): Promise<AgentRecord | undefined> {
   return row && toRecord(row)
 }
 
-function toColumns(change: AgentChange): Partial<AgentRow> {
+function toColumns({ roles, weakSecret, ...same }: AgentChange): Partial<AgentRow> {
   return {
-    ...(change.status !== undefined && { status: change.status }),
-    ...(change.policyName !== undefined && { policy_name: change.policyName }),
-    ...(change.roles !== undefined && { roles: JSON.stringify(change.roles) }),
-    ...(change.externalSubject !== undefined && { external_subject: change.externalSubject }),
-    ...(change.trustValue !== undefined && { trust_value: change.trustValue }),
-    ...(change.trustAt !== undefined && { trust_at: change.trustAt }),
-    ...(change.weakSecret !== undefined && { weak_secret: Number(change.weakSecret) }),
-    ...(change.secretHash !== undefined && { secret_hash: change.secretHash }),
+    ...same,
+    ...(roles !== undefined && { roles: JSON.stringify(roles) }),
+    ...(weakSecret !== undefined && { weakSecret: Number(weakSecret) }),
   }
 }
 
 function toRow(agent: AgentRecord, secretHash: string): AgentRow {
-  return {
-    id: agent.id,
-    name: agent.name,
-    owner_id: agent.ownerId,
-    status: agent.status,
-    policy_name: agent.policyName,
-    roles: JSON.stringify(agent.roles),
-    external_subject: agent.externalSubject,
-    tags: JSON.stringify(agent.tags),
-    trust_value: agent.trustValue,
-    trust_at: agent.trustAt,
-    created_at: agent.createdAt,
-    secret_hash: secretHash,
-    weak_secret: Number(agent.weakSecret),
-  }
+  const { roles, tags, weakSecret } = agent
+  const texts = { roles: JSON.stringify(roles), tags: JSON.stringify(tags) }
+  return { ...agent, ...texts, weakSecret: Number(weakSecret), secretHash }
 }
 
-function toRecord(row: Omit<AgentRow, 'secret_hash'>): AgentRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    ownerId: row.owner_id,
-    status: row.status,
-    policyName: row.policy_name,
-    roles: JSON.parse(row.roles),
-    externalSubject: row.external_subject,
-    tags: JSON.parse(row.tags),
-    trustValue: row.trust_value,
-    trustAt: row.trust_at,
-    createdAt: row.created_at,
-    weakSecret: row.weak_secret !== 0,
-  }
+function toRecord(row: Omit<AgentRow, 'secretHash'>): AgentRecord {
+  const { roles, tags, weakSecret } = row
+  return { ...row, roles: JSON.parse(roles), tags: JSON.parse(tags), weakSecret: weakSecret !== 0 }
 }

@@ -12,7 +12,7 @@ const auditColumns = [
   'actor',
   'action',
   'subject',
-  'request_id',
+  'requestId',
   'details',
   'previous',
   'hash',
@@ -35,8 +35,7 @@ export async function appendAll(db: Db, entries: readonly AuditEntry[]): Promise
 
 async function add(db: Db, entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> | undefined) {
   const record = link(entry, last)
-  const { requestId, details, ...same } = record
-  await insert(db, { ...same, request_id: requestId, details: canonicalJson(details) })
+  await insert(db, { ...record, details: canonicalJson(record.details) })
   return record
 }
 
@@ -84,8 +83,7 @@ function matching({ actor, action, subject, from, to }: AuditFilter) {
 }
 
 function toRecord(row: AuditRow): AuditRecord {
-  const { request_id, details, ...columns } = row
-  return { ...columns, requestId: request_id, details: parseDetails(details) }
+  return { ...row, details: parseDetails(row.details) }
 }
 
 /** Never throws: a record that was tampered with must still be read, to be named by verification. */

@@ -26,24 +26,24 @@ const selectResponse = statement((db, { id }: { id: string }) =>
 )
 
 const selectHolder = statement((db, { agentId, key }: { agentId: string; key: string }) =>
-  briefs(db).where('agent_id', '=', agentId).where('idempotency_key', '=', key),
+  briefs(db).where('agentId', '=', agentId).where('idempotencyKey', '=', key),
 )
 
 const selectSame = statement((db, { agentId, digest }: { agentId: string; digest: string }) =>
-  briefs(db).where('agent_id', '=', agentId).where('repeat_digest', '=', digest).where('idempotency_key', 'is', null),
+  briefs(db).where('agentId', '=', agentId).where('repeatDigest', '=', digest).where('idempotencyKey', 'is', null),
 )
 
 const closeToJoins = statement((db, { id }: { id: string }) =>
-  db.updateTable('hitl').set({ repeat_digest: null }).where('id', '=', id).where('idempotency_key', 'is', null),
+  db.updateTable('hitl').set({ repeatDigest: null }).where('id', '=', id).where('idempotencyKey', 'is', null),
 )
 
 const selectExpired = statement((db, { now, limit }: { now: number; limit: number }) =>
   db
     .selectFrom('hitl')
-    .select(['id', 'agent_id', 'digest'])
+    .select(['id', 'agentId', 'digest'])
     .where('status', '=', 'Pending')
-    .where('expires_at', '<=', now)
-    .orderBy('expires_at')
+    .where('expiresAt', '<=', now)
+    .orderBy('expiresAt')
     .limit(limit),
 )
 
@@ -76,24 +76,19 @@ export const hitl: Operations<HitlTable> = {
   async pending(db, now, filter = {}) {
     let query = db
       .selectFrom('hitl')
-      .select(['id', 'agent_id', 'created_at', 'approved_by', 'summary'])
+      .select(['id', 'agentId', 'createdAt', 'approvedBy', 'summary'])
       .where('status', '=', 'Pending')
-      .where('expires_at', '>', now)
-    if (filter.agentId !== undefined) query = query.where('agent_id', '=', filter.agentId)
+      .where('expiresAt', '>', now)
+    if (filter.agentId !== undefined) query = query.where('agentId', '=', filter.agentId)
     if (filter.host !== undefined) query = query.where('host', '=', filter.host.toLowerCase())
     if (filter.rule !== undefined) query = query.where('rule', '=', filter.rule)
     if (filter.after !== undefined) {
       const { createdAt, id } = filter.after
-      query = query.where(eb => eb(eb.refTuple('created_at', 'id'), '>', eb.tuple(createdAt, id)))
+      query = query.where(eb => eb(eb.refTuple('createdAt', 'id'), '>', eb.tuple(createdAt, id)))
     }
     if (filter.limit !== undefined) query = query.limit(filter.limit)
-    const rows = await query.orderBy('created_at').orderBy('id').execute()
-    return rows.map(({ agent_id, created_at, approved_by, ...same }) => ({
-      ...same,
-      agentId: agent_id,
-      createdAt: created_at,
-      approvedBy: JSON.parse(approved_by),
-    }))
+    const rows = await query.orderBy('createdAt').orderBy('id').execute()
+    return rows.map(row => ({ ...row, approvedBy: JSON.parse(row.approvedBy) }))
   },
 
   async countPending(db, now) {
@@ -101,7 +96,7 @@ export const hitl: Operations<HitlTable> = {
       .selectFrom('hitl')
       .select(({ fn }) => fn.countAll<number>().as('count'))
       .where('status', '=', 'Pending')
-      .where('expires_at', '>', now)
+      .where('expiresAt', '>', now)
       .executeTakeFirstOrThrow()
     // PostgreSQL counts in 64 bits, which its driver passes on as text.
     return Number(count)
@@ -135,9 +130,9 @@ export const hitl: Operations<HitlTable> = {
     const old = db
       .selectFrom('hitl')
       .select('id')
-      .where('decided_at', '<', before)
+      .where('decidedAt', '<', before)
       .where(eb => eb.or([eb('replay', 'is', null), eb('replay', '!=', 'inFlight')]))
-      .orderBy('decided_at')
+      .orderBy('decidedAt')
       .limit(limit)
     const { numDeletedRows } = await db.deleteFrom('hitl').where('id', 'in', old).executeTakeFirst()
     return Number(numDeletedRows)
@@ -167,11 +162,11 @@ async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlBrief | unde
   return undefined
 }
 
-type ExpiredRow = Pick<HitlRow, 'id' | 'agent_id' | 'digest'>
+type ExpiredRow = Pick<HitlRow, 'id' | 'agentId' | 'digest'>
 
 async function remove(db: Db, rows: readonly ExpiredRow[], now: number): Promise<void> {
   for (const { id } of rows) await deleteItem(db, { id })
-  const byAgent = Map.groupBy(rows, row => row.agent_id)
+  const byAgent = Map.groupBy(rows, row => row.agentId)
   for (const [agentId, { length }] of byAgent) await countWaiting(db, agentId, -length)
   await appendAll(
     db,
@@ -179,13 +174,13 @@ async function remove(db: Db, rows: readonly ExpiredRow[], now: number): Promise
   )
 }
 
-function expiryEntry({ id, agent_id, digest }: ExpiredRow, now: number): AuditEntry {
+function expiryEntry({ id, agentId, digest }: ExpiredRow, now: number): AuditEntry {
   return {
     at: now,
     actor: 'gateway',
     action: 'hitl.expire',
     subject: id,
     requestId: null,
-    details: { agentId: agent_id, digest },
+    details: { agentId: agentId, digest },
   }
 }

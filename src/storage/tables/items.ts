@@ -5,123 +5,67 @@ import type { HitlBrief, HitlItem, HitlRecord } from '../store.ts'
 
 const itemColumns = [
   'id',
-  'agent_id',
-  'owner_id',
+  'agentId',
+  'ownerId',
   'method',
   'url',
-  'body_encoding',
-  'body_bytes',
+  'bodyEncoding',
+  'bodyBytes',
   'reason',
   'decision',
-  'policy_name',
-  'policy_version',
+  'policyName',
+  'policyVersion',
   'rule',
-  'approvals_needed',
+  'approvalsNeeded',
   'digest',
-  'idempotency_key',
-  'repeat_digest',
-  'created_at',
-  'expires_at',
+  'idempotencyKey',
+  'repeatDigest',
+  'createdAt',
+  'expiresAt',
   'status',
   'replay',
   'attempt',
-  'lease_until',
-  'approved_by',
-  'decided_by',
-  'decided_at',
+  'leaseUntil',
+  'approvedBy',
+  'decidedBy',
+  'decidedAt',
   'comment',
-  'response_status',
+  'responseStatus',
 ] as const satisfies (keyof HitlRow)[]
 
 /** All columns. */
-export const rowColumns = [...itemColumns, 'host', 'replay_before', 'summary'] as const satisfies (keyof HitlRow)[]
+export const rowColumns = [...itemColumns, 'host', 'replayBefore', 'summary'] as const satisfies (keyof HitlRow)[]
 
 type BriefRow = Pick<HitlRow, (typeof itemColumns)[number]>
-type ItemRow = BriefRow & Pick<HitlShownRow, 'headers' | 'body'> & { readonly response_stored: number }
+type ItemRow = BriefRow & Pick<HitlShownRow, 'headers' | 'body'> & { readonly responseStored: number }
 
 export function toBrief(row: BriefRow): HitlBrief {
-  return {
-    id: row.id,
-    agentId: row.agent_id,
-    ownerId: row.owner_id,
-    method: row.method,
-    url: row.url,
-    bodyEncoding: row.body_encoding,
-    bodyBytes: row.body_bytes,
-    reason: row.reason,
-    decision: row.decision,
-    policyName: row.policy_name,
-    policyVersion: row.policy_version,
-    rule: row.rule,
-    approvalsNeeded: row.approvals_needed,
-    digest: row.digest,
-    idempotencyKey: row.idempotency_key,
-    repeatDigest: row.repeat_digest,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    status: row.status,
-    replay: row.replay,
-    attempt: row.attempt,
-    leaseUntil: row.lease_until,
-    approvedBy: JSON.parse(row.approved_by),
-    decidedBy: row.decided_by,
-    decidedAt: row.decided_at,
-    comment: row.comment,
-    responseStatus: row.response_status,
-  }
+  return { ...row, approvedBy: JSON.parse(row.approvedBy) }
 }
 
-function toItem(row: ItemRow): HitlItem {
-  return {
-    ...toBrief(row),
-    headers: JSON.parse(row.headers),
-    body: row.body,
-    responseStored: Boolean(row.response_stored),
-  }
+function toItem({ headers, body, responseStored, ...row }: ItemRow): HitlItem {
+  return { ...toBrief(row), headers: JSON.parse(headers), body, responseStored: Boolean(responseStored) }
 }
 
 /** A new pending item. */
-export function toRow(record: HitlRecord): HitlRow {
-  return {
-    id: record.id,
-    agent_id: record.agentId,
-    owner_id: record.ownerId,
-    method: record.method,
-    url: record.url,
-    host: URL.parse(record.url)?.hostname ?? '',
-    body_encoding: record.bodyEncoding,
-    body_bytes: record.bodyBytes,
-    reason: record.reason,
-    decision: record.decision,
-    policy_name: record.policyName,
-    policy_version: record.policyVersion,
-    rule: record.rule,
-    approvals_needed: record.approvalsNeeded,
-    digest: record.digest,
-    idempotency_key: record.idempotencyKey,
-    repeat_digest: record.repeatDigest,
-    created_at: record.createdAt,
-    expires_at: record.expiresAt,
-    summary: record.summary,
-    ...undecided,
-    attempt: 0,
-  }
+export function toRow({ headers: _, body: __, ...record }: HitlRecord): HitlRow {
+  return { ...record, host: URL.parse(record.url)?.hostname ?? '', ...undecided, attempt: 0 }
 }
 
 /** The state columns of an item that waits with no approval counted. */
 export const undecided = {
   status: 'Pending',
   replay: null,
-  replay_before: null,
-  lease_until: null,
-  approved_by: '[]',
-  decided_by: null,
-  decided_at: null,
+  replayBefore: null,
+  leaseUntil: null,
+  approvedBy: '[]',
+  decidedBy: null,
+  decidedAt: null,
   comment: null,
-  response_status: null,
+  responseStatus: null,
 } as const satisfies Partial<HitlRow>
 
-const responseStored = sql<number>`case when hitl_sealed.response is null then 0 else 1 end`.as('response_stored')
+const responseStored = sql<number>`case when hitl_sealed.response is null then 0 else 1 end`.as('responseStored')
 
 const selectItem = statement((db, { id }: { id: string }) =>
   db

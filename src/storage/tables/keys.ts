@@ -2,7 +2,7 @@
  * Idempotency keys: one of an agent names one sending, whether a person or a grant lets it pass. Held requests have
  * theirs in `hitl`; those that a grant let pass have theirs in `granted_keys`.
  */
-import type { Db, GrantedKeyRow } from '../schema.ts'
+import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { KeyHolder, TakenKey } from '../store.ts'
 import { isLive } from './items.ts'
@@ -15,41 +15,39 @@ interface Key {
 const selectHeld = statement((db, { agentId, key }: Key) =>
   db
     .selectFrom('hitl')
-    .select(['id', 'status', 'expires_at'])
-    .where('agent_id', '=', agentId)
-    .where('idempotency_key', '=', key),
+    .select(['id', 'status', 'expiresAt'])
+    .where('agentId', '=', agentId)
+    .where('idempotencyKey', '=', key),
 )
 
 const selectGranted = statement((db, { agentId, key, now }: Key & { now: number }) =>
   db
     .selectFrom('granted_keys')
-    .select('agent_id')
-    .where('agent_id', '=', agentId)
-    .where('idempotency_key', '=', key)
-    .where('expires_at', '>', now),
+    .select('agentId')
+    .where('agentId', '=', agentId)
+    .where('key', '=', key)
+    .where('expiresAt', '>', now),
 )
 
-const replaceKey = statement((db, row: GrantedKeyRow) =>
+const replaceKey = statement((db, { agentId, key, expiresAt }: TakenKey) =>
   db
     .insertInto('granted_keys')
-    .values({ agent_id: row.agent_id, idempotency_key: row.idempotency_key, expires_at: row.expires_at })
-    .onConflict(conflict =>
-      conflict.columns(['agent_id', 'idempotency_key']).doUpdateSet({ expires_at: row.expires_at }),
-    ),
+    .values({ agentId, key, expiresAt })
+    .onConflict(conflict => conflict.columns(['agentId', 'key']).doUpdateSet({ expiresAt })),
 )
 
 const deleteKey = statement((db, { agentId, key, expiresAt }: TakenKey) =>
   db
     .deleteFrom('granted_keys')
-    .where('agent_id', '=', agentId)
-    .where('idempotency_key', '=', key)
-    .where('expires_at', '=', expiresAt),
+    .where('agentId', '=', agentId)
+    .where('key', '=', key)
+    .where('expiresAt', '=', expiresAt),
 )
 
 /** The held request, or the use of a grant, that has the key. */
 export async function keyHolder(db: Db, agentId: string, key: string, now: number): Promise<KeyHolder | undefined> {
   const [held] = (await selectHeld(db, { agentId, key })).rows
-  if (held !== undefined && isLive({ status: held.status, expiresAt: held.expires_at }, now)) return { hitlId: held.id }
+  if (held !== undefined && isLive(held, now)) return { hitlId: held.id }
   return (await isGrantedKey(db, { agentId, key }, now)) ? { hitlId: null } : undefined
 }
 
@@ -58,8 +56,8 @@ export async function isGrantedKey(db: Db, key: Key, now: number): Promise<boole
 }
 
 /** Notes a key that was free, or has expired. */
-export async function takeKey(db: Db, { agentId, key, expiresAt }: TakenKey): Promise<void> {
-  await replaceKey(db, { agent_id: agentId, idempotency_key: key, expires_at: expiresAt })
+export async function takeKey(db: Db, key: TakenKey): Promise<void> {
+  await replaceKey(db, key)
 }
 
 export async function releaseKey(db: Db, taken: TakenKey): Promise<void> {
@@ -68,8 +66,8 @@ export async function releaseKey(db: Db, taken: TakenKey): Promise<void> {
 
 /** Removes up to `limit` that expired at `now`. */
 export async function pruneKeys(db: Db, now: number, limit: number): Promise<number> {
-  const columns = ['agent_id', 'idempotency_key'] as const
-  const over = db.selectFrom('granted_keys').select(columns).where('expires_at', '<=', now).limit(limit)
+  const columns = ['agentId', 'key'] as const
+  const over = db.selectFrom('granted_keys').select(columns).where('expiresAt', '<=', now).limit(limit)
   const { numDeletedRows } = await db
     .deleteFrom('granted_keys')
     .where(eb => eb(eb.refTuple(...columns), 'in', over.$asTuple(...columns)))

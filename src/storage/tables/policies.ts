@@ -1,22 +1,16 @@
-import type { Operations, PolicyRow } from '../schema.ts'
-import type { PolicyRecord, PolicyTable } from '../store.ts'
+import type { Operations } from '../schema.ts'
+import type { PolicyTable } from '../store.ts'
 import { append } from './audit.ts'
 
 export const policies: Operations<PolicyTable> = {
   async all(db) {
-    const rows = await db.selectFrom('policies').selectAll().orderBy('name').execute()
-    return rows.map(toRecord)
+    return db.selectFrom('policies').selectAll().orderBy('name').execute()
   },
 
   async insert(db, policy, entry) {
     const { numInsertedOrUpdatedRows } = await db
       .insertInto('policies')
-      .values({
-        name: policy.name,
-        document: policy.document,
-        created_at: policy.createdAt,
-        updated_at: policy.updatedAt,
-      })
+      .values(policy)
       .onConflict(conflict => conflict.column('name').doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n) return 'exists'
@@ -28,7 +22,7 @@ export const policies: Operations<PolicyTable> = {
   async update(db, policy, entry) {
     const { numUpdatedRows } = await db
       .updateTable('policies')
-      .set({ document: policy.document, updated_at: policy.updatedAt })
+      .set({ document: policy.document, updatedAt: policy.updatedAt })
       .where('name', '=', policy.name)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return 'notFound'
@@ -42,8 +36,4 @@ export const policies: Operations<PolicyTable> = {
     await append(db, entry)
     return true
   },
-}
-
-function toRecord(row: PolicyRow): PolicyRecord {
-  return { name: row.name, document: row.document, createdAt: row.created_at, updatedAt: row.updated_at }
 }

@@ -32,10 +32,10 @@ const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
     .updateTable('hitl')
     .where('id', '=', id)
     .where('status', '=', 'Pending')
-    .where('expires_at', '>', now)
-    .where('approved_by', '=', approvedBefore)
+    .where('expiresAt', '>', now)
+    .where('approvedBy', '=', approvedBefore)
 
-const countApproval = statement((db, values: Approval) => asItWas(db, values).set({ approved_by: values.approvedBy }))
+const countApproval = statement((db, values: Approval) => asItWas(db, values).set({ approvedBy: values.approvedBy }))
 
 interface LastApproval extends Approval {
   /** Unknown when it came back from a backup, else null. */
@@ -48,14 +48,14 @@ interface LastApproval extends Approval {
 
 const claimItem = statement((db, values: LastApproval) =>
   asItWas(db, values).set({
-    approved_by: values.approvedBy,
+    approvedBy: values.approvedBy,
     status: 'Approved',
     replay: 'inFlight',
-    replay_before: values.before,
+    replayBefore: values.before,
     attempt: values.attempt,
-    lease_until: values.leaseUntil,
-    decided_by: values.reviewer,
-    decided_at: values.now,
+    leaseUntil: values.leaseUntil,
+    decidedBy: values.reviewer,
+    decidedAt: values.now,
     comment: values.comment,
   }),
 )
@@ -96,11 +96,11 @@ const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend)
   db
     .updateTable('hitl')
     .set(eb => ({
-      replay_before: eb.ref('replay'),
+      replayBefore: eb.ref('replay'),
       replay: 'inFlight',
       attempt: next,
-      lease_until: leaseUntil,
-      response_status: null,
+      leaseUntil: leaseUntil,
+      responseStatus: null,
     }))
     .where('id', '=', id)
     .where('attempt', '=', attempt)
@@ -129,10 +129,10 @@ interface Closing {
 const closeItem = statement((db, { id, status, by, now, comment }: Closing) =>
   db
     .updateTable('hitl')
-    .set({ status, decided_by: by, decided_at: now, comment })
+    .set({ status, decidedBy: by, decidedAt: now, comment })
     .where('id', '=', id)
     .where('status', '=', 'Pending')
-    .where('expires_at', '>', now),
+    .where('expiresAt', '>', now),
 )
 
 const dropSealed = statement((db, { id }: { id: string }) =>
@@ -158,7 +158,7 @@ export const deny: Table['deny'] = async (db, id, { reviewer, now, comment }, en
 }
 
 const freeKey = statement((db, { id }: { id: string }) =>
-  db.updateTable('hitl').set({ idempotency_key: null, repeat_digest: null }).where('id', '=', id),
+  db.updateTable('hitl').set({ idempotencyKey: null, repeatDigest: null }).where('id', '=', id),
 )
 
 export const withdraw: Table['withdraw'] = async (db, id, { agentId, now }, entry) => {
@@ -176,13 +176,13 @@ interface Attempt {
 }
 
 const releaseFirst = statement((db, { id, attempt }: Attempt) =>
-  held(db, id, attempt).set(undecided).where('replay_before', 'is', null),
+  held(db, id, attempt).set(undecided).where('replayBefore', 'is', null),
 )
 
 const releaseAgain = statement((db, { id, attempt }: Attempt) =>
   held(db, id, attempt)
-    .set(eb => ({ replay: eb.ref('replay_before'), replay_before: null, lease_until: null }))
-    .where('replay_before', 'is not', null),
+    .set(eb => ({ replay: eb.ref('replayBefore'), replayBefore: null, leaseUntil: null }))
+    .where('replayBefore', 'is not', null),
 )
 
 /** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
@@ -201,7 +201,7 @@ interface Outcome extends Attempt {
 }
 
 const settleItem = statement((db, { id, attempt, replay, responseStatus }: Outcome) =>
-  held(db, id, attempt).set({ replay, replay_before: null, lease_until: null, response_status: responseStatus }),
+  held(db, id, attempt).set({ replay, replayBefore: null, leaseUntil: null, responseStatus: responseStatus }),
 )
 
 const keepAnswer = statement((db, { id, response }: { id: string; response: Uint8Array | null }) =>
@@ -219,7 +219,7 @@ export const settle: Table['settle'] = async (db, id, attempt, outcome, entry) =
 }
 
 const selectLapsed = statement((db, { now }: { now: number }) =>
-  inFlight(db).where('lease_until', '<=', now).orderBy('lease_until'),
+  inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil'),
 )
 
 const selectInFlight = statement((db, { id }: { id: string }) => inFlight(db).where('id', '=', id))
@@ -248,7 +248,7 @@ export const lapse: Table['lapse'] = async (db, now, own) => {
 
 /** An update of the item if `attempt` still holds the claim on it. */
 function held(db: Db, id: string, attempt: number) {
-  return db.updateTable('hitl').where('id', '=', id).where('attempt', '=', attempt).where('lease_until', 'is not', null)
+  return db.updateTable('hitl').where('id', '=', id).where('attempt', '=', attempt).where('leaseUntil', 'is not', null)
 }
 
 async function findAgain(db: Db, id: string): Promise<HitlBrief> {

@@ -19,16 +19,16 @@ const addToCounts = statement((db, { agentId, change }: Count) =>
   db
     .insertInto('hitl_waiting')
     .values([
-      { agent_id: agentId, waiting: change },
-      { agent_id: all, waiting: change },
+      { agentId: agentId, waiting: change },
+      { agentId: all, waiting: change },
     ])
     .onConflict(conflict =>
-      conflict.column('agent_id').doUpdateSet({ waiting: sql`hitl_waiting.waiting + excluded.waiting` }),
+      conflict.column('agentId').doUpdateSet({ waiting: sql`hitl_waiting.waiting + excluded.waiting` }),
     ),
 )
 
 const selectCounts = statement((db, { agentId }: { agentId: string }) =>
-  db.selectFrom('hitl_waiting').selectAll().where('agent_id', 'in', [agentId, all]),
+  db.selectFrom('hitl_waiting').selectAll().where('agentId', 'in', [agentId, all]),
 )
 
 const countExpired = statement((db, { agentId, now }: { agentId: string; now: number }) =>
@@ -36,10 +36,10 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
     .selectFrom('hitl')
     .select(eb => [
       eb.fn.countAll<number>().as('all'),
-      sql<number>`coalesce(sum(case when agent_id = ${agentId} then 1 else 0 end), 0)`.as('ofAgent'),
+      sql<number>`coalesce(sum(case when "agentId" = ${agentId} then 1 else 0 end), 0)`.as('ofAgent'),
     ])
     .where('status', '=', 'Pending')
-    .where('expires_at', '<=', now),
+    .where('expiresAt', '<=', now),
 )
 
 /** Call it in the transaction that makes an item pending (1) or makes it something else (-1). */
@@ -51,7 +51,7 @@ export async function countWaiting(db: Db, agentId: string, change: number): Pro
 export async function fullQueue(db: Db, { agentId, createdAt }: HitlRecord, limits: HitlLimits) {
   const { rows } = await selectCounts(db, { agentId })
   const waiting = { all: 0, ofAgent: 0 }
-  for (const row of rows) waiting[row.agent_id === all ? 'all' : 'ofAgent'] = row.waiting
+  for (const row of rows) waiting[row.agentId === all ? 'all' : 'ofAgent'] = row.waiting
   if (exceeded(waiting, limits) === undefined) return undefined
   const [expired] = (await countExpired(db, { agentId, now: createdAt })).rows
   return exceeded(
