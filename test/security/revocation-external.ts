@@ -191,6 +191,27 @@ for (const threads of [1, 2]) {
       await expect(t, bench, clients, '401 unauthenticated')
     })
 
+    t.test('key withdrawn while the call waits for: verdict', async t => {
+      const { id, token } = await newAgent(bench)
+      const policyName = await gateway.policy({
+        name: `waits-${threads}`,
+        default: 'Deny',
+        rules: [{ name: 'r', effect: 'Hitl', waitSeconds: 3_000, conditions: [] }],
+      })
+      await gateway.manage('PUT', `/agents/${id}/policy`, { policyName })
+      const head = `POST /proxy/${origin.url}/ HTTP/1.1\r\n%token\r\nContent-Length: 0\r\n\r\n`
+      const clients = await open(t, bench, head, token)
+      const pending = async () => JSON.parse((await gateway.manage('GET', '/hitl')).text)
+      const [held] = await eventually(pending, items => items.length > 0)
+      provider.withdraw()
+      clock.advance(staleMs)
+      const reviewer = await gateway.agent({ roles: ['reviewer'] })
+      t.equal((await gateway.manage('POST', `/hitl/${held.id}/approve`, {}, reviewer.token)).status, 200)
+      t.equal(origin.seen.length, 1, 'the agent may act: what was approved is sent')
+      origin.seen.length = 0
+      await expect(t, bench, clients, '401 unauthenticated')
+    })
+
     t.test('key withdrawn while it waits for: name look-up', async t => {
       const { token } = await newAgent(bench)
       bench.holdNames()

@@ -33,6 +33,10 @@ const rules = [
     ],
   },
   { name: 'held', effect: 'Hitl', conditions: [{ field: 'input.path', operator: 'eq', value: '/held' }] },
+  {
+    ...{ name: 'waits', effect: 'Hitl', waitSeconds: 600 },
+    conditions: [{ field: 'input.path', operator: 'in', value: ['/waits', '/joined', '/mcp'] }],
+  },
 ]
 
 /** The upstream answers these when it is released. */
@@ -150,6 +154,10 @@ interface Place {
   readonly broken?: true
   /** Its bytes, or some of them, left before. */
   readonly left?: true
+  /** The requests are equal, and one held request stands for all of them. */
+  readonly joined?: true
+  /** The refusal is a message of a stream of events. */
+  readonly inStream?: true
 }
 
 const chunked: Place['sent'] = ['Transfer-Encoding: chunked\r\n', '3\r\none\r\n', '3\r\ntwo\r\n0\r\n\r\n']
@@ -180,6 +188,16 @@ async function occupy(t: Test, bench: Bench): Promise<void> {
   await seenAt('/occupied')(bench, bench.threads * most)()
   await inFlight(bench, clients)()
 }
+
+/** So many more requests are held. */
+const pending = async (bench: Bench, count: number) => {
+  const held = async () => JSON.parse((await bench.gateway.manage('GET', '/hitl')).text).length
+  const before = await held()
+  return () => eventually(held, now => now === before + count)
+}
+
+const mcpHead = 'Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n'
+const mcpCall = '{"jsonrpc":"2.0","id":1,"method":"tools/call"}'
 
 const places: Readonly<Record<string, Place>> = {
   'request body': {
@@ -226,11 +244,26 @@ const places: Readonly<Record<string, Place>> = {
   'verdict, on the connection': {
     path: '/held',
     sent: ['Prefer: wait=50\r\nContent-Length: 0\r\n', '', ''],
+    waits: pending,
+  },
+  'verdict, as the rule says': { path: '/waits', sent: ['Content-Length: 0\r\n', '', ''], waits: pending },
+  'verdict, joined': {
+    path: '/joined',
+    sent: ['Content-Length: 0\r\n', '', ''],
     waits: async (bench, count) => {
-      const pending = async () => JSON.parse((await bench.gateway.manage('GET', '/hitl')).text).length
-      const before = await pending()
-      return () => eventually(pending, now => now === before + count)
+      const [held, all] = [await pending(bench, 1), inFlight(bench, count)]
+      return async () => {
+        await held()
+        await all()
+      }
     },
+    joined: true,
+  },
+  'verdict, in a stream of an MCP client': {
+    path: '/mcp',
+    sent: [`${mcpHead}Content-Length: ${mcpCall.length}\r\n`, mcpCall, ''],
+    waits: pending,
+    inStream: true,
   },
 }
 
@@ -279,11 +312,11 @@ const ways: Readonly<Record<string, Way>> = {
   },
 }
 
-/** Cells that do not apply, each with its reason. */
-const none: Readonly<Record<string, string>> = {
-  'policy replaced, verdict, on the connection': 'decided when it is approved: test/proxy/hitl-decided-again.ts',
-  'policy unassigned, verdict, on the connection': 'decided when it is approved: test/proxy/hitl-decided-again.ts',
-  'token expired, verdict, on the connection': 'answered when the wait ends: see below',
+/** Why a cell does not apply. */
+function reasonAgainst(how: string, where: string): string | undefined {
+  if (!where.startsWith('verdict')) return undefined
+  if (how.startsWith('policy')) return 'decided when it is approved: test/proxy/hitl-decided-again.ts'
+  return how === 'token expired' ? 'answered when the wait ends: see below' : undefined
 }
 
 async function open(t: Test, bench: Bench, token: string, place: Place, n: number): Promise<Waiting> {
@@ -298,12 +331,16 @@ async function open(t: Test, bench: Bench, token: string, place: Place, n: numbe
   })
   raw.write(
     // The number makes it another request: the same one would join the first that is held.
-    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nX-Number: ${n}\r\nGateway-Authorization: Bearer ${token}\r\n${lines}\r\n${first}`,
+    `${method} /proxy/${url} HTTP/1.1\r\nHost: x\r\nX-Number: ${place.joined ? 0 : n}\r\nGateway-Authorization: Bearer ${token}\r\n${lines}\r\n${first}`,
   )
   return {
     goOn: () => raw.write(rest),
     closed: () => closed,
     async outcome() {
+      if (place.inStream) {
+        const text = await raw.until(/"jsonrpc".*\n/)
+        return `${/"status":(\d+)/.exec(text)?.[1]} ${/"code":"(\w+)"/.exec(text)?.[1]}`
+      }
       const text = await (place.broken ? raw.closed() : raw.until(/\r\n\r\n/))
       if (place.broken) return text.includes('all of it') ? 'whole' : 'broken'
       return `${text.slice(9, 12)} ${/^gateway-error: (.*)$/im.exec(text)?.[1]?.trim()}`
@@ -399,9 +436,12 @@ for (const threads of [1, 2]) {
     t.test('token expired while it waits for: verdict', t => expiryCell(t, bench, threads === 1 ? 1 : 4))
     for (const [where, place] of Object.entries(places)) {
       for (const [how, way] of Object.entries(ways)) {
-        const reason = (place.left && way.keeps) || none[`${how}, ${where}`]
+        const reason = (place.left && way.keeps) || reasonAgainst(how, where)
         if (reason !== undefined) t.comment(`${how} while it waits for: ${where}: does not apply: ${reason}`)
-        else t.test(`${how} while it waits for: ${where}`, t => cell(t, bench, [place, way], threads === 1 ? 1 : 4))
+        else {
+          const clients = threads === 1 ? Number(place.joined ?? false) + 1 : 4
+          t.test(`${how} while it waits for: ${where}`, t => cell(t, bench, [place, way], clients))
+        }
       }
     }
   })
