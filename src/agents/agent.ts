@@ -33,20 +33,12 @@ export function agentProblem(agent: AgentRecord | undefined): Refusal | undefine
 }
 
 /** An agent in lists (spec 4.2). */
-export interface AgentSummary {
-  readonly id: string
-  readonly name: string
-  readonly ownerId: string
-  readonly status: AgentStatus
-  readonly policyName: string | null
+export interface AgentSummary extends Pick<AgentRecord, 'id' | 'name' | 'ownerId' | 'status' | 'policyName'> {
   /** Live value in [0, 1], rounded to four decimals. */
   readonly trustScore: number
 }
 
-export interface AgentDetail extends AgentSummary {
-  readonly roles: readonly string[]
-  readonly externalSubject: string | null
-  readonly tags: Readonly<Record<string, string>>
+export interface AgentDetail extends AgentSummary, Pick<AgentRecord, 'roles' | 'externalSubject' | 'tags'> {
   /** ISO 8601, UTC. */
   readonly createdAt: string
 }
@@ -62,12 +54,6 @@ export function summarise(agent: AgentRecord, now: number): AgentSummary {
 }
 
 export function detail(agent: AgentRecord, now: number): AgentDetail {
-  const { roles, externalSubject, tags } = agent
-  return {
-    ...summarise(agent, now),
-    roles,
-    externalSubject,
-    tags,
-    createdAt: new Date(agent.createdAt).toISOString(),
-  }
+  const { roles, externalSubject, tags, createdAt } = agent
+  return { ...summarise(agent, now), roles, externalSubject, tags, createdAt: new Date(createdAt).toISOString() }
 }

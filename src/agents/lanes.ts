@@ -9,7 +9,7 @@ export interface Lanes {
   idle(): Promise<void>
 }
 
-/** Longest wait for a turn, milliseconds: the caller is answered within two seconds, whatever hangs before it. */
+/** Longest wait for a turn, milliseconds: the caller is answered within two seconds even if earlier work hangs. */
 const turnMs = 1_000
 
 export function createLanes(): Lanes {

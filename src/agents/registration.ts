@@ -42,7 +42,7 @@ export interface Registration {
   readonly tags?: Readonly<Record<string, string>>
 }
 
-/** What the audit trail keeps of an agent that comes or goes. */
+/** Facts for the audit trail when an agent is registered or removed. */
 export function recorded({ name, ownerId, status, roles, policyName, externalSubject, tags }: AgentRecord) {
   return { name, ownerId, status, roles, policyName, externalSubject, tags }
 }
@@ -62,5 +62,26 @@ export function newAgent(registration: Registration, now: number, defaultPolicy:
     trustAt: now,
     createdAt: now,
     weakSecret: chosenSecretProblem(registration.clientSecret) !== undefined,
+  }
+}
+
+/** Does `work`, which binds the agent `id` to `subject`, unless another agent has that subject or is about to. */
+export type SubjectGuard = <T>(id: string, subject: string | null, work: () => Promise<T>) => Promise<T | Refusal>
+
+/** Two agents are never bound to the same subject of the external identity provider. */
+export function createSubjectGuard(bySubject: (subject: string) => AgentRecord | undefined): SubjectGuard {
+  const underWay = new Set<string>()
+  return async (id, subject, work) => {
+    if (subject === null) return work()
+    const holder = bySubject(subject)
+    if (underWay.has(subject) || (holder !== undefined && holder.id !== id)) {
+      return refuse('already_exists', 'Another agent is bound to this external subject.')
+    }
+    underWay.add(subject)
+    try {
+      return await work()
+    } finally {
+      underWay.delete(subject)
+    }
   }
 }

@@ -4,15 +4,21 @@ import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Role, Store } from '../storage/store.ts'
 import { type Transition, transitions, trustScore } from './agent.ts'
 import { createLanes } from './lanes.ts'
-import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'
+import {
+  chosenProblem,
+  createSubjectGuard,
+  newAgent,
+  type Registration,
+  recorded,
+  rolesProblem,
+} from './registration.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
 import { type AgentListener, createSnapshot, type Snapshot } from './snapshot.ts'
 import { createStandingBook, type StandingBook } from './standing.ts'
-import { createSubjectGuard } from './subjects.ts'
 import { createTelling, type Telling } from './telling.ts'
 import { probationTrust, type QuarantineRules, type TrustCause } from './trust.ts'
 
-/** Who asks for a change, for the audit trail. */
+/** The caller that makes a change, for the audit trail. */
 export interface By {
   /** Agent id, or `gateway`. */
   readonly actor: string
@@ -188,7 +194,7 @@ class StoredRegistry implements Registry {
 
   recordTrust(id: string, cause: TrustCause, requestId: string | null) {
     const agent = this.get(id)
-    // Out of service there is nothing to gain or lose.
+    // Only active agents gain or lose trust.
     if (agent?.status !== 'Active') return
     if (this.#standings.note(agent, cause, requestId)) this.#scheduleTrust(agent.id)
   }
@@ -261,7 +267,7 @@ class StoredRegistry implements Registry {
     return this.#show(agent)
   }
 
-  /** However fast events come, one write an agent is under way and one waits. */
+  /** At most one write of an agent is under way and one waits, however many events come. */
   #scheduleTrust(id: string): void {
     if (this.#trustDue.has(id)) return
     this.#trustDue.add(id)

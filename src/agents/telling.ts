@@ -1,10 +1,10 @@
 import type { AgentRecord } from '../storage/store.ts'
 
-/** Tells other threads of changed agents, in the order of the changes. */
+/** Reports changed agents to the other threads, in the order of the changes. */
 export interface Telling {
   /** `undefined` for an agent that is gone. Returns at once. */
   tell(id: string, agent: AgentRecord | undefined): void
-  /** Resolves when every thread has heard of what changed so far. Rejects when one could not be told. */
+  /** Resolves when every thread knows all changes so far. Rejects if one could not be reached. */
   told(id: string): Promise<unknown>
   /** Resolves when no thread is being told any more. */
   idle(): Promise<unknown>
@@ -17,11 +17,11 @@ export function createTelling(
   const underway = new Map<string, Promise<unknown>>()
   return {
     tell(id, agent) {
-      // What waits for this change waits for those before it as well.
+      // To wait for this change is to wait for earlier ones of the agent, too.
       const telling = Promise.all([underway.get(id), onChange(id, agent)]).finally(() => {
         if (underway.get(id) === telling) underway.delete(id)
       })
-      // Who made the change hears of a failure by `told`.
+      // The caller learns of a failure by `told`.
       telling.catch(() => undefined)
       underway.set(id, telling)
     },

@@ -18,7 +18,7 @@ const halfLifeMs = 168 * 3_600_000
 const dayMs = 86_400_000
 const dailyGain = 0.05
 
-/** What moves trust. A suspended request by itself does not; only the answer of the person does. */
+/** Causes of a change of trust. A held request is none; the verdict on it is. */
 export type TrustCause =
   | 'success'
   | 'humanApproval'
@@ -86,7 +86,7 @@ export function isGainSpent(standing: Standing, now: number): boolean {
   return standing.gained >= dailyGain && now - standing.dayStart < dayMs
 }
 
-/** What the event of that cause does to the agent. `now` is milliseconds since the epoch. */
+/** The standing after an event of that cause. `now` is milliseconds since the epoch. */
 export function judge(standing: Standing, cause: TrustCause, now: number, rules: QuarantineRules): Judgement {
   const before = trustNow(standing, now)
   const sameDay = now - standing.dayStart < dayMs

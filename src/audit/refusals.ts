@@ -1,6 +1,6 @@
 /**
- * Refusals on record. Whoever asks for more than its role allows can ask without end, and each entry of the trail is
- * written durably: the first of a kind is an entry at once, those that follow within a minute are one more with a count.
+ * Refusals in the audit trail. A caller can be refused without end, and each entry is written durably: so the first
+ * refusal of a kind is an entry at once, and those of the following minute are one more entry with a count.
  */
 import type { Clock } from '../clock.ts'
 import type { AuditEntry } from '../storage/store.ts'

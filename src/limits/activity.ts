@@ -2,24 +2,11 @@
  * Recent activity of each agent, for rules and the risk score. Bounded: the number of agents, of hosts for each, and counts in
  * buckets; an agent that was idle for eight days is forgotten. Nothing is kept over a restart.
  */
-export interface AgentActivity {
-  readonly requestsLastMinute: number
-  readonly deniedLast10m: number
-  readonly hitlLast24h: number
-  readonly humanDeniedLast24h: number
-  /** Body bytes sent since midnight UTC. */
-  readonly bytesToday: number
-  /** Median of the days before, as far as they are known; 0 when none is. */
-  readonly medianBytesPerDay: number
-  /** Moving average of body sizes, bytes; 0 when none was seen. */
-  readonly usualBodyBytes: number
-  /** Whether this agent was allowed to this host before. */
-  hostSeen(host: string): boolean
-}
+import type { Activity } from '../base/activity.ts'
 
 /** All times are wall clock milliseconds since the epoch. */
 export interface ActivityLog {
-  of(agentId: string, now: number): AgentActivity
+  of(agentId: string, now: number): Activity
   /** A request came in. */
   request(agentId: string, now: number): void
   /** A policy denied a request. */
@@ -165,7 +152,7 @@ const unread = -1
  * What one request sees. A count is made when it is first read and stays: the reason of a decision must show the count
  * that was decided on, though other requests end in between.
  */
-class ActivityView implements AgentActivity {
+class ActivityView implements Activity {
   readonly #log: AgentLog | undefined
   readonly #now: number
   #requestsLastMinute = unread

@@ -42,7 +42,7 @@ export interface External {
    * subject at the provider. The binding is looked up each time, so that a change of it counts at once.
    */
   readonly verify: Verify
-  /** What start-up warns of. */
+  /** Warnings for the start. */
   readonly warnings: readonly string[]
 }
 

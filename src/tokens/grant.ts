@@ -38,8 +38,8 @@ export function createGrant(parts: GrantParts): Grant {
     const network = networkOf(peer)
     const keys = [
       [parts.perAddress, network],
-      // Who guesses must not lock out the agent itself, which calls from elsewhere. A text that is no id cannot be
-      // guessed at, and must not take up room either.
+      // Guesses must not lock out the agent itself, which calls from elsewhere. A text that is no id has no secret to
+      // guess, and must not take up memory.
       ...(uuid.test(id) ? [[parts.perAgent, `${id} ${network}`] as const] : []),
     ] as const
     const wait = beginAll(keys)

@@ -17,7 +17,7 @@ export interface TokenParts {
   readonly clock: Clock
 }
 
-/** What a token says of its agent. */
+/** The agent of a token, as its claims describe it. */
 export interface TokenSubject {
   readonly id: string
   readonly name: string

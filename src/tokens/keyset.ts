@@ -1,11 +1,11 @@
 import { createLocalJWKSet, type LocalJWKSet } from 'jose'
 import type { Clock } from '../clock.ts'
 
-/** Keys are fetched again when they are this old: a token ends this long after its key was withdrawn, */
+/** Keys are fetched again at this age: tokens of a withdrawn key end within it. */
 const freshMs = 300_000
-/** no more often than this, whatever tokens ask for, */
+/** Shortest time between two fetches, even for tokens with unknown keys. */
 const cooldownMs = 30_000
-/** and used for this long when the provider cannot be reached. */
+/** Keys are used this long when the provider cannot be reached. */
 const lastGoodMs = 24 * 3_600_000
 
 /** Reads a small document whole. Rejects when it cannot be had. */
@@ -32,7 +32,7 @@ export interface KeySetOptions {
 /** The public keys of the identity provider. */
 export interface KeySet {
   /**
-   * What `current` would give at once; undefined when it would wait. The same object as long as the provider has the same
+   * The result of `current` if it is there at once; else undefined. The same object as long as the provider has the same
    * keys: what was verified with another one must be verified again.
    */
   known(): ProviderKeys | undefined
@@ -92,7 +92,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
   const known = (): ProviderKeys | undefined => {
     if (ageOfKeys() < freshMs) return keys?.value
     if (!hasFailed || ageOfKeys() >= lastGoodMs) return undefined
-    // Nobody waits each time for a provider that cannot be reached.
+    // Requests do not wait for a provider that cannot be reached.
     void fetchNow()
     return keys?.value
   }

@@ -10,14 +10,14 @@ import type { FetchDocument } from './keyset.ts'
 import { createThrottle } from './throttle.ts'
 import { createVerifier, type Verify } from './verify.ts'
 
-/** What checking tokens needs of the registry of agents. */
+/** The part of the registry that checks tokens. */
 export interface KnownAgents {
   /** By UUID in any letter case. */
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
 }
 
-/** What issuing them needs besides. */
+/** The part that issues them. */
 export interface Agents extends KnownAgents {
   /** Live trust in [0, 1]. */
   trustOf(agent: AgentRecord): number
@@ -45,7 +45,7 @@ export interface TokensOptions extends CheckOptions {
   readonly onBadCredential?: (agentId: string) => void
 }
 
-/** What checks tokens. */
+/** Checks tokens. */
 interface TokenCheck {
   readonly parts: TokenParts
   readonly external: External | undefined
@@ -60,11 +60,11 @@ export interface Tokens extends Pick<TokenCheck, 'verify'> {
   readonly grant: Grant
   /** The signing secret, to derive other keys from. */
   readonly secret: Uint8Array
-  /** What start-up warns of. */
+  /** Warnings for the start. */
   readonly warnings: readonly string[]
 }
 
-/** What checks tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
+/** Opens the check of tokens. Rejects with StartupError if the settings do not work. */
 export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck & Pick<Tokens, 'verifyInternal'>> {
   const { settings, clock, agents, fetchDocument, onError } = options
   const keys = await openSigningKeys(
@@ -84,7 +84,7 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
   return { parts, external, verifyInternal, verify: either(verifyInternal, external?.verify) }
 }
 
-/** Everything about tokens, from the settings. Rejects with StartupError when these cannot be worked with. */
+/** Opens everything about tokens. Rejects with StartupError if the settings do not work. */
 export async function openTokens(options: TokensOptions): Promise<Tokens> {
   const { settings, clock, agents, onBadCredential } = options
   const { parts, external, verify, verifyInternal } = await openTokenCheck(options)

@@ -12,7 +12,7 @@ const maxKnown = 20_000
 export type Verify = (token: string) => Claims | TokenProblem | Promise<Claims | TokenProblem>
 
 /**
- * Verifies internal tokens: HS256 with our own keys and nothing else, whatever the header of the token asks for
+ * Verifies internal tokens: HS256 with our own keys and nothing else, regardless of the token's header
  * (RFC 8725 section 3.1).
  */
 export function createVerifier(parts: TokenParts): Verify {

@@ -12,10 +12,10 @@ const lineFeed = 0x0a
 /** Digits of a size that is read without making a string of its line. */
 const mostDigits = 8
 
-/** What comes next. */
+/** What the parser expects next. */
 type Expected = 'size' | 'data' | 'dataEnd' | 'trailers' | 'nothing'
 
-/** Takes a body in chunks apart (RFC 9112 section 7.1). Refuses whatever two readers could understand differently. */
+/** Parses a chunked body (RFC 9112 section 7.1). Rejects anything that two parsers could read differently. */
 export class ChunkedBody {
   readonly trailers: string[] = []
   readonly #onData: (chunk: Buffer) => void
@@ -23,7 +23,7 @@ export class ChunkedBody {
   #expected: Expected = 'size'
   /** Bytes of the chunk that are still to come. */
   #left = 0
-  /** What has come of a line. */
+  /** The received part of an incomplete line. */
   #text = ''
   /** Length of the trailers whose lines are whole. */
   #trailerBytes = 0
@@ -38,7 +38,7 @@ export class ChunkedBody {
     return this.#expected === 'nothing'
   }
 
-  /** Takes no more, whatever came. */
+  /** Ignores the rest. */
   stop(): void {
     this.#expected = 'nothing'
   }

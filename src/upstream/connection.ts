@@ -27,17 +27,17 @@ export interface Pool {
 export interface ConnectionOwner {
   /** It has room for a request. */
   giveBack(connection: Connection): void
-  /** It is gone, or of no more use, and nothing is under way on it. Told once. */
+  /** It is closed or unusable, and carries nothing. Called once. */
   discard(connection: Connection): void
-  /** The upstream closes it while it carries nothing. Told before `discard`. */
+  /** The upstream closed it while it was idle. Called before `discard`. */
   dropped(connection: Connection): void
 }
 
-/** What carries requests: a connection that speaks HTTP/1.1 or HTTP/2. */
+/** A connection that speaks HTTP/1.1 or HTTP/2. */
 export interface Carrier {
-  /** Any failure reaches the handler. False: it takes no more until it emits `drain`. */
+  /** Reports any failure to the handler. False: it accepts no more until it emits `drain`. */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean
-  /** It takes no more at all. */
+  /** It accepts no more requests. */
   readonly destroyed: boolean
   destroy(): void
   /** `dropped`: the upstream closes it while it carries nothing. */
@@ -80,9 +80,9 @@ export class Connection implements Lease {
   listed = false
   readonly #owner: ConnectionOwner
   readonly #alone: boolean
-  /** Requests on it. */
+  /** Requests in flight. */
   #underway = 1
-  /** It takes no more for the moment. */
+  /** It accepts no more until it emits `drain`. */
   #full = false
   #retired = false
   #gone = false
@@ -111,7 +111,7 @@ export class Connection implements Lease {
     return this.#underway === 0 || (this.multiplexed && !this.#full && this.#underway < maxStreams)
   }
 
-  /** One more request is for it. */
+  /** Reserves a place for one more request. */
   take(): this {
     this.#underway += 1
     return this
@@ -125,7 +125,7 @@ export class Connection implements Lease {
     return true
   }
 
-  /** Sends a request that it was taken for. False: there is no room for it any more, and it must go elsewhere. */
+  /** Sends a request that has its place here. False: there is no room any more, and it must go elsewhere. */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     if (this.#retired || this.carrier.destroyed || (this.multiplexed && this.#full)) {
       this.#underway -= 1
@@ -148,7 +148,7 @@ export class Connection implements Lease {
     else this.retire()
   }
 
-  /** Takes no further requests, and goes when those under way are over. */
+  /** Accepts no further requests, and closes when those in flight are over. */
   retire(): void {
     if (this.#gone) return
     this.#retired = true
@@ -158,7 +158,7 @@ export class Connection implements Lease {
     this.#owner.discard(this)
   }
 
-  /** It takes requests again. */
+  /** It accepts requests again. */
   #drained(): void {
     this.#full = false
     if (this.multiplexed && this.hasRoom && !this.#retired) this.#owner.giveBack(this)

@@ -98,7 +98,7 @@ export class Connections implements ConnectionOwner {
     return pools.some(pool => pool?.waiting.remove(handler, request))
   }
 
-  /** Closes what is idle now, and what is under way at its end. What waits is not sent. */
+  /** Closes idle connections now and the others when their requests end. Waiting requests are not sent. */
   close(): void {
     clearInterval(this.#sweeper)
     this.#closed = true
@@ -108,7 +108,7 @@ export class Connections implements ConnectionOwner {
     for (const connection of pools.flatMap(pool => pool.free.slice())) connection.retire()
   }
 
-  /** Gives it to the next waiters, or puts it on the stack. */
+  /** Serves the next waiting requests, or keeps the connection for later ones. */
   giveBack(connection: Connection): void {
     const { pool } = connection
     this.#settle(connection, connection.multiplexed)
@@ -136,7 +136,7 @@ export class Connections implements ConnectionOwner {
     if (pool.http2) this.#openForWaiting(pool)
   }
 
-  /** A waiter gets a new one in its place. */
+  /** Opens a connection for a waiting request in its place. */
   discard(connection: Connection): void {
     const { pool } = connection
     pool.open -= 1
@@ -201,7 +201,7 @@ export class Connections implements ConnectionOwner {
     connection.pool.multiplexes = multiplexes
   }
 
-  /** What authenticates its connection must not share it: that goes over HTTP/1.1. */
+  /** Requests that authenticate their connection must not share it: they go over HTTP/1.1. */
   #poolFor(origin: Origin, { fields }: UpstreamRequest): Pool {
     const pool = this.#pools.get(origin.key) ?? this.#addPool(origin.key, origin, this.#offersHttp2(origin))
     if (!pool.http2 || !usesConnectionAuth(fields)) return pool
@@ -240,7 +240,7 @@ export class Connections implements ConnectionOwner {
     for (const pool of this.#pools.values()) if (retireIdle(pool)) return
   }
 
-  /** @param only the one request that it is for, if it is for one */
+  /** @param only the request, if the connection is for one request alone */
   #create(pool: Pool, resolution: Resolution, only?: UpstreamRequest): Connection {
     const { origin, http2 } = pool
     const withinMs = only?.connectWithinMs

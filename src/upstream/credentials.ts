@@ -13,7 +13,7 @@ import type { AgentRecord } from '../storage/store.ts'
 export interface CredentialRequest {
   readonly origin: Origin
   readonly agent: Pick<AgentRecord, 'id' | 'policyName'>
-  /** What the agent sent, flat: name, value, name, value. */
+  /** Header fields of the agent, flat: name, value, name, value. */
   readonly rawHeaders: readonly string[]
   /** Names among them that are not sent upstream anyway, as `foldName` writes them. */
   readonly tokenNames: readonly string[]
@@ -33,7 +33,7 @@ export interface Credentials {
 
 export interface CredentialSources {
   readonly env: Environment
-  /** What relative paths start from. */
+  /** Base of relative paths. */
   readonly baseDirectory: string
 }
 
@@ -119,7 +119,7 @@ function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialReque
   return false
 }
 
-/** The fields of a request with its credentials, each in the place of what the agent sent under that name. */
+/** The fields of a request with its credentials, which replace fields of the same name. */
 export function withCredentials(fields: readonly string[], credentials: readonly string[]): string[] {
   const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {

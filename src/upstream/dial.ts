@@ -15,7 +15,7 @@ export interface Attempt {
   readonly origin: Origin
   /** Offer HTTP/2, and prefer it. */
   readonly http2: boolean
-  /** Takes what is read in the place of a stream. */
+  /** Receives what is read, instead of a stream. */
   readonly onread?: OnReadOpts | undefined
   /** Time for all addresses together, milliseconds, when it is shorter than that of the settings. */
   readonly withinMs?: number | undefined
@@ -43,12 +43,12 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
     const socket = connectTls({
       ...target,
       secureContext,
-      // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+      // Even if NODE_TLS_REJECT_UNAUTHORIZED is 0.
       rejectUnauthorized: true,
       ...namesOf(origin, http2),
       ...resumed(sessions.get(origin.key)),
     })
-    // A session that an upstream cannot go on with must not be offered again.
+    // A session that the upstream cannot resume must not be offered again.
     socket.on('error', () => sessions.delete(origin.key))
     socket.on('session', session => void sessions.set(origin.key, session))
     return socket
@@ -62,13 +62,13 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   }
 }
 
-/** Tells once whether the connection is there. */
+/** Calls `settle` once. */
 type Connect = (address: string, settle: (error: Error | null) => void) => Socket
 
 interface Connecting {
   readonly socket: Socket
   readonly address: string
-  /** What the socket emits when it is connected. */
+  /** The event of a connected socket. */
   readonly event: 'connect' | 'secureConnect'
 }
 
@@ -110,7 +110,7 @@ function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
         settle(null, socket, address)
         return
       }
-      // An error that comes after this one is of no interest.
+      // Later errors are ignored.
       socket.on('error', () => {}).destroy()
       if (error !== null && !isLast && !isOver) tryFrom(index + 1)
       else settle(error ?? new WrongAddressError())

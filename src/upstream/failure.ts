@@ -71,7 +71,7 @@ export function noteFailure(kind: FailureKind, { agentId, requestId }: Caller, c
 const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachable', 'tls', 'connect_timeout', 'reset'])
 
 /**
- * What a failed upstream request says about the upstream: nothing when the gateway itself was short of something.
+ * The outcome of a failed request for the circuit: neutral if the gateway itself was short of something.
  *
  * @param started it was about to be sent, so there was a connection
  */

@@ -28,11 +28,11 @@ export interface ResponseHead {
   readonly contentLength: number | undefined
 }
 
-/** What a handler can do about its own exchange. Of no effect once that is over. */
+/** Controls one exchange. Has no effect when the exchange is over. */
 export interface Control {
   /** Ends it at once: `onResponseError` is told `reason`. */
   abort(reason: Error): void
-  /** Reads no more of the answer, until `resume`. What was read already still comes. */
+  /** Stops reading the answer until `resume`. Bytes that were read before are still delivered. */
   pause(): void
   resume(): void
 }
@@ -44,9 +44,9 @@ export interface Lease {
 }
 
 /**
- * Called for one exchange: first `onRequestStart` once it is about to be sent, last either `onResponseEnd` or
- * `onResponseError`. `lease` is set before; it is released exactly once. What the others throw ends the exchange; the last
- * two must not throw: nobody is left to be told.
+ * Receives the events of one exchange: first `onRequestStart` when it is about to be sent, last either `onResponseEnd` or
+ * `onResponseError`. `lease` is set before; the handler releases it exactly once. An exception of a callback ends the
+ * exchange; the last two must not throw.
  */
 export interface UpstreamHandler {
   lease: Lease | undefined
@@ -72,7 +72,7 @@ export function isStatus(status: number): boolean {
   return status >= 100 && status <= 599
 }
 
-/** What can go wrong with an upstream, beside what the system says of it. */
+/** Faults of an upstream, beside system errors. */
 export type UpstreamFault = 'connect_timeout' | 'headers_timeout' | 'body_timeout' | 'reset' | 'malformed'
 
 export class UpstreamError extends Error {

@@ -19,7 +19,7 @@ import { Upload } from './upload.ts'
 export interface ExchangeEnd {
   /** The connection stands where the next request may begin. */
   readonly reusable: boolean
-  /** What the upstream says about idle connections, seconds. */
+  /** Announced time for which the upstream keeps an idle connection, seconds. */
   readonly keepAlive: number | undefined
 }
 
@@ -39,13 +39,13 @@ const idleParts = 8
 
 /** One request and its answer on a connection that speaks HTTP/1.1. */
 export class Http1Exchange implements Control {
-  /** Something has come since the request was sent. */
+  /** Bytes have arrived since the request was sent. */
   heard = false
   readonly #request: UpstreamRequest
   readonly #handler: UpstreamHandler
   readonly #settings: ExchangeSettings
   #head: Http1Head | undefined
-  /** What has come of a head that is not whole. */
+  /** The received part of an incomplete head. */
   #partial: PartialHead | undefined
   /** Bytes of the body that are still to come, when its length is known. */
   #left = 0
@@ -63,7 +63,7 @@ export class Http1Exchange implements Control {
     this.#settings = settings
   }
 
-  /** Sends the request, or as much of it as is there. */
+  /** Sends the request, or its head and the body as it arrives. */
   start(authority: string): void {
     this.#guarded(() => {
       const head = writeHead(this.#request, authority)
@@ -91,7 +91,7 @@ export class Http1Exchange implements Control {
 
   #stream(head: string, body: Readable): void {
     const { socket, onSent } = this.#settings
-    // What has come of the body already leaves in one write with the head: streams pass it on in the next tick.
+    // The body received so far leaves in one write with the head: streams emit it in the next tick.
     socket.cork()
     socket.write(head, 'latin1')
     const chunked = this.#request.bodyLength === undefined
@@ -120,7 +120,7 @@ export class Http1Exchange implements Control {
     this.#upload?.resume()
   }
 
-  /** What has come on the connection; taken in during the call. */
+  /** Parses received bytes. They are valid during the call alone. */
   read(bytes: Buffer): void {
     this.heard = true
     this.#guarded(() => {
@@ -129,13 +129,13 @@ export class Http1Exchange implements Control {
     })
   }
 
-  /** The upstream has closed its side: the end of a body that has no other. */
+  /** The upstream has closed its side: that ends a body without a length. */
   ended(): void {
     if (this.#head?.framing === 'close') this.#complete(false)
     else this.fail(new UpstreamError('reset', 'the upstream closed the connection before its answer was whole'))
   }
 
-  /** The time to the head is over. A client that is slow to send its body is not the upstream's fault. */
+  /** The time limit for the head is over. It does not count while a slow client still sends its body. */
   headLate(): void {
     const waitsForClient = this.#upload !== undefined && !this.#upload.done && !this.#settings.socket.writableNeedDrain
     if (this.#head !== undefined || waitsForClient) return
@@ -156,7 +156,7 @@ export class Http1Exchange implements Control {
     if (this.#over || this.#paused) return
     this.#paused = true
     this.#settings.socket.pause()
-    // While nobody takes what came, the upstream may be silent.
+    // The upstream may be silent while the client does not read.
     clearInterval(this.#idleTimer)
     this.#idleTimer = undefined
   }
@@ -168,7 +168,7 @@ export class Http1Exchange implements Control {
     this.#settings.socket.resume()
   }
 
-  /** Reads interim heads and the head of the answer. Returns how many of `bytes` that took. */
+  /** Parses interim heads and the head of the answer. Returns how many of `bytes` they took. */
   #readHeads(bytes: Buffer): number {
     const before = this.#partial?.text.length ?? 0
     const text = before === 0 ? bytes.toString('latin1') : this.#partial?.text + bytes.toString('latin1')
@@ -240,7 +240,7 @@ export class Http1Exchange implements Control {
     this.#idleTimer = setInterval(part, limit / idleParts).unref()
   }
 
-  /** @param exact nothing came behind the answer */
+  /** @param exact no bytes follow the answer */
   #complete(exact: boolean): void {
     if (this.#over) return
     const trailers = this.#chunked?.trailers ?? []

@@ -15,7 +15,7 @@ export interface Http1Head extends ResponseHead {
   readonly keepAlive: number | undefined
 }
 
-/** What must not be in a head: anything but field content and whole line ends. */
+/** Bytes that a head must not contain: all but field content and complete line ends. */
 const unsafeHead = /[^\t\x20-\x7e\x80-\xff\r\n]|\r(?!\n)|(?<!\r)\n/
 const methodName = /^[A-Z-]+$/
 const unsafeValue = /[^\t\x20-\x7e\x80-\xff]/
@@ -56,7 +56,7 @@ export function authorityOf({ scheme, key }: Origin): string {
   return key.slice(`${scheme}://`.length)
 }
 
-/** What the fields say of the message they stand in. */
+/** What the fields say about their message. */
 export interface Framed {
   readonly isOld: boolean
   contentLength: number | undefined
@@ -67,7 +67,7 @@ export interface Framed {
 }
 
 /**
- * Reads the head of an answer. Nothing is repaired: where two readers could differ about its end, it is refused.
+ * Parses the head of an answer. Nothing is repaired: it is rejected if two parsers could differ about its end.
  *
  * @param text all of it, bytes as the code points of the same number, with the line end of its last line
  * @param method of the request: the answer to HEAD has no body
@@ -166,7 +166,7 @@ function trimmed(text: string, start: number, end: number): string {
 
 const isBlank = (code: number): boolean => code === space || code === tab
 
-/** What no field at all says. */
+/** A message without any field. */
 export function notFramed(isOld: boolean): Framed {
   return { isOld, contentLength: undefined, chunked: false, close: false, keptAlive: false, keepAlive: undefined }
 }

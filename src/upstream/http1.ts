@@ -17,16 +17,16 @@ import type { Http1Settings } from './settings.ts'
 export const keepAliveMargin = 2_000
 
 /**
- * What every connection of this thread reads into: each read is taken in whole before the next one. Streams take a new
+ * All connections of this thread read into this buffer: each read is consumed before the next one. Streams use a new
  * buffer of 64 KiB for each.
  */
 const readBuffer = Buffer.allocUnsafeSlow(65_536)
 
 /**
- * A connection that speaks HTTP/1.1, one exchange at a time. Connects at the first. What comes when nothing was asked
- * closes it, since it could be taken for the answer to the next request.
+ * A connection that speaks HTTP/1.1, one exchange at a time. It connects at the first. Bytes that arrive between exchanges
+ * close it, since they could be taken for the answer to the next request.
  *
- * Emits `disconnect` when it takes no more, before that `dropped` when the upstream closes it between exchanges.
+ * Emits `disconnect` when it accepts no more, and before that `dropped` if the upstream closes it between exchanges.
  */
 export class Http1Connection extends EventEmitter implements Carrier {
   readonly #authority: string

@@ -96,7 +96,7 @@ export class Http2Exchange implements Control {
   pause(): void {
     this.#paused = true
     this.#stream.pause()
-    // While nobody takes what came, the upstream may be silent.
+    // The upstream may be silent while the client does not read.
     this.#stream.setTimeout(0)
   }
 
@@ -178,7 +178,7 @@ export class Http2Exchange implements Control {
     this.#handler.onResponseError(error)
   }
 
-  /** Lets go of the stream. What is not finished on it is cancelled. */
+  /** Leaves the stream, and cancels it if it is not finished. */
   #leave(): void {
     this.#over = true
     this.#upload?.stop()

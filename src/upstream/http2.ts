@@ -8,7 +8,7 @@ import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
 import type { CarrierSettings } from './settings.ts'
 
-/** What may be on its way on one stream, and on all of a connection, without having been taken, bytes. */
+/** Flow-control windows of one stream and of a whole connection, bytes. */
 const streamWindow = 262_144
 const connectionWindow = 1_048_576
 

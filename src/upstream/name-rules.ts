@@ -27,7 +27,7 @@ const systemFiles: NameFiles = {
 /** Sources of names that the gateway reads itself, or that answer over DNS (systemd-resolved) or for this machine. */
 const ownSources: ReadonlySet<string> = new Set(['files', 'dns', 'resolve', 'myhostname'])
 
-/** What resolv.conf(5) allows. */
+/** Largest `ndots` (resolv.conf(5)). */
 const mostDots = 15
 
 /** Reads the rules, and again when one of the files has changed. */

@@ -12,15 +12,15 @@ export interface Posted {
 }
 
 /**
- * Hands requests to their connections together, in the check phase. What had come in when this turn of the event loop
- * began has been read by then: an answer that nobody asked for, while the loop was busy, closes its connection instead
- * of answering the next request. (One more turn would cost 6 % of a request.)
+ * Hands requests to their connections together, in the check phase. All bytes that had arrived when this turn of the event
+ * loop began are parsed by then, so that an unsolicited answer closes its connection instead of answering the next
+ * request. (One more turn would cost 6 % of a request.)
  */
 export class Outbox {
   readonly #refused: (posted: Posted) => void
   #posted: Posted[] = []
 
-  /** @param refused told of a request whose connection has no room for it any more */
+  /** @param refused called for a request whose connection has no room any more */
   constructor(refused: (posted: Posted) => void) {
     this.#refused = refused
   }

@@ -147,7 +147,7 @@ class AnswerReader implements UpstreamHandler {
   onResponseStart(head: ResponseHead): void {
     this.#head = head
     if (this.#maxBytes > 0 && head.status === 200) return
-    // Nobody reads the body: closing the connection is the short way to be rid of it.
+    // The body is not read: closing the connection is the short way to discard it.
     this.#settle(head)
     this.#cutOff()
   }

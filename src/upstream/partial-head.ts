@@ -15,7 +15,7 @@ export class PartialHead {
   #line = 0
   /** The bytes before this were checked. */
   #checked = 0
-  /** What the whole fields say of the body; undefined before the end of the status line. */
+  /** Framing by the complete fields; undefined before the end of the status line. */
   #framed: Framed | undefined
 
   /**

@@ -17,7 +17,7 @@ export interface SystemLookupParts {
 const timeout = 1_500
 const tries = 2
 
-/** What the name servers say of a name that they know to have no such address. */
+/** Answers of name servers that know that the name has no such address. */
 const negative: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND'])
 
 /**

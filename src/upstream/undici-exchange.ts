@@ -128,7 +128,7 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   pause(): void {
     if (this.#over || this.#paused) return
     this.#paused = true
-    // While nobody takes what came, the upstream may be silent.
+    // The upstream may be silent while the client does not read.
     clearTimeout(this.#timer)
     this.#controller?.pause()
   }
@@ -215,7 +215,7 @@ function textsOf(raw: Controller['rawHeaders']): string[] {
   return Array.isArray(raw) ? raw.map(part => (typeof part === 'string' ? part : part.toString('latin1'))) : []
 }
 
-/** What undici says, in our words. */
+/** The fault for an error of undici. */
 function faultOf(error: Error): Error {
   const code = 'code' in error ? String(error.code) : ''
   if (code === 'UND_ERR_SOCKET' && error.message.startsWith('bad '))

@@ -1,8 +1,9 @@
+import type { Activity } from '../../base/activity.ts'
 import { canonicalAddress, literalAddress } from '../../base/address.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
 import { isRecord } from '../values/path.ts'
 import { destinationOf } from './destination.ts'
-import type { Activity, AgentFacts, RequestBody, RequestHead } from './input.ts'
+import type { AgentFacts, RequestBody, RequestHead } from './input.ts'
 
 /** A request as a person describes it: the explain operation, policy test files. */
 export interface RequestDescription {

@@ -1,7 +1,8 @@
+import type { Activity } from '../../base/activity.ts'
 import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import { type Pairs, readQuery } from './form.ts'
-import type { Activity, AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
+import type { AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
 
 /** One request as rules read it: everything beyond the plain strings of the head is worked out when first asked for. */
 export class Facts {

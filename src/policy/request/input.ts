@@ -2,6 +2,7 @@
  * What a decision is made on: subject (agent), action (method), resource (target, headers, body) and context
  * (time, addresses, activity). Built by the enforcement point, read by the engine, never changed.
  */
+import type { Activity } from '../../base/activity.ts'
 
 /** Where a request would really be sent. Known after DNS, or at once for literal addresses. */
 export interface Destination {
@@ -21,20 +22,6 @@ export interface AgentFacts {
   readonly claims: Readonly<Record<string, unknown>> | undefined
   /** Live value in [0, 1]. */
   readonly trustScore: number
-}
-
-/** Sliding counters of one agent. All zero for an agent not seen before. */
-export interface Activity {
-  readonly requestsLastMinute: number
-  readonly deniedLast10m: number
-  readonly hitlLast24h: number
-  readonly humanDeniedLast24h: number
-  readonly bytesToday: number
-  readonly medianBytesPerDay: number
-  /** Moving average of body sizes, bytes; 0 when none was seen. */
-  readonly usualBodyBytes: number
-  /** Whether this agent was allowed to this host before. */
-  hostSeen(host: string): boolean
 }
 
 /** The request as far as its head tells. Strings are exactly those that will be sent. */
