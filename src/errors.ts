@@ -203,7 +203,7 @@ export interface FieldError {
   readonly code?: string
 }
 
-/** What a refusal carries beside its code and text. */
+/** Further contents of a refusal. */
 export interface RefusalExtras {
   /** Header fields of the answer, flat: name, value, name, value. */
   readonly headers?: readonly string[]

@@ -213,7 +213,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
       hitl.stop()
-      // What the other threads pass on is answered here all the while.
+      // Calls that other threads pass on are still answered here.
       const there = pool?.drain(limitMs) ?? 0
       const here = listening.drain(limitMs, () => limits.inFlight[0] as number)
       const cutOff = (await here) + (await there)

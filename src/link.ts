@@ -39,7 +39,7 @@ export interface LinkOptions {
   readonly unrefIdle?: boolean
 }
 
-/** What a call may carry beside its arguments. */
+/** Options of a call. */
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly transfer?: readonly Transferable[]
@@ -94,7 +94,7 @@ export function openLink<Ours, Theirs>(
   return { call: calls.call, tell: calls.tell, end }
 }
 
-/** What is done for the other side. */
+/** The calls that this side answers. */
 function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSignal, readonly unknown[]]) => unknown) {
   const working = new Map<number, AbortController>()
   const answers: Answer[] = []
@@ -129,7 +129,7 @@ function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSig
   }
 }
 
-/** What is asked of the other side. */
+/** The calls to the other side. */
 function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefIdle = false }: LinkOptions) {
   const waiting = new Map<number, Waiting>()
   let nextId = 0

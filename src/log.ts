@@ -143,7 +143,7 @@ function membersOf(fields: LogFields): string {
   return text === '{}' ? '' : `,${text.slice(1, -1)}`
 }
 
-/** What helps to find a fault: the causes as well, the stack of the outermost only. */
+/** Details of an error for the log: all causes, and the stack of the outermost error. */
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return isDescribed(error) ? error : String(error)
   const code = 'code' in error ? { code: error.code } : {}

@@ -15,7 +15,7 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
   const { runCommand } = await import('./cli/commands.ts')
   // Whoever reads the output of a command may leave first: head, less.
   process.stdout.on('error', () => process.exit(0))
-  // What cannot be told to anyone must not end the gateway.
+  // An error that cannot be reported must not end the gateway.
   process.stderr.on('error', () => {})
   process.exitCode = await runCommand({
     args: process.argv.slice(2),

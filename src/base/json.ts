@@ -29,7 +29,7 @@ export function parseStrictJson(
   }
 }
 
-/** What JSON.parse accepts although readers differ. `text` is valid JSON: brackets, commas and strings tell it all. */
+/** JSON that readers understand differently although JSON.parse accepts it. `text` is valid JSON. */
 function ambiguityOf(text: string, refused: string | undefined): string | undefined {
   /** Names seen in each open object; undefined for an open array. */
   const scopes: (Set<string> | undefined)[] = []

@@ -48,7 +48,7 @@ function failingTests({ config, baseDirectory }: Configuration, entries: Entries
   return selfTest(soloRulebooks(entries, decisionSettings(config)))
 }
 
-/** What would stop the start beyond the text of the configuration, each part asked for itself. */
+/** Problems beyond the text of the configuration that would stop the start. Each part is checked by itself. */
 async function startProblems({ config, baseDirectory }: Configuration, env: Environment): Promise<readonly string[]> {
   const parts = [
     readCurrentCertificate(config, baseDirectory, systemClock.now()),

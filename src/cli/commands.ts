@@ -53,7 +53,7 @@ export async function runCommand(given: Shell): Promise<number> {
   }
 }
 
-/** What commands print may come from agents, by way of the log or the audit trail. */
+/** Output of commands may contain text of agents, from the log or the audit trail. */
 function legible(shell: Shell): Shell {
   return {
     ...shell,

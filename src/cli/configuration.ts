@@ -16,7 +16,7 @@ export interface Configuration {
   readonly config: Config
   /** The configuration file as given; undefined when there is none, and defaults and environment apply. */
   readonly file: { readonly path: string; readonly text: string } | undefined
-  /** What relative paths in the configuration file start from. */
+  /** Base of relative paths in the configuration file. */
   readonly baseDirectory: string
 }
 

@@ -1,7 +1,7 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Environment } from '../config/environment.ts'
 
-/** What a command may use of the process it runs in. Lines are given without their end. */
+/** The process, for commands. Lines are given without their end. */
 export interface Shell {
   /** The arguments behind the name of the command. */
   readonly args: readonly string[]

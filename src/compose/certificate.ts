@@ -47,7 +47,7 @@ export async function readCurrentCertificate(
   )
 }
 
-/** What people should know of a certificate: whose it is, and until when. */
+/** Names and end of validity of a certificate, for people. */
 export function describeCertificate({ cert }: Certificate): string {
   const { subjectAltName, subject, validToDate } = new X509Certificate(cert)
   return `${subjectAltName ?? subject}, valid until ${validToDate.toISOString()}`

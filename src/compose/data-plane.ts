@@ -42,7 +42,7 @@ export interface DataPlaneParts {
   readonly report: (what: string, error: unknown) => void
 }
 
-/** What the pipeline needs of human in the loop, which in turn needs the pipeline to send. */
+/** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */
 export type Reviews = Pick<Parts, 'queue' | 'grants'>
 
 /** All parts that a proxied request passes. */
@@ -52,7 +52,7 @@ export interface DataPlane {
   /** Sends what a person approved. */
   readonly send: Send
   readonly bounds: Bounds
-  /** What has passed by this grant and has not left yet is decided again. */
+  /** Requests that this grant let pass, and that have not left yet, are decided again. */
   forgetGrant(id: string): void
   /** Forgets idle entries and ends stalled exchanges. Call about every second. */
   sweep(): void

@@ -1,9 +1,9 @@
 import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
 import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 
-/** What is remembered of exchanges that are over. */
+/** Counters of exchanges that have ended. */
 export interface Habits {
-  /** What agents did lately; a reviewer's denial counts as well. */
+  /** Recent activity of agents, denials by reviewers included. */
   readonly activity: ActivityLog
   /** What rules in shadow would have decided. */
   readonly shadows: ShadowTally

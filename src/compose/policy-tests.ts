@@ -110,7 +110,7 @@ function readSuite(file: string, text: string): SuiteFile {
 }
 
 export interface TestOutcome {
-  /** What is not as expected, a line each; empty when the test passed. */
+  /** A line for each difference; empty when the test passed. */
   readonly faults: readonly string[]
   /** Names of the rules of the policy that match the request. */
   readonly matched: readonly string[]

@@ -31,7 +31,7 @@ export interface RulesParts {
 export interface Rules {
   readonly policies: Policies
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
-  /** What a policy makes of a described request, rule by rule. */
+  /** Explains the decision of a policy on a described request, rule by rule. */
   readonly explain: (policy: CompiledPolicy, description: unknown) => Promise<object | Refusal>
 }
 
@@ -89,7 +89,7 @@ export async function explainInTurns(
   }
 }
 
-/** What still names a policy, for people. */
+/** What still refers to a policy, for people. */
 function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {
   if (Policy.Global === name) return 'the setting Policy:Global'
   if (Policy.AssignOnRegistration === name) return 'the setting Policy:AssignOnRegistration'

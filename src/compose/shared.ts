@@ -71,7 +71,7 @@ export function shareOf(config: Config, threads: number): Config {
   }
 }
 
-/** What one thread sees of it. */
+/** The view of one thread. */
 export interface SharedLimits {
   readonly rateLimiter: RateLimiter
   /** Of callers of the management API. */

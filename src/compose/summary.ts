@@ -18,7 +18,7 @@ export interface SummaryParts {
 /** Name and text. */
 export type SummaryRow = readonly [string, string]
 
-/** What a person should know at start. */
+/** Summary of the configuration at start, for people. */
 export function summarise(parts: SummaryParts): readonly SummaryRow[] {
   const { config, certificate, identity, rules, warnings } = parts
   const names = rules.policies.book.list().map(({ document }) => document.name)

@@ -19,7 +19,7 @@ export interface TelemetryParts {
   readonly memory: Pick<SharedMemory, 'metrics'>
 }
 
-/** What is counted in one thread. */
+/** The counters of one thread. */
 export interface Counters {
   readonly metrics: Metrics
   readonly acceptCounts: AcceptCounts
@@ -28,7 +28,7 @@ export interface Counters {
   close(): void
 }
 
-/** What is counted, in this thread and in all of them. */
+/** The counters of this thread and of all threads. */
 export interface Telemetry extends Counters {
   /** Everything, as text for a scraper. */
   page(): Promise<string>
@@ -47,7 +47,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
   }
 }
 
-/** What one thread counts. Connections of one that died in its place are gone. */
+/** The counters of one thread. Connections of a thread that died are gone. */
 export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: number): Counters {
   const metrics = createMetrics(memory.metrics, thread)
   for (const gauge of [clientConnections, upstreamConnections]) metrics.set(gauge, 0)

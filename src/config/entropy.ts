@@ -26,7 +26,7 @@ const sampleWords = [
   'qwerty',
 ]
 
-/** What makes this unfit to sign or seal with, and what to do; undefined when nothing does. Never holds the secret. */
+/** Why a secret must not sign or seal, with advice; undefined when it may. Never contains the secret. */
 export function secretProblem(secret: string): string | undefined {
   const weakness = weaknessOf(secret)
   return weakness === undefined ? undefined : `${weakness}. ${advice}`
@@ -50,7 +50,7 @@ const minChosenBits = 32
  */
 export function chosenSecretProblem(secret: string): string | undefined {
   if (new TextEncoder().encode(secret).length < minChosenBytes) return `must be ${minChosenBytes} bytes or more`
-  // What well-known words add cannot be counted: guesses begin with them.
+  // Well-known words add nothing: guesses begin with them.
   const rest = sampleWords.reduce((text, word) => text.replaceAll(word, ''), secret.toLowerCase())
   return estimateBits(rest) < minChosenBits
     ? 'must be harder to guess. Make one with: openssl rand -base64 24'

@@ -24,7 +24,7 @@ export const credentialHeader: Format = value => {
   return framingHeaders.has(value.toLowerCase()) ? 'must not be a field that frames or routes a request' : undefined
 }
 
-/** What is put before a credential, such as `Bearer `. */
+/** Text before a credential, such as `Bearer `. */
 export const credentialPrefix: Format = value =>
   /^[\x21-\x7e][\x20-\x7e]*$/.test(value) ? undefined : 'must be printable ASCII characters'
 
@@ -70,7 +70,7 @@ export const hostAndPort: Format = value => {
     : 'must be a host such as example.com, *.example.com or example.com:8443'
 }
 
-/** What `listen` takes: an address, or a name to resolve. */
+/** An address, or a name to resolve, to listen on. */
 export const listenHost: Format = value =>
   isIP(value) !== 0 || name.test(value) ? undefined : 'must be an IP address or a host name'
 

@@ -11,13 +11,13 @@ export interface ConfigProblem {
 /** `gateway.yaml:8:5: System:Server:Http:Port: must be <= 65535` */
 export const formatProblem = (problem: ConfigProblem): string => `${problem.place}: ${problem.message}`
 
-/** What one source says of one setting. Undefined `value`: it was given, but wrong, and a problem tells so. */
+/** The value that a source gives to a setting. Undefined: the value is wrong, and a problem reports it. */
 export interface Given {
   readonly place: string
   readonly value: unknown
 }
 
-/** What all sources say so far, the later one winning, and every mistake on the way. */
+/** The values that all sources gave so far (a later source wins), and every mistake. */
 export interface Findings {
   readonly given: Map<Setting<unknown>, Given>
   readonly problems: ConfigProblem[]

@@ -18,7 +18,7 @@ export interface HeldRequest {
   readonly body: Uint8Array
 }
 
-/** What a decision reads of a request beside what is sent. It is gone when the request has been held. */
+/** Input of a decision that is not part of the request. It is gone when the request has been held. */
 export interface HeldFacts {
   /** Header fields as received, flat; without the values of those that carry tokens. */
   readonly rawHeaders: readonly string[]
@@ -27,9 +27,9 @@ export interface HeldFacts {
   readonly clientIp: string
 }
 
-/** What this folder reads of a decision; the whole of it is stored. */
+/** The members of a decision that this folder reads; the whole decision is stored. */
 export interface HeldDecision {
-  /** What decided: `rule`, `risk`, `default`, ... */
+  /** Source of the decision: `rule`, `risk`, `default`, ... */
   readonly source: string
   readonly policy: string | null
   readonly policyVersion: string | null
@@ -68,7 +68,7 @@ export interface Suspended {
   readonly repeatsKey: boolean
 }
 
-/** Who asks: an agent of the registry, with its roles as they are now. */
+/** The caller: an agent of the registry with its current roles. */
 export type Person = Pick<AgentRecord, 'id' | 'ownerId' | 'roles'>
 
 export interface Verdict {
@@ -78,7 +78,7 @@ export interface Verdict {
   readonly requestId: string | null
 }
 
-/** What a reviewer lets pass without asking, for a while (`hitl/grants.ts`). */
+/** Terms of a grant: requests that pass without review for a while (`hitl/grants.ts`). */
 export interface GrantTerms {
   /** 1 to 480. */
   readonly minutes: number
@@ -94,7 +94,7 @@ export interface Approval extends Verdict {
   readonly grant?: GrantTerms | undefined
 }
 
-/** What became of sending a held request. */
+/** The outcome of sending a held request. */
 export type ReplayResult =
   /** No byte of it left: refused by policy, egress or circuit, or never connected. It stays pending. */
   | { readonly kind: 'notSent'; readonly refusal: Refusal }
@@ -125,7 +125,7 @@ export interface SendContext {
  */
 export type Send = (request: HeldRequest, context: SendContext) => Promise<ReplayResult>
 
-/** What an approval led to. */
+/** The result of an approval. */
 export type Approved =
   /** The upstream's answer. Whoever gets `body` reads or destroys it; the replay is recorded in either case. */
   | {
@@ -159,7 +159,7 @@ export interface HitlOptions {
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Why the agent may not call now; undefined when it is active. */
   readonly agentProblem: (agentId: string) => Refusal | undefined
-  /** Who may decide requests now; undefined for anyone else. */
+  /** The agent of that id if it may decide requests now. */
   readonly reviewerOf: (id: string) => Person | undefined
   /** Name of an agent of the registry, for reviewers. */
   readonly agentName: (agentId: string) => string | undefined

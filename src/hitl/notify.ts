@@ -34,7 +34,7 @@ export interface NotifierOptions {
 export interface Notifier {
   /** Resolves when nothing is left to tell. */
   idle(): Promise<void>
-  /** What was not told by now is dropped. */
+  /** Events that are not delivered yet are dropped. */
   close(): void
 }
 

@@ -75,7 +75,7 @@ export function createQueue(options: HitlOptions): Queue {
   }
 
   const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal }) => {
-    // Who waits must not hold the body all the while.
+    // A waiting call must not keep the body in memory.
     if (visible(await brief(id), viewer) === undefined) return undefined
     return show(await waiters.wait(id, ms, signal), viewer)
   }

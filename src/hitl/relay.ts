@@ -25,7 +25,7 @@ export interface RelayOptions {
  * @throws what `body` throws; `out` is destroyed then
  */
 export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, options: RelayOptions): Promise<void> {
-  // What the reviewer's connection says is no fault of the replay.
+  // An error of the reviewer's connection is no failure of the replay.
   out.on('error', () => {})
   let kept: Uint8Array[] | undefined = []
   let size = 0

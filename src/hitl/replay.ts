@@ -28,7 +28,7 @@ interface Attempt {
   readonly lease: AttemptLease
 }
 
-/** What was sealed when the request was held. */
+/** The request as it was sealed when it was held. */
 interface Opened {
   readonly request: HeldRequest
   readonly facts: HeldFacts

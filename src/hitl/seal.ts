@@ -10,7 +10,7 @@ const version = 1
 const nonceBytes = 12
 const tagBytes = 16
 
-/** What is sealed, and the hash over it. */
+/** The sealed request, and the hash over it. */
 export interface Frame {
   readonly bytes: Buffer
   /** SHA-256, hex, over `bytes`. */

@@ -10,7 +10,7 @@ import type { HeldDecision, Person } from './model.ts'
 const deciders = new Set(['reviewer', 'admin'])
 const readers = new Set(['reviewer', 'auditor', 'admin'])
 
-/** Who looks, when, and what an agent is called. */
+/** The viewer, the time, and the names of agents. */
 export interface Sight {
   readonly viewer: Person
   /** Milliseconds since the epoch. */
@@ -39,7 +39,7 @@ export interface RequestView extends Partial<ReviewView> {
   readonly digest: string
 }
 
-/** What a reviewer judges by, and the agent does not see. */
+/** Members for reviewers, which the agent does not see. */
 export interface ReviewView {
   /** Null when the agent is not in the registry any more. */
   readonly agentName: string | null
@@ -133,7 +133,7 @@ function reasonPart(item: Shown, { matched, risk }: HeldDecision) {
     policyName: item.policyName,
     policyVersion: item.policyVersion,
     rule: item.rule,
-    // What an agent sent is in both.
+    // Both contain text of the agent.
     matched: escapeDeceptiveIn(matched),
     risk: escapeDeceptiveIn(risk),
     approvalsNeeded: item.approvalsNeeded,

@@ -13,7 +13,7 @@ export interface ConnectionLimits {
   }
   /** Called for each connection that a limit refuses; `peer` is undefined where the address is not known. */
   readonly onRefused: (bound: ConnectionBound, peer: string | undefined) => void
-  /** What connections are counted by; those without count in the total alone. */
+  /** Key by which connections are counted; connections without one count in the total only. */
   readonly peerOf: (socket: Socket) => string | undefined
 }
 

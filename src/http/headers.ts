@@ -9,7 +9,7 @@ const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-
 /** End-to-end fields that a `Connection` field must not name: dropping them would change the request after the decision. */
 const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
 
-/** What the gateway needs to know of a request's header section. Raw arrays are flat: name, value, name, value. */
+/** Facts about the header section of a request. Raw arrays are flat: name, value, name, value. */
 export interface RequestFields {
   /** The names, in order: one for each field. */
   readonly names: readonly FieldName[]
@@ -201,7 +201,7 @@ export function passFields(raw: readonly string[], out: string[]): boolean {
 
 function connectionNames(value: string, before: Set<string> | undefined): Set<string> | undefined {
   const lower = value.toLowerCase()
-  // What nearly every upstream says names no field.
+  // The value that nearly every upstream sends names no field.
   if (lower === 'keep-alive' || lower === 'close') return before
   const names = before ?? new Set()
   for (const part of lower.split(',')) names.add(part.trim())

@@ -1,6 +1,6 @@
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
 
-/** What is known of a header field's name. It is computed once: nearly all messages have the same few dozen names. */
+/** Properties of a header field name, computed once: nearly all messages use the same few dozen names. */
 export interface FieldName {
   readonly lower: string
   /** It is a valid field name (RFC 9110 section 5.1). */

@@ -23,7 +23,7 @@ type Connection = Socket & {
   readonly parser?: Parser | null
 }
 
-/** What node gives to `clientError`. */
+/** Error that node passes to `clientError`. */
 export interface ParserError extends NodeJS.ErrnoException {
   /** The bytes that were read, and how many of them were parsed. */
   readonly rawPacket?: Buffer

@@ -12,7 +12,7 @@ export interface UnixPlace {
   readonly mode: number
 }
 
-/** What clients over a unix socket are called where others have an address: all of them together are one peer. */
+/** The peer name of all clients over a unix socket, which have no address. */
 export const unixPeer = 'unix'
 
 const unixSockets = new WeakSet<Socket>()

@@ -20,7 +20,7 @@ const lingering = new WeakSet<Duplex>()
 /** Answers that were replaced on their sockets. */
 const replaced = new WeakMap<ServerResponse, RefusalCode>()
 
-/** What the client got in the place of `res`, because the rest of its request could not be read. */
+/** The answer that replaces `res`, because the rest of the request could not be read. */
 export function replacedBy(res: ServerResponse): RefusalCode | undefined {
   return res.writableFinished ? undefined : replaced.get(res)
 }

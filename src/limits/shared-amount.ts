@@ -9,7 +9,7 @@ export interface SharedAmount {
   take(key: string, amount: number, most: number): boolean
   /** Subtracts what this thread took before. */
   give(key: string, amount: number): void
-  /** What all threads together have now. */
+  /** The amount of all threads together. */
   of(key: string): number
   /** Subtracts everything that a dead thread took. */
   forget(thread: number): void

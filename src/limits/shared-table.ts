@@ -45,7 +45,7 @@ export class SharedTable {
   /** Two words a slot, both zero when it is free. */
   readonly #keys: Int32Array<SharedArrayBuffer>
   readonly #values: Float64Array<SharedArrayBuffer>
-  /** What this thread knows of keys: their hashes, and where they were. */
+  /** Keys that this thread has seen: their hashes and places. */
   readonly #places = new Map<string, Place>()
 
   /** @param thread number of this thread, from 0; no two at a time have the same */

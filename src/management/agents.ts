@@ -78,7 +78,7 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
 
 function registered(agent: AgentRecord, given: Partial<Registration>, clientSecret: string): Reply {
   const { id, name, weakSecret } = agent
-  // Who logs in with the identity provider needs no secret; rotating it makes one.
+  // An agent of the identity provider needs no secret; rotating it creates one.
   const isShown = given.clientSecret !== undefined || given.externalSubject === undefined
   const secret = isShown ? { clientSecret } : {}
   const warnings = weakSecret ? { warnings: [weakSecretWarning] } : {}

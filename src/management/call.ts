@@ -3,7 +3,7 @@ import type { Refusal } from '../errors.ts'
 import type { Reply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
-/** Who calls: an active agent that the guard let in. */
+/** The caller: an active agent that passed the guard. */
 export interface Caller {
   /** As it stands in the registry now. */
   readonly agent: AgentRecord

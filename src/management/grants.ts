@@ -4,7 +4,7 @@ import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
 import { done, type Handlers } from './call.ts'
 
-/** What reviewers let pass without asking: the list, and an end before its time. */
+/** Grants: listing and ending them. */
 export function grantHandlers(
   grants: Pick<Grants, 'list' | 'revoke'>,
   agentName: (id: string) => string | undefined,

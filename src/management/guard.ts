@@ -28,7 +28,7 @@ export interface GuardParts {
 export interface Guard {
   /** Refuses what a browser was tricked into: a Host that is not ours, a change asked for by a foreign page. */
   checkOrigin(req: IncomingMessage): Refusal | undefined
-  /** Who calls, if one of the operation's roles lets the caller in. A missing role is put on record. */
+  /** The caller, if it has one of the operation's roles. A missing role is recorded in the audit trail. */
   admit(req: IncomingMessage, operation: Operation, requestId: string): Promise<Caller | Refusal>
   /** Why a caller that was let in may not go on, after a wait: status, roles and token must hold still. */
   problemNow(caller: Caller, operation: Operation): Refusal | undefined

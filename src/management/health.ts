@@ -3,9 +3,9 @@ import { jsonReply } from '../http/respond.ts'
 import type { Handlers } from './call.ts'
 
 export interface HealthParts {
-  /** What the gateway cannot work without. Each rejects when it is not well. */
+  /** Parts that the gateway needs. A check rejects when its part has failed. */
   readonly checks: Readonly<Record<string, () => Promise<unknown>>>
-  /** What it can work without, but should not for long: false when it is not well. */
+  /** Parts that the gateway can do without for a while; false when one has failed. */
   readonly watched: Readonly<Record<string, () => boolean>>
   /** Milliseconds for all checks together. */
   readonly timeLimit: number

@@ -53,7 +53,7 @@ function openStream(parts: EventParts, call: Call): Readable {
   )
   if (missed) say(`id: ${newest}\nevent: reset\ndata: {}`)
   else if (lastId === undefined) say(`id: ${newest}`)
-  // What it missed comes at once and is no sign of a slow reader.
+  // Missed events are sent at once: they do not make it a slow reader.
   most = stream.readableLength + maxBuffered
   const heart = setInterval(say, heartbeatMs, ': still here')
   stopping.addEventListener('abort', end)

@@ -17,7 +17,7 @@ export interface BodyRule {
   readonly schema: string | undefined
 }
 
-/** What the router needs of one operation. */
+/** One operation, for the router. */
 export interface Operation {
   readonly id: string
   /** Upper case. */

@@ -8,7 +8,7 @@ import { by } from './agents.ts'
 import { type Call, done, type Handlers } from './call.ts'
 import { cutPage, pageReply, readPage } from './page.ts'
 
-/** What a policy decides on a described request, which openapi.json has checked. */
+/** Decides a described request, which was checked against openapi.json. */
 export type Explain = (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
 
 export interface PolicyParts {

@@ -46,7 +46,7 @@ export class AnswerBody {
   readonly #pace: Pace
   /** Where pieces are written past `res`, which would cork each: known once the head has gone there. */
   #socket: Socket | undefined
-  /** What has not been written yet. */
+  /** Bytes that are not written yet. */
   #buffer: Buffer | undefined
   #used = 0
   #isDue = false

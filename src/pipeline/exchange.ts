@@ -34,14 +34,14 @@ export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken
 export type Outcome = Refusal | 'again' | undefined
 export type Step = Outcome | Promise<Outcome>
 
-/** What is sending a request upstream. */
+/** The sender of a request to its upstream. */
 export interface Sender {
   clientClosed(): void
   /** Ends it at once: nothing more leaves, in either direction. */
   end(refusal: Refusal): void
 }
 
-/** What a client had sent and received when it was last checked (watch.ts). Times are steady milliseconds. */
+/** Bytes that a client had sent and received at the last check (watch.ts). Times are steady milliseconds. */
 export interface Progress {
   bytesRead: number
   bytesSent: number
@@ -83,7 +83,7 @@ export class Exchange {
   sentAt: number | undefined = undefined
   /** Time that the decision took, nanoseconds. */
   decisionNs = 0
-  /** What is carried out: the decision, or Allow when the gateway only observes. */
+  /** The effect that is applied: that of the decision, or Allow when the gateway only observes. */
   effect: Effect | undefined = undefined
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */
   body: Buffer | undefined = undefined
@@ -94,7 +94,7 @@ export class Exchange {
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 
-  /** What is sending the request upstream. */
+  /** The sender of the request to its upstream. */
   sender: Sender | undefined = undefined
   /** It was sent once more, on another connection (`maySendAgain`). */
   sentAgain = false

@@ -20,7 +20,7 @@ import type { Exchange } from './exchange.ts'
 import type { Watch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
-/** What the pipeline needs of the rest of the gateway. Nothing here waits for the store on an allowed request. */
+/** The parts of the gateway that the pipeline uses. None of them waits for the store on an allowed request. */
 export interface Parts {
   readonly config: Config
   readonly clock: Clock

@@ -11,7 +11,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { Exchange } from './exchange.ts'
 
-/** What moves the standing of an agent (policy language, trust). */
+/** Causes that change the trust of an agent. */
 export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
 
 export interface RecorderParts {
@@ -148,7 +148,7 @@ function text(name: Name, value: string | null | undefined): string {
   return `,"${name}":${value === null || escaped.test(value) ? JSON.stringify(value) : `"${value}"`}`
 }
 
-/** What the agent got; 0: nothing. */
+/** Status that the agent got; 0 when it got none. */
 function statusOf({ res, ending, refusal }: Exchange): number {
   if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
   return res.headersSent ? res.statusCode : 0

@@ -147,7 +147,7 @@ interface ReplayParts {
   readonly problem: () => Refusal | 'again' | undefined
   /** Another attempt may have begun. */
   readonly isLate: () => boolean
-  /** What the failure is for the reviewer; counts it. */
+  /** The refusal for the reviewer. Counts the failure. */
   readonly refusalOf: (error: Error) => Refusal
 }
 

@@ -40,7 +40,7 @@ export function endUnlessActive(id: string, agent: AgentRecord | undefined, part
   for (const exchange of parts.watch.underway(other => other.agent?.id === id)) end(exchange, problem)
 }
 
-/** What has passed by a grant that was withdrawn, and has not left yet, is decided again when it would leave. */
+/** A request that a grant let pass is decided again before it leaves if the grant was withdrawn. */
 export function forgetGrant(grantId: string, parts: Pick<Parts, 'watch'>): void {
   for (const exchange of parts.watch.underway(other => other.grantId === grantId)) exchange.rulebook = undefined
 }

@@ -41,7 +41,7 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   return isRefusal(suspended) ? suspended : { suspended, terms, cancelKey: cancelKeyOf(exchange) }
 }
 
-/** What is stored of the request. */
+/** The stored form of the request. */
 export function suspensionOf(exchange: Decided, body: Buffer, parts: Parts): Suspension {
   const { target, agent, decision, req, requestId } = exchange
   if (decision.decision === 'Allow') throw new Error('cannot happen: held without a decision that asks for it')

@@ -1,6 +1,6 @@
 import type { PolicyEntry } from './entry.ts'
 
-/** What a reload has changed of the policies of files and gateway.yaml, by name. */
+/** Changes by a reload of the policies of files and gateway.yaml, by name. */
 export interface PolicyChanges {
   /** In force now. */
   readonly count: number

@@ -6,7 +6,7 @@ import type { AuditEntry, Store } from '../storage/store.ts'
 import { type PolicyEntry, prepare } from './entry.ts'
 import type { Shelf } from './shelf.ts'
 
-/** Who asks for a change, for the audit trail. */
+/** The caller of a change, for the audit trail. */
 export interface PolicyEditor {
   readonly actor: string
   readonly requestId: string | null

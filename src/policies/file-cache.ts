@@ -10,7 +10,7 @@ export interface FileCache<T> {
 interface CacheOptions<T> {
   readonly isWanted: (name: string) => boolean
   readonly load: (path: string) => Promise<T>
-  /** What stands for a file that cannot be read. It is tried again the next time. */
+  /** The value for a file that cannot be read. The file is tried again the next time. */
   readonly failed: (path: string, error: Error) => T
 }
 

@@ -23,7 +23,7 @@ export function createFollower(directory: string, options: FollowOptions): Follo
   let trails: Trails = { real: undefined, names: new Map() }
 
   function fail(error: NodeJS.ErrnoException): void {
-    // What is not there is waited for by its parent.
+    // A missing file or folder is watched for through its parent.
     if (error.code === 'ENOENT' || told.has(error.message)) return
     told.add(error.message)
     options.failed(error)

@@ -10,7 +10,7 @@ const mostTries = 5
 export interface ReloadParts<T> {
   /** Milliseconds between two looks; files must not change during four of them, a second. */
   readonly lookMs: number
-  /** What tells one state of the files from another. */
+  /** The state of the files, as a text to compare. */
   readonly look: () => Promise<string>
   readonly read: () => Promise<T>
   /** @returns a line for each mistake; when there is any, nothing was changed */

@@ -9,7 +9,7 @@ export interface Paged<T> {
   readonly totalCount: number
 }
 
-/** What is written to the audit trail. The store adds seq, previous hash and hash. */
+/** An entry for the audit trail. The store adds seq, previous hash and hash. */
 export interface AuditEntry {
   readonly at: number
   /** Id of the agent that did it; `gateway` for the gateway itself. */

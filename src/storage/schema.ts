@@ -32,7 +32,7 @@ export interface HitlRow
   readonly replayBefore: ReplayState | null
 }
 
-/** What is shown of a request in full. Apart from `hitl`, so that no list and no verdict reads or writes it. */
+/** The full view of a request. Apart from `hitl`, so that no list and no verdict reads or writes it. */
 export interface HitlShownRow {
   readonly id: string
   readonly headers: string

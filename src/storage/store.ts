@@ -82,7 +82,7 @@ export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn'
 /** Where the replay of an approved request stands. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
-/** What people and APIs see of a suspended request; everything in it is redacted, or sealed. */
+/** The visible part of a held request: everything in it is redacted or sealed. */
 export interface HitlRecord {
   /** 128 random bits or more, URL-safe. */
   readonly id: string
@@ -111,7 +111,7 @@ export interface HitlRecord {
   readonly repeatDigest: string | null
   readonly createdAt: number
   readonly expiresAt: number
-  /** What a list shows of it, ready made: lists of thousands then read nothing else. Opaque to the store. */
+  /** Its entry in lists, prepared, so that long lists read nothing else. Opaque to the store. */
   readonly summary: string
 }
 
@@ -172,7 +172,7 @@ export interface OwnAttempts {
   readonly over: readonly string[]
 }
 
-/** What an idempotency key names: a held request, or (null) a request that a grant let pass. */
+/** The request of an idempotency key: a held one, or (null) one that a grant let pass. */
 export interface KeyHolder {
   readonly hitlId: string | null
 }
@@ -191,7 +191,7 @@ export interface HitlTable {
   ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | 'keyUsed' | { readonly existing: HitlBrief }>
   /** From now on no request without a key joins the item: its outcome was told, or its caller looks for it by id. */
   unjoin(id: string): Promise<void>
-  /** Who has an idempotency key of an agent: a held request that is there, or the use of a grant. */
+  /** The holder of an idempotency key of an agent: a held request, or the use of a grant. */
   keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
   /** Undefined when unknown, or pending and past its expiry at `now`. */
   get(id: string, now: number): Promise<HitlItem | undefined>
@@ -285,7 +285,7 @@ export class StoreError extends Error {
   }
 }
 
-/** What the caller is told. */
+/** The outcome for the caller. */
 export function refuseStore({ inDoubt }: StoreError): Refusal {
   return refuse('store_unavailable', inDoubt ? unknownOutcome : undefined)
 }

@@ -13,7 +13,7 @@ export interface Family {
   readonly label: string | undefined
   /** Cell of each value of the label. */
   readonly cells: ReadonlyMap<string, number>
-  /** What the numbers of several threads come to. */
+  /** How the numbers of several threads are combined. */
   readonly merge: 'sum' | 'max'
 }
 

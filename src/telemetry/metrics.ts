@@ -52,7 +52,7 @@ function blockOf(memory: SharedArrayBuffer, thread: number): Float64Array {
   return new Float64Array(memory, thread * blockLength * Float64Array.BYTES_PER_ELEMENT, blockLength)
 }
 
-/** What all threads have counted together. */
+/** The counters of all threads together. */
 export interface Totals {
   /** One number for each value of the label. */
   of(family: Family): readonly (readonly [value: string, total: number])[]

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Reading } from './exposition.ts'
 
-/** What the process takes of the machine, by the names that dashboards look for. */
+/** Resources that the process uses, under the names that dashboards expect. */
 export function createProcessReadings({ now }: Clock): () => readonly Reading[] {
   const startedAt = now() / 1_000 - process.uptime()
   return () => {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 
-/** What callers cause is logged once in this time for each key, milliseconds. */
+/** Events that callers cause are logged once in this time for each key, milliseconds. */
 const quietMs = 60_000
 /** Keys that are remembered; what more than that many in a minute do is not logged. */
 const mostKeys = 1_000

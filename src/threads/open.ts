@@ -53,7 +53,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
   })
 }
 
-/** What threads may ask of this one. */
+/** The calls that threads may make to this one. */
 function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lookup): Methods<ControlCalls> {
   return {
     suspend: (_, held) => hitl.queue.suspend(held),

@@ -16,10 +16,10 @@ export interface PoolOptions {
   /** Threads beside the main one. */
   readonly count: number
   readonly data: Omit<ThreadData, 'thread' | 'agents' | 'fence'>
-  /** What is in force when a thread starts. */
+  /** Agents and policies at the start of a thread. */
   readonly agents: () => readonly AgentRecord[]
   readonly policies: () => PolicyList
-  /** What threads may ask. */
+  /** Calls that threads may make. */
   readonly methods: Methods<ControlCalls>
   readonly log: Log
   readonly clock: Clock
@@ -195,7 +195,7 @@ class ThreadPool implements Pool {
   async #ask(member: Member, ask: (member: Member) => Promise<unknown>): Promise<void> {
     // One that cannot do what it is told would go on with what is no longer in force.
     const done = ask(member).catch(() => member.end())
-    // What is told to a thread before it takes connections holds when it does.
+    // A thread applies all earlier changes before it accepts connections.
     if (member.listens) await inTime(done, deafMs, () => member.end())
   }
 }
@@ -208,7 +208,7 @@ function drainOne(member: Member, limitMs: number): Promise<number> {
   return inTime(drained, limitMs + drainGraceMs, () => member.end().then(() => 0))
 }
 
-/** What makes `after` of `before`. */
+/** The change that turns `before` into `after`. */
 function changeBetween(before: PolicyList, after: PolicyList): PolicyChange {
   const versions = new Map(before.map(({ document, compiled }) => [document.name, compiled.version]))
   const names = new Set(after.map(({ document }) => document.name))

@@ -22,7 +22,7 @@ export class PortStream extends Duplex {
     port.on('close', () => this.destroy())
   }
 
-  /** What node:http calls to end a connection once everything is written. */
+  /** node:http calls it to end a connection once everything is written. */
   destroySoon(): void {
     if (this.writable) this.end()
     if (this.writableFinished) this.destroy()

@@ -1,4 +1,4 @@
-/** What the main thread and the threads beside it ask of each other. */
+/** Calls between the main thread and the other threads. */
 import type { MessagePort } from 'node:worker_threads'
 import type { TrustCause } from '../agents/trust.ts'
 import type { SharedMemory } from '../compose/shared.ts'
@@ -15,7 +15,7 @@ import { type AgentRecord, StoreError, type TakenKey } from '../storage/store.ts
 import type { Counted } from './batch.ts'
 import type { PolicyChange } from './replica.ts'
 
-/** What a thread is started with. */
+/** Data that a thread starts with. */
 export interface ThreadData {
   readonly config: Config
   readonly baseDirectory: string
@@ -35,7 +35,7 @@ export interface ThreadData {
   readonly asksForLookup: boolean
 }
 
-/** What the main thread asks of a thread. Each call is done when what it asks for holds. */
+/** Calls of the main thread to a thread. Each resolves when its change holds there. */
 export interface ThreadCalls {
   /** Whether it still does anything. */
   ping(): Promise<void>
@@ -55,7 +55,7 @@ export interface ThreadCalls {
 export type LogLine = readonly [level: LogLevel, fields: LogFields | string, message: string]
 export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId: string | null]
 
-/** What a thread asks of the main thread. */
+/** Calls of a thread to the main thread. */
 export interface ControlCalls {
   suspend(held: Suspension): Promise<Suspended | Refusal>
   waitAsCall(id: string, terms: CallTerms): Promise<DetailView | 'cancelled' | undefined>
@@ -69,7 +69,7 @@ export interface ControlCalls {
   connect(port: MessagePort, address: string | undefined): Promise<void>
   lookup(name: string): Promise<readonly string[]>
   log(lines: readonly LogLine[]): Promise<void>
-  /** What agents did that moves their standing; of what happened several times, the first. */
+  /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }
 

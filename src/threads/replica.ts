@@ -1,4 +1,4 @@
-/** What a thread knows of agents and policies: copies of what the main thread holds, changed when that changes. */
+/** Copies of agents and policies in a thread, changed with those of the main thread. */
 import { trustScore } from '../agents/agent.ts'
 import type { Registry } from '../agents/registry.ts'
 import { createSnapshot } from '../agents/snapshot.ts'

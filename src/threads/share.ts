@@ -2,7 +2,7 @@ import { BroadcastChannel } from 'node:worker_threads'
 import type { Habits } from '../compose/habits.ts'
 import { type Counted, createTally } from './batch.ts'
 
-/** What is noted of an exchange that is over. `at` is wall clock milliseconds. */
+/** Record of an exchange that has ended. `at` is wall clock milliseconds. */
 type Note =
   | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied', agentId: string, at: number]
   | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]

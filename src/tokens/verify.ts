@@ -62,7 +62,7 @@ async function verifySignature(
   return 'unknown_key'
 }
 
-/** What jose found wrong with a token. It looks at the claims only when the signature is right. */
+/** The error that jose found in a token. jose checks the claims only if the signature is valid. */
 export function problemOf(error: unknown): TokenProblem {
   if (error instanceof errors.JWTExpired) return 'expired'
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'

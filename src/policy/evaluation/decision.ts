@@ -32,7 +32,7 @@ export interface ShadowOutcome {
   readonly policy?: string
 }
 
-/** What is fixed of every decision. Plain data: nothing of the request stays in memory for it. */
+/** The members of every decision. Plain data: it keeps nothing of the request in memory. */
 interface DecisionCore {
   readonly source: DecisionSource
   readonly policy: string | null

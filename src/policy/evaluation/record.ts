@@ -9,7 +9,7 @@ import { askRule, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 import { type Walk, walk } from './walk.ts'
 
-/** What deciding came to, before it is fixed: it refers to the request, so it must not outlive the decision. */
+/** The result of an evaluation. It refers to the request, so it must not outlive the decision. */
 export interface Outcome {
   readonly effect: Effect
   readonly source: DecisionSource
@@ -163,7 +163,7 @@ function shadowRules({ rulebook, facts, walk }: Outcome): readonly ShadowOutcome
   return holding.map(rule => ({ rule: rule.rule.name, would: rule.effect }))
 }
 
-/** What a whole policy in shadow would have said, when that is certain and different. */
+/** The outcome of a shadow policy, if it is certain and different. */
 function shadowPolicy(policy: NonNullable<Rulebook['policy']>, facts: Facts, effect: Effect): ShadowOutcome[] {
   const found = facts.body === undefined ? walk(policy, facts) : walk(policy, facts).withBody(facts)
   if (!found.isDecided || found.effect === effect) return []

@@ -2,7 +2,7 @@ import type { Effect } from '../language/model.ts'
 import type { RiskSettings } from '../risk/risk-signals.ts'
 import type { CompiledPolicy } from './compile.ts'
 
-/** What decisions go by beside policies: the same for all agents. */
+/** Settings of decisions beside policies: the same for all agents. */
 export interface DecisionSettings {
   readonly risk: RiskSettings
   /** Most values of a body that is read; 100,000 when absent. */

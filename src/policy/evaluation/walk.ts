@@ -33,7 +33,7 @@ export class Walk {
     this.#absent = found.absent
   }
 
-  /** What applies if no rule does. */
+  /** The effect if no rule matches. */
   get fallback(): Effect {
     return this.#absent?.effect ?? this.policy?.policy.default ?? 'Deny'
   }
@@ -92,7 +92,7 @@ function decides(rule: CompiledRule, facts: Facts): boolean {
   return value === True || (value !== False && rule.whenUnreadable === True)
 }
 
-/** What applies to an agent without a policy, or whose policy is not there. */
+/** The result for an agent without a policy, or whose policy does not exist. */
 export function walkWithoutPolicy(effect: Effect, source: Absent['source']): Walk {
   return new Walk(undefined, { pending: none, last: undefined, evaluated: 0, absent: { effect, source } })
 }

@@ -15,7 +15,7 @@ import { ConditionError } from './problems.ts'
 /** A condition or group ready to be asked. */
 export type Test = (facts: Facts) => Truth
 
-/** What compiling a condition needs beside the condition. */
+/** The surroundings of a condition: zone and hidden header fields of its policy. */
 export interface Scope {
   readonly zone: Zone
   /** Lower-case names of header fields of which rules may learn the presence only. */

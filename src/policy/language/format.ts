@@ -26,7 +26,7 @@ export interface RuleDocument {
   readonly whenUndecided?: string
 }
 
-/** What parsePolicy reads back to the same policy. Keys with their standard value are left out. */
+/** The document of a policy, from which parsePolicy makes the same policy. Keys with default values are left out. */
 export function formatPolicy(policy: Policy): PolicyDocument {
   return {
     name: policy.name,

@@ -20,7 +20,7 @@ export interface ReviewTerms {
   readonly approvals: number
   /** How long the call itself waits for the outcome, seconds; null: HumanInTheLoop:WaitSeconds. */
   readonly waitSeconds: number | null
-  /** What a call is answered that nobody decided in time: 202, or 503 so that SDKs try again. */
+  /** The answer to a call that nobody decided in time: 202, or 503 so that SDKs try again. */
   readonly whenUndecided: 'accepted' | 'refused'
 }
 

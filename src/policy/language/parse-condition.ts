@@ -8,7 +8,7 @@ import { ConditionError, type Problems } from './problems.ts'
 export const conditionKeys = ['field', 'operator', 'value', 'ignoreCase', 'quantifier', 'valueType']
 const groupKeys = ['all', 'any', 'not'] as const
 
-/** What is shared while the conditions of one rule are read. */
+/** State while the conditions of one rule are read. */
 interface Reading {
   readonly problems: Problems
   readonly scope: Scope

@@ -6,7 +6,7 @@ import { type Effect, effects, limits, type Policy, type ReviewTerms, type Rule,
 import { parseConditions } from './parse-condition.ts'
 import { type PolicyProblem, Problems } from './problems.ts'
 
-/** What a configuration adds to the language. */
+/** Limits of the language that a configuration sets. */
 export interface LanguageOptions {
   /** Header fields beside Authorization and Cookie whose values rules may not read: the gateway's own token header. */
   readonly hiddenHeaders?: readonly string[]
@@ -15,7 +15,7 @@ export interface LanguageOptions {
 }
 
 export const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
-/** What `GET /policies/{name}` adds; ignored, so that its answer can be sent back. */
+/** Keys that `GET /policies/{name}` adds. They are ignored, so that its answer can be sent back. */
 const shownKeys = ['policyName', 'createdOn', 'version', 'ruleCount', 'source']
 export const ruleKeys = [
   'name',
@@ -50,7 +50,7 @@ export function hiddenHeaders(names: readonly string[] = []): ReadonlySet<string
   return new Set([...credentialHeaders, ...names.map(name => name.toLowerCase())])
 }
 
-/** What is shared while the rules of one policy are read. */
+/** State while the rules of one policy are read. */
 interface Reading {
   readonly problems: Problems
   readonly scope: Scope

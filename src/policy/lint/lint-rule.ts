@@ -31,7 +31,7 @@ export interface LintWarning {
   readonly message: string
 }
 
-/** What can be said of the conditions of one rule alone. */
+/** Warnings about the conditions of one rule. */
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
   const leaves = rule.conditions.flatMap((node, index) => leavesOf(node, `${path}.conditions[${index}]`))
   const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))

@@ -26,7 +26,7 @@ const day = 86_400_000
 const maxPairs = 50_000
 const fewRules = 500
 
-/** What is allowed but probably not meant. Only what can be proved, or shown by a request, is said. */
+/** Reports what is valid but probably a mistake. Each warning is proved, or shown by a request. */
 export function lintPolicy(policy: Policy, options: LintOptions = {}): readonly LintWarning[] {
   const linter = new Linter(policy)
   return [...policyWarnings(policy), ...linter.warnings(), ...shadowWarnings(policy, options)]

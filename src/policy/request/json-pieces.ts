@@ -29,7 +29,7 @@ export class PieceReader implements Work {
   readonly #maxValues: number
   readonly #mostSteps: number
   readonly #frames: Frame[] = []
-  /** What is to be done with the pieces, in their order. */
+  /** Actions on the pieces, in order. */
   readonly #jobs: Job[] = []
   #nextJob = 0
   #string: OpenString | undefined

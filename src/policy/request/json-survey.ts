@@ -1,7 +1,7 @@
 import { isNumberPart } from '../values/numbers.ts'
 import { stepsOfText } from '../values/work.ts'
 
-/** What characters outside of strings begin. */
+/** Kinds of values that characters outside strings begin. */
 const quoteKind = 1
 const openKind = 2
 const closeKind = 3
@@ -23,7 +23,7 @@ const shortNumber = 15
 export interface Piece {
   /** The comma or bracket behind it, or the end of the text; -1 when the first element is too long for one piece. */
   readonly end: number
-  /** What finding and reading it takes. */
+  /** Steps to find and read it. */
   readonly steps: number
   readonly values: number
   readonly members: number

@@ -49,7 +49,7 @@ export class JsonReading implements Work {
     return this.#pieces.advance(budget)
   }
 
-  /** What was read once all is; a string is why it cannot be read. */
+  /** The document, once all was read; a string says why it cannot be read. */
   get result(): JsonDocument | string {
     const { problem, value, mayRound } = this.#pieces
     if (problem !== undefined || !mayRound) return problem ?? new JsonDocument(value, undefined)

@@ -47,7 +47,7 @@ export interface RiskSettings {
   readonly score?: number
 }
 
-/** What applies unless settings say otherwise. */
+/** The defaults of the settings. */
 export const defaultRisk: RiskSettings = {
   threshold: 0.8,
   points: Object.fromEntries(

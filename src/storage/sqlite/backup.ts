@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { StartupError } from '../../errors.ts'
 import { assertSound, assertUnused, backupVersion, claimFolder } from './database.ts'
 
-/** What a gateway cannot be started without, beside its database. */
+/** Files that a gateway needs to start, beside its database. */
 const companions = ['signing.key', 'tokens.epoch', 'bootstrap.json']
 /** All that a gateway keeps in its data folder, but for the lock. */
 const kept = ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'gateway.mark', ...companions]

@@ -87,7 +87,7 @@ function bind(call: Call): Tables {
   return Object.fromEntries(tables)
 }
 
-/** What is known of the health of the store: from its calls, and from probes when there are none. */
+/** The health of the store, by its calls, and by probes when there are none. */
 function createHealth(clock: Clock) {
   let goodUntil = Number.NEGATIVE_INFINITY
   let running: Promise<void> | undefined

@@ -1,4 +1,4 @@
-/** What the main thread and the storage thread ask of each other. */
+/** Messages between the main thread and the storage thread. */
 import type { TableName } from '../methods.ts'
 
 /** Options of the storage thread; `directory` exists. */
@@ -21,7 +21,7 @@ export interface Call {
 
 export type Reply = { readonly value: unknown } | { readonly failure: string }
 
-/** What the main thread asks. */
+/** Calls of the main thread. */
 export interface StorageCalls {
   /**
    * First, and once: opens the database. Resolves with what was done because an older database was brought back. Rejects
@@ -33,7 +33,7 @@ export interface StorageCalls {
   close(): Promise<void>
 }
 
-/** What the storage thread tells. */
+/** Messages of the storage thread. */
 export interface StorageNews {
   /** Nothing is written any more, and why. */
   fault(why: string): void

@@ -62,7 +62,7 @@ const claimItem = statement((db, values: LastApproval) =>
 
 async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry) {
   const { id, approvalsNeeded, digest } = item
-  // What came back from a backup may have been sent since: only who knows that approves it.
+  // A request from a backup may have been sent since then: an approval must say `resend`.
   if (item.status !== 'Pending' || claim.resend !== (item.replay === 'unknown')) return { lost: item }
   if (item.approvedBy.includes(claim.reviewer)) return { waiting: item }
   const approvedBy = [...item.approvedBy.filter(id => !claim.withdrawn.includes(id)), claim.reviewer]
