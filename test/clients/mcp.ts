@@ -1,48 +1,11 @@
 /** The SDK of the Model Context Protocol on both sides of the gateway. */
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
-import { z } from 'zod'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import t, { type Test } from '../fixtures/tap.ts'
-import { runExample } from './fixtures/documented.ts'
-
-/** A server with a session and two tools: `add`, which tells of its progress, and `drop`. */
-async function startMcpServer(t: Test) {
-  const called: string[] = []
-  const mcp = new McpServer({ name: 'sums', version: '1.0.0' })
-  mcp.registerTool(
-    'add',
-    { inputSchema: { a: z.number(), b: z.number() } },
-    async ({ a, b }, { _meta, sendNotification }) => {
-      called.push('add')
-      const { progressToken } = _meta ?? {}
-      if (progressToken !== undefined) {
-        await sendNotification({ method: 'notifications/progress', params: { progressToken, progress: 1, total: 2 } })
-      }
-      return { content: [{ type: 'text', text: String(a + b) }] }
-    },
-  )
-  mcp.registerTool('drop', {}, async () => {
-    called.push('drop')
-    return { content: [] }
-  })
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID })
-  await mcp.connect(transport as Parameters<typeof mcp.connect>[0])
-  const server = createServer((req, res) => void transport.handleRequest(req, res)).listen(0, '127.0.0.1')
-  t.teardown(async () => {
-    await mcp.close()
-    server.closeAllConnections()
-    server.close()
-  })
-  await new Promise(resolve => server.once('listening', resolve))
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, called }
-}
+import { startMcpServer } from './fixtures/mcp-server.ts'
 
 const Directory = fileURLToPath(new URL('../../policies', import.meta.url))
 const gateway = await startGateway(t, { config: { Policy: { Directory } } })
@@ -157,11 +120,4 @@ t.test('the shipped policy lets a client open a session and list the tools; thei
   const call = client.callTool({ name: 'drop' }, undefined, { timeout: 100 })
   await t.rejects(call, { message: /timed out/ })
   t.strictSame(other.called, [])
-})
-
-t.test('the example of docs/agents.md works as pasted', async t => {
-  const other = await startMcpServer(t)
-  const upstream = other.url.replace('/mcp', '')
-  const imports = '@modelcontextprotocol/sdk'
-  t.equal(await runExample({ imports, gateway: gateway.url, upstream, token }), 'add drop\n')
 })
