@@ -1,7 +1,7 @@
 import type { Condition, Node } from '../language/model.ts'
 import { readWords } from '../language/operators/values.ts'
 import { type DescribedRequest, requestFromDescription } from '../request/describe.ts'
-import { parsePath, type Step } from '../values/path.ts'
+import { isRecord, parsePath, type Step } from '../values/path.ts'
 
 /** A request under construction. */
 interface Draft {
@@ -131,36 +131,17 @@ function placeBody(draft: Draft, steps: readonly Step[], value: unknown): boolea
   return insert(draft.body as Record<string, unknown>, steps, value)
 }
 
-/** Builds the objects and lists that the steps walk through. */
-function insert(target: Record<string, unknown>, steps: readonly Step[], value: unknown): boolean {
-  const [first, second] = steps
-  if (first?.kind !== 'key') return false
-  if (second === undefined) target[first.key] = value
-  else if (second.kind === 'key') return insert(childOf(target, first.key), steps.slice(1), value)
-  else if (second.kind !== 'each') return false
-  else return insertEach(target, first.key, { steps: steps.slice(2), value })
-  return true
-}
-
-function childOf(target: Record<string, unknown>, key: string): Record<string, unknown> {
-  const known = Object.hasOwn(target, key) ? target[key] : undefined
-  if (typeof known === 'object' && known !== null && !Array.isArray(known)) return known as Record<string, unknown>
-  const child: Record<string, unknown> = Object.create(null)
-  target[key] = child
-  return child
-}
-
-function insertEach(
-  target: Record<string, unknown>,
-  key: string,
-  rest: { readonly steps: readonly Step[]; readonly value: unknown },
-): boolean {
-  if (rest.steps.length === 0) {
-    target[key] = [rest.value]
+/** Sets the value that the steps lead to, and makes the objects and lists on the way. `[*]` is the first element. */
+function insert(target: Record<string | number, unknown>, steps: readonly Step[], value: unknown): boolean {
+  const [step, next] = steps
+  if (step?.kind !== 'key' && step?.kind !== 'each') return false
+  const key = step.kind === 'key' ? step.key : 0
+  if (next === undefined) {
+    target[key] = value
     return true
   }
   const known = Object.hasOwn(target, key) ? target[key] : undefined
-  const element: Record<string, unknown> = Array.isArray(known) ? known[0] : Object.create(null)
-  target[key] = [element]
-  return insert(element, rest.steps, rest.value)
+  const fits = next.kind === 'each' ? Array.isArray(known) : isRecord(known)
+  target[key] = fits ? known : next.kind === 'each' ? [] : Object.create(null)
+  return insert(target[key] as Record<string | number, unknown>, steps.slice(1), value)
 }

@@ -4,10 +4,9 @@ import { personalDataSearch, type Search, secretSearch } from '../detectors/dete
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
 import { missing, unreadable } from '../values/truth.ts'
-import type { Work } from '../values/work.ts'
 import { FormReading } from './form.ts'
 import type { RequestBody } from './input.ts'
-import { defaultMaxJsonValues, type JsonDocument, JsonReading } from './json.ts'
+import { defaultMaxJsonValues, JsonDocument, JsonReading } from './json.ts'
 
 export type BodyKind = 'none' | 'json' | 'form' | 'multipart' | 'text' | 'binary' | 'invalid' | 'truncated' | 'encoded'
 
@@ -35,8 +34,8 @@ export class BodyView {
   #kind: BodyKind | undefined
   #value: unknown = missing
   #json: JsonDocument | undefined
-  /** A body is of one kind, so it is read in one way. */
-  #reading: Work | undefined
+  /** The reading of a JSON or form body that takes several turns. */
+  #reading: JsonReading | FormReading | undefined
   #problem = ''
   readonly #searches = new Map<Search, Scan>()
 
@@ -89,7 +88,7 @@ export class BodyView {
     return this.#search(personalDataSearch)
   }
 
-  /** Searches as much as was held, whatever its kind. */
+  /** Searches the held bytes of any kind of body. */
   #search(search: Search): string | undefined {
     let scan = this.#searches.get(search)
     if (scan === undefined) {
@@ -121,42 +120,29 @@ export class BodyView {
   }
 
   #classify(): BodyKind {
-    if (jsonType.test(this.#headers.mediaType)) return this.#classifyJson()
-    if (this.#headers.mediaType === 'application/x-www-form-urlencoded') return this.#classifyForm()
+    if (jsonType.test(this.#headers.mediaType)) return this.#classifyParsed('json')
+    if (this.#headers.mediaType === 'application/x-www-form-urlencoded') return this.#classifyParsed('form')
     if (this.#headers.mediaType.startsWith('multipart/')) return 'multipart'
     const text = this.#decode()
     return text === undefined || text.includes('\0') ? 'binary' : 'text'
   }
 
-  #classifyJson(): BodyKind {
+  #classifyParsed(kind: 'json' | 'form'): BodyKind {
     if (this.#reading === undefined && !this.#isPlain()) return 'invalid'
-    const reading = this.#read(() => new JsonReading(this.#bytes, this.#maxValues))
-    if (typeof reading.result === 'string') {
-      this.#problem = reading.result
-      return 'invalid'
-    }
-    this.#json = reading.result
-    return 'json'
-  }
-
-  #classifyForm(): BodyKind {
-    if (this.#reading === undefined && !this.#isPlain()) return 'invalid'
-    const reading = this.#read(() => new FormReading(this.#decode() as string, this.#maxValues))
-    if (typeof reading.result === 'string') {
-      this.#problem = reading.result
-      return 'invalid'
-    }
-    this.#value = reading.result
-    return 'form'
-  }
-
-  /** Reads the text to its end, which may take several turns. */
-  #read<W extends Work>(begin: () => W): W {
-    this.#reading ??= begin()
-    const reading = this.#reading as W
-    finish(reading)
+    this.#reading ??=
+      kind === 'json'
+        ? new JsonReading(this.#bytes, this.#maxValues)
+        : new FormReading(this.#decode() ?? '', this.#maxValues)
+    finish(this.#reading)
+    const { result } = this.#reading
     this.#reading = undefined
-    return reading
+    if (typeof result === 'string') {
+      this.#problem = result
+      return 'invalid'
+    }
+    if (result instanceof JsonDocument) this.#json = result
+    else this.#value = result
+    return kind
   }
 
   /** Whether it is UTF-8 that every parser reads alike. */
@@ -180,8 +166,8 @@ export const noBody = new BodyView(
 )
 
 /**
- * Whether other readers may find another text in the same bytes: some go by a byte order mark, and some take what has
- * zero bytes for UTF-16 or UTF-32 whatever its header fields say.
+ * Whether other readers may decode the same bytes to another text: some believe a byte order mark, and some read bytes
+ * with zeros as UTF-16 or UTF-32, against the header fields.
  */
 function readsOtherwise(text: string): boolean {
   return text.charCodeAt(0) === byteOrderMark || text.includes('\0')
@@ -191,12 +177,8 @@ function isUtf8(charset: string): boolean {
   return charset === '' || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii'
 }
 
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-}
-
-function decodeText(bytes: Uint8Array, charset: string): string | undefined {
-  if (charset === 'iso-8859-1' || charset === 'latin1') return latin1(bytes)
+function decodeText(bytes: Buffer, charset: string): string | undefined {
+  if (charset === 'iso-8859-1' || charset === 'latin1') return bytes.toString('latin1')
   if (!isUtf8(charset)) return undefined
   try {
     return strictUtf8.decode(bytes)
