@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { readCurrentCertificate } from '../compose/certificate.ts'
 import { checkHooks } from '../compose/hitl.ts'
-import { decisionSettings, soloRulebooks } from '../compose/language.ts'
+import { decisionSettings, readPolicies, soloRulebooks } from '../compose/language.ts'
 import { createSelfTest } from '../compose/policy-tests.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import type { Environment } from '../config/environment.ts'
@@ -11,7 +11,6 @@ import { StartupError } from '../errors.ts'
 import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { readPolicies } from './policies.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway check [--config FILE]
@@ -27,7 +26,7 @@ type Entries = PreparedSet['entries']
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
-  const { entries, lines: mistakes } = await readPolicies(configuration)
+  const { entries, lines: mistakes } = await readPolicies(configuration.config, configuration.baseDirectory)
   const failing = mistakes.length > 0 ? [] : await failingTests(configuration, entries)
   const lines = [...(await startProblems(configuration, shell.env)), ...mistakes, ...failing]
   for (const line of lines) shell.complain(line)

@@ -1,7 +1,6 @@
 import { escapeLines } from '../base/deceptive.ts'
 import { StartupError } from '../errors.ts'
-import { type Command, type Shell, UsageError } from './shell.ts'
-import { ownVersion } from './version.ts'
+import { type Command, ownVersion, type Shell, UsageError } from './shell.ts'
 
 interface Entry {
   readonly summary: string
@@ -13,8 +12,11 @@ const commands: Readonly<Record<string, Entry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
-  backup: { summary: 'copy the data folder, also while the gateway runs', load: () => import('./backup.ts') },
-  restore: { summary: 'restore a backup', load: () => import('./restore.ts') },
+  backup: {
+    summary: 'copy the data folder, also while the gateway runs',
+    load: async () => (await import('./backup.ts')).backup,
+  },
+  restore: { summary: 'restore a backup', load: async () => (await import('./backup.ts')).restore },
   'admin reset': {
     summary: 'give the first admin a new secret, while the gateway is stopped',
     load: () => import('./admin-reset.ts'),
@@ -28,8 +30,11 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'decide the requests of a log again with another policy',
     load: () => import('./policy-replay.ts'),
   },
-  'audit verify': { summary: 'check the audit trail', load: () => import('./audit-verify.ts') },
-  'audit export': { summary: 'print the audit trail as lines of JSON', load: () => import('./audit-export.ts') },
+  'audit verify': { summary: 'check the audit trail', load: async () => (await import('./audit.ts')).verifying },
+  'audit export': {
+    summary: 'print the audit trail as lines of JSON',
+    load: async () => (await import('./audit.ts')).exporting,
+  },
 }
 
 /** Runs the command that the arguments name and gives the exit code. Failures are one line, without a stack. */

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { decisionSettings, languageOf, soloRulebook, soloRulebooks } from '../compose/language.ts'
+import { decisionSettings, languageOf, readPolicies, soloRulebook, soloRulebooks } from '../compose/language.ts'
 import { StartupError } from '../errors.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readPolicyFile } from '../policies/files.ts'
@@ -8,7 +8,6 @@ import { explainDescription } from '../policy/evaluation/explain.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { type DescriptionProblem, type RequestDescription, requestFromDescription } from '../policy/request/describe.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { readPolicies } from './policies.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
@@ -93,7 +92,7 @@ function report(shell: Shell, { same, needBody, skipped, changes }: Tally): void
 
 /** The policies of the configuration by name. Those created over the API are not there. */
 async function readInForce(configuration: Configuration): Promise<(name: string) => Rulebook | undefined> {
-  const { entries } = await readPolicies(configuration)
+  const { entries } = await readPolicies(configuration.config, configuration.baseDirectory)
   return soloRulebooks(entries, decisionSettings(configuration.config))
 }
 

@@ -4,8 +4,7 @@ import type { Address } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { passedSockets } from './passed-sockets.ts'
-import { readArgs, type Shell } from './shell.ts'
-import { ownVersion } from './version.ts'
+import { ownVersion, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Environment } from '../config/environment.ts'
 
@@ -50,4 +51,10 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
     // What Node says behind the first sentence is about operands that look like options: no command takes such.
     throw new UsageError((error as Error).message.replace(/\. To specify .*/s, ''))
   }
+}
+
+/** The version of the package that this file is in. */
+export function ownVersion(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -1,4 +1,8 @@
+import { resolve } from 'node:path'
+import { systemClock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import { type PreparedSet, prepareSet } from '../policies/entry.ts'
+import { readFixedPolicies } from '../policies/open.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { createRulebook, type DecisionSettings, type Rulebook } from '../policy/evaluation/rulebook.ts'
 import { Zone } from '../policy/language/fields/zone.ts'
@@ -58,4 +62,13 @@ export function missingPolicies({ Policy }: Config, isThere: (name: string) => b
       ? []
       : [`${key}: there is no policy named ${name}. Add it to Policy:Directory (${Policy.Directory}).`],
   )
+}
+
+/** The policies of gateway.yaml and Policy:Directory, with a line for each mistake in them and in what names them. */
+export async function readPolicies(config: Config, baseDirectory: string): Promise<PreparedSet> {
+  const directory = resolve(baseDirectory, config.Policy.Directory)
+  const { inputs, lines } = await readFixedPolicies({ directory, inline: config.Policies, clock: systemClock })
+  const prepared = await prepareSet(languageOf(config), inputs)
+  const missing = missingPolicies(config, name => prepared.entries.has(name))
+  return { entries: prepared.entries, lines: [...lines, ...prepared.lines, ...missing] }
 }

@@ -1,7 +1,9 @@
+import type { Registry } from '../agents/registry.ts'
 import type { Clock } from '../clock.ts'
+import type { PolicyBook } from '../policies/book.ts'
+import type { Store } from '../storage/store.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Hitl } from './hitl.ts'
-import { createResync, type ResyncParts } from './resync.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
@@ -27,4 +29,34 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)
+}
+
+interface ResyncParts {
+  readonly store: Pick<Store, 'doubts'>
+  readonly registry: Pick<Registry, 'reload'>
+  readonly book: Pick<PolicyBook, 'restore'>
+  readonly report: (what: string, error: unknown) => void
+}
+
+/**
+ * Reads agents and policies again after a write whose caller could not be told whether it was kept: a revocation that
+ * was answered with 503 and is in the store holds from then on. Call the result every second or so.
+ */
+function createResync({ store, registry, book, report }: ResyncParts): () => Promise<void> {
+  let settled = 0
+  let running = false
+  return async () => {
+    const doubts = store.doubts()
+    if (running || doubts === settled) return
+    running = true
+    try {
+      await registry.reload()
+      await book.restore()
+      settled = doubts
+    } catch (error) {
+      report('agents and policies could not be read again after a write in doubt', error)
+    } finally {
+      running = false
+    }
+  }
 }

@@ -5,9 +5,9 @@
 import type { Refusal } from '../errors.ts'
 import type { HitlBrief, Store } from '../storage/store.ts'
 import type { Person } from './model.ts'
+import type { Withdrawal } from './verdict.ts'
 import type { DetailView } from './view.ts'
 import { isUndecided } from './wait.ts'
-import type { Withdrawal } from './withdraw.ts'
 
 export interface CallTerms {
   /** The agent that calls. */

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type FieldError, type Refusal, refuse } from '../errors.ts'
-import type { GrantRecord, HitlBrief, TakenKey } from '../storage/store.ts'
+import { type GrantRecord, type HitlBrief, orUnavailable, type TakenKey } from '../storage/store.ts'
 import {
   type Approval,
   auditEntry,
@@ -14,8 +14,8 @@ import {
   maxIdempotencyKey,
   type Person,
   type Suspension,
+  verdictEntry,
 } from './model.ts'
-import { orUnavailable, verdictEntry } from './verdict.ts'
 
 const maxMinutes = 480
 const maxUses = 1_000

@@ -2,9 +2,10 @@
  * The words of human in the loop: what is held, who decides, and what the parts of this folder share.
  */
 import type { Readable } from 'node:stream'
+import { escapeLines } from '../base/deceptive.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
-import type { Refusal } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord, AuditEntry, HitlBrief, Store } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
@@ -178,4 +179,38 @@ export function auditEntry(
   what: { readonly action: string; readonly subject: string; readonly details: AuditEntry['details'] },
 ): AuditEntry {
   return { at, actor: who.actor, requestId: who.requestId, ...what }
+}
+
+/** The audit entry of a verdict; it names the request by its digest. */
+export function verdictEntry(
+  now: number,
+  verdict: Verdict,
+  done: { readonly action: string; readonly item: HitlBrief } & Readonly<Record<string, unknown>>,
+) {
+  const { action, item, ...more } = done
+  return auditEntry(
+    now,
+    { actor: verdict.reviewer.id, requestId: verdict.requestId },
+    {
+      action,
+      subject: item.id,
+      details: { agentId: item.agentId, digest: item.digest, comment: verdict.comment ?? null, ...more },
+    },
+  )
+}
+
+/** The refusal of a verdict on a request that was already decided or withdrawn: the outcome on record. */
+export function decided(item: HitlBrief): Refusal {
+  return refuse(item.status === 'Withdrawn' ? 'withdrawn' : 'already_decided', undefined, {
+    members: {
+      hitlId: item.id,
+      hitlStatus: item.status,
+      replay: item.replay,
+      attempt: item.attempt,
+      decidedBy: item.decidedBy,
+      decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
+      comment: item.comment === null ? null : escapeLines(item.comment),
+      responseStatus: item.responseStatus,
+    },
+  })
 }

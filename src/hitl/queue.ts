@@ -2,19 +2,17 @@
  * Human in the loop, whole: what the proxy pipeline and the management API call (spec 3.2, 4.5).
  */
 import type { Refusal } from '../errors.ts'
-import type { HitlBrief, HitlFilter, HitlItem } from '../storage/store.ts'
+import { type HitlBrief, type HitlFilter, type HitlItem, orUnavailable } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
 import { type Calls, createCalls } from './calls.ts'
 import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
-import { approve } from './replay.ts'
 import { parseAnswer, unseal } from './seal.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
-import { deny, orUnavailable } from './verdict.ts'
+import { approve, deny, type Withdrawal, withdraw } from './verdict.ts'
 import { type DetailView, detailView, readsAll } from './view.ts'
 import { createWaiters } from './wait.ts'
-import { type Withdrawal, withdraw } from './withdraw.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {

@@ -1,35 +1,36 @@
 /**
- * Approving: one claim, one sending, one outcome on record. However the process ends in between, the item tells the
+ * Sending what was approved: one attempt, one outcome on record. However the process ends in between, the item tells the
  * truth: `inFlight` under a lease, `unknown` when the lease ran out; and nothing is sent again by itself.
  */
 import { PassThrough } from 'node:stream'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
-import type { AttemptLease, Attempts } from './attempts.ts'
-import { grantProblem, makeGrant } from './grants.ts'
+import type { AttemptLease } from './attempts.ts'
+import { makeGrant } from './grants.ts'
 import {
   type Approval,
   type Approved,
   auditEntry,
+  decided,
   type HeldFacts,
   type HeldRequest,
   type HitlOptions,
   type ReplayResult,
+  verdictEntry,
 } from './model.ts'
 import { relay } from './relay.ts'
 import { digestOf, frameAnswer, openHeld, parseRequest, seal } from './seal.ts'
-import { decided, verdictEntry, verdictOn, voterProblem } from './verdict.ts'
 
 /** One claimed attempt. */
-interface Attempt {
+export interface Attempt {
   readonly item: HitlBrief
   readonly approval: Approval
   readonly lease: AttemptLease
 }
 
 /** The request as it was sealed when it was held. */
-interface Opened {
+export interface Opened {
   readonly request: HeldRequest
   readonly facts: HeldFacts
 }
@@ -37,77 +38,14 @@ interface Opened {
 const cannotOpen =
   'The stored request cannot be opened: it was changed, or the sealing key is another one. It was not sent.'
 
-const mayBeSent =
-  'This request was brought back from a backup and may have been sent since. Approve it with "resend": true to send it.'
-
 type Answered = Extract<ReplayResult, { kind: 'answered' }>
 
-/**
- * Approves, and with the last approval sends the request. Only the one call that claims the item sends; every other
- * is refused with the outcome on record.
- */
-export async function approve(
-  options: HitlOptions,
-  id: string,
-  approval: Approval,
-  attempts: Attempts,
-): Promise<Approved | Refusal> {
-  const item = await verdictOn(options, id, approval)
-  if (isRefusal(item)) return item
-  const resend = approval.resend === true
-  if (!isClaimable(item, resend)) return notClaimable(item)
-  const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant))
-  if (problem !== undefined) return problem
-  const opened = await openRequest(options, item, approval)
-  if (isRefusal(opened)) return opened
-
-  const lease = attempts.begin(id)
-  return await lease.during(claimAndSend(options, { item, approval, lease }, opened))
-}
-
-/** @param wanted the item as it was read */
-async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opened): Promise<Approved | Refusal> {
-  const { item, approval, lease } = wanted
-  const problem = voterProblem(options, item, approval.reviewer.id)
-  if (problem !== undefined) return problem
-  // A vote counts if its reviewer may still vote when the last vote is given.
-  const withdrawn = item.approvedBy.filter(id => voterProblem(options, item, id) !== undefined)
-  const now = options.clock.now()
-  const resend = approval.resend === true
-  const outcome = await options.store.hitl.claim(
-    item.id,
-    {
-      reviewer: approval.reviewer.id,
-      comment: approval.comment ?? null,
-      now,
-      leaseUntil: now + options.settings.LeaseSeconds * 1_000,
-      resend,
-      withdrawn,
-    },
-    verdictEntry(now, approval, { action: 'hitl.approve', item, resend, ...(withdrawn.length > 0 && { withdrawn }) }),
-  )
-  if (outcome === 'notFound') return refuse('not_found')
-  if ('lost' in outcome) return decided(outcome.lost)
-  if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
-  options.events.publish('approved', item.id, { agentId: item.agentId, by: approval.reviewer.id, resend })
-  return await replay(options, { item: outcome.claimed, approval, lease }, opened)
-}
-
-function isClaimable(item: HitlBrief, resend: boolean): boolean {
-  if (!resend) return item.status === 'Pending' && item.replay === null
-  return (
-    (item.status === 'Pending' || item.status === 'Approved') && (item.replay === 'failed' || item.replay === 'unknown')
-  )
-}
-
-function notClaimable(item: HitlBrief): Refusal {
-  if (item.status !== 'Pending') return decided(item)
-  if (item.replay === 'unknown') return refuse('wrong_state', mayBeSent)
-  return refuse('wrong_state', 'Only a request that was sent without a known outcome can be sent again.')
-}
-
 /** The sealed request, if it is the one that was shown; otherwise the refusal, audited. */
-async function openRequest(options: HitlOptions, item: HitlBrief, approval: Approval): Promise<Opened | Refusal> {
+export async function openRequest(
+  options: HitlOptions,
+  item: HitlBrief,
+  approval: Approval,
+): Promise<Opened | Refusal> {
   const sealed = await options.store.hitl.sealed(item.id)
   if (sealed === undefined) {
     // Decided since it was read.
@@ -124,14 +62,8 @@ async function openRequest(options: HitlOptions, item: HitlBrief, approval: Appr
   return refuse('digest_mismatch', held === undefined ? cannotOpen : undefined)
 }
 
-function counted(options: HitlOptions, item: HitlBrief, approval: Approval): Approved {
-  const { approvedBy, approvalsNeeded } = item
-  const data = { agentId: item.agentId, by: approval.reviewer.id, approvedBy, approvalsNeeded }
-  options.events.publish('approval', item.id, data)
-  return { kind: 'waiting', item }
-}
-
-async function replay(options: HitlOptions, attempt: Attempt, opened: Opened): Promise<Approved | Refusal> {
+/** Sends a request that this attempt has claimed. */
+export async function replay(options: HitlOptions, attempt: Attempt, opened: Opened): Promise<Approved | Refusal> {
   const { item, approval, lease } = attempt
   // Asked again after the claim: a revocation that was acknowledged before the sending holds.
   const problem = options.agentProblem(item.agentId)

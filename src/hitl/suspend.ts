@@ -1,12 +1,13 @@
 /**
  * Holding a request: redacted for people, sealed for the wire, both stored before the agent hears of it (spec 3.2).
  */
+import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
-import { redactText } from '../base/redact.ts'
+import { mark, redactText } from '../base/redact.ts'
+import { isSecretName } from '../base/secret-names.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import { auditEntry, type HitlOptions, maxIdempotencyKey, type Suspended, type Suspension } from './model.ts'
-import { bodyEncodingOf, redactHeaders } from './redact.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
@@ -118,4 +119,28 @@ function repeated(existing: HitlBrief, record: Pick<HitlRecord, 'repeatDigest'>)
   const { id, expiresAt, idempotencyKey } = existing
   if (existing.repeatDigest === record.repeatDigest) return { id, expiresAt, repeatsKey: idempotencyKey !== null }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
+}
+
+/**
+ * Header fields for display. Lines of one name are joined by a comma (RFC 9110 section 5.3).
+ *
+ * @param rawHeaders name, value, name, value
+ * @param tokenHeader the field that carries agent tokens, whatever it is called
+ */
+export function redactHeaders(rawHeaders: readonly string[], tokenHeader: string): Record<string, string> {
+  const fields = new Map<string, string>()
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!.toLowerCase()
+    const secret = isSecretName(rawHeaders[index]!) || name === tokenHeader.toLowerCase()
+    const value = secret ? mark : redactText(rawHeaders[index + 1]!)
+    const before = fields.get(name)
+    fields.set(name, before === undefined || secret ? value : `${before}, ${value}`)
+  }
+  // fromEntries defines own properties, so that a field named __proto__ is a field like any other.
+  return Object.fromEntries(fields)
+}
+
+/** How a body is shown: as text, or as base64 when its bytes are not UTF-8. */
+export function bodyEncodingOf(bytes: Uint8Array): 'utf8' | 'base64' {
+  return isUtf8(bytes) ? 'utf8' : 'base64'
 }

@@ -1,19 +1,104 @@
 /**
- * Rules for every verdict: who may give it, what a comment may be, and the refusal of a second verdict.
+ * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. Of several at the same moment the store
+ * lets one win; the others are refused with the outcome on record.
  */
-
-import { escapeLines } from '../base/deceptive.ts'
-import { type Refusal, refuse } from '../errors.ts'
-import { type HitlBrief, refuseStore, StoreError } from '../storage/store.ts'
-import { auditEntry, type HitlOptions, type Person, type Verdict } from './model.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import type { HitlBrief } from '../storage/store.ts'
+import type { Attempts } from './attempts.ts'
+import { grantProblem } from './grants.ts'
+import {
+  type Approval,
+  type Approved,
+  auditEntry,
+  decided,
+  type HitlOptions,
+  type Person,
+  type Verdict,
+  verdictEntry,
+} from './model.ts'
+import { type Attempt, type Opened, openRequest, replay } from './replay.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000
 
+const mayBeSent =
+  'This request was brought back from a backup and may have been sent since. Approve it with "resend": true to send it.'
+
+/**
+ * Approves, and with the last approval sends the request. Only the one call that claims the item sends; every other
+ * is refused with the outcome on record.
+ */
+export async function approve(
+  options: HitlOptions,
+  id: string,
+  approval: Approval,
+  attempts: Attempts,
+): Promise<Approved | Refusal> {
+  const item = await verdictOn(options, id, approval)
+  if (isRefusal(item)) return item
+  const resend = approval.resend === true
+  if (!isClaimable(item, resend)) return notClaimable(item)
+  const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant))
+  if (problem !== undefined) return problem
+  const opened = await openRequest(options, item, approval)
+  if (isRefusal(opened)) return opened
+
+  const lease = attempts.begin(id)
+  return await lease.during(claimAndSend(options, { item, approval, lease }, opened))
+}
+
+/** @param wanted the item as it was read */
+async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opened): Promise<Approved | Refusal> {
+  const { item, approval, lease } = wanted
+  const problem = voterProblem(options, item, approval.reviewer.id)
+  if (problem !== undefined) return problem
+  // A vote counts if its reviewer may still vote when the last vote is given.
+  const withdrawn = item.approvedBy.filter(id => voterProblem(options, item, id) !== undefined)
+  const now = options.clock.now()
+  const resend = approval.resend === true
+  const outcome = await options.store.hitl.claim(
+    item.id,
+    {
+      reviewer: approval.reviewer.id,
+      comment: approval.comment ?? null,
+      now,
+      leaseUntil: now + options.settings.LeaseSeconds * 1_000,
+      resend,
+      withdrawn,
+    },
+    verdictEntry(now, approval, { action: 'hitl.approve', item, resend, ...(withdrawn.length > 0 && { withdrawn }) }),
+  )
+  if (outcome === 'notFound') return refuse('not_found')
+  if ('lost' in outcome) return decided(outcome.lost)
+  if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
+  options.events.publish('approved', item.id, { agentId: item.agentId, by: approval.reviewer.id, resend })
+  return await replay(options, { item: outcome.claimed, approval, lease }, opened)
+}
+
+function isClaimable(item: HitlBrief, resend: boolean): boolean {
+  if (!resend) return item.status === 'Pending' && item.replay === null
+  return (
+    (item.status === 'Pending' || item.status === 'Approved') && (item.replay === 'failed' || item.replay === 'unknown')
+  )
+}
+
+function notClaimable(item: HitlBrief): Refusal {
+  if (item.status !== 'Pending') return decided(item)
+  if (item.replay === 'unknown') return refuse('wrong_state', mayBeSent)
+  return refuse('wrong_state', 'Only a request that was sent without a known outcome can be sent again.')
+}
+
+function counted(options: HitlOptions, item: HitlBrief, approval: Approval): Approved {
+  const { approvedBy, approvalsNeeded } = item
+  const data = { agentId: item.agentId, by: approval.reviewer.id, approvedBy, approvalsNeeded }
+  options.events.publish('approval', item.id, data)
+  return { kind: 'waiting', item }
+}
+
 /** Deny: the request is discarded for good (spec 3.2). */
 export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   const item = await verdictOn(options, id, verdict)
-  if ('refusal' in item) return item
+  if (isRefusal(item)) return item
   // A late verdict writes nothing; of two at the same moment the store accepts one.
   if (item.status !== 'Pending') return decided(item)
   const problem = voterProblem(options, item, verdict.reviewer.id)
@@ -32,7 +117,7 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
 }
 
 /** The item if this reviewer may decide it; the refusal, audited, when not. */
-export async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
+async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   if ([...(verdict.comment ?? '')].length > maxComment) return commentTooLong
   const now = options.clock.now()
   const item = await options.store.hitl.brief(id, now)
@@ -44,7 +129,7 @@ export async function verdictOn(options: HitlOptions, id: string, verdict: Verdi
 }
 
 /** Why this reviewer may not decide the item now: it may have waited since it was let in. */
-export function voterProblem(options: HitlOptions, item: HitlBrief, reviewerId: string): Refusal | undefined {
+function voterProblem(options: HitlOptions, item: HitlBrief, reviewerId: string): Refusal | undefined {
   const reviewer = options.reviewerOf(reviewerId)
   return reviewer === undefined ? refuse('forbidden') : fourEyes(options, item, reviewer)
 }
@@ -62,46 +147,22 @@ const commentTooLong = refuse('invalid_body', `A comment has at most ${maxCommen
   errors: [{ field: 'comment', message: `at most ${maxComment} characters`, code: 'too_long' }],
 })
 
-/** The refusal of a verdict on a request that was already decided or withdrawn: the outcome on record. */
-export function decided(item: HitlBrief): Refusal {
-  return refuse(item.status === 'Withdrawn' ? 'withdrawn' : 'already_decided', undefined, {
-    members: {
-      hitlId: item.id,
-      hitlStatus: item.status,
-      replay: item.replay,
-      attempt: item.attempt,
-      decidedBy: item.decidedBy,
-      decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-      comment: item.comment === null ? null : escapeLines(item.comment),
-      responseStatus: item.responseStatus,
-    },
-  })
+export interface Withdrawal {
+  readonly agentId: string
+  readonly requestId: string | null
+  /** `asked`: DELETE /hitl/{id}. `left`: its call ended. `cancelled`: notifications/cancelled of MCP. */
+  readonly cause: 'asked' | 'left' | 'cancelled'
 }
 
-/** The audit entry of a verdict; it names the request by its digest. */
-export function verdictEntry(
-  now: number,
-  verdict: Verdict,
-  done: { readonly action: string; readonly item: HitlBrief } & Readonly<Record<string, unknown>>,
-) {
-  const { action, item, ...more } = done
-  return auditEntry(
-    now,
-    { actor: verdict.reviewer.id, requestId: verdict.requestId },
-    {
-      action,
-      subject: item.id,
-      details: { agentId: item.agentId, digest: item.digest, comment: verdict.comment ?? null, ...more },
-    },
-  )
-}
-
-/** Turns a failure of the store into a refusal: nothing was done. */
-export async function orUnavailable<T>(work: Promise<T>): Promise<T | Refusal> {
-  try {
-    return await work
-  } catch (error) {
-    if (error instanceof StoreError) return refuseStore(error)
-    throw error
-  }
+/** The withdrawn item, also when it was withdrawn before; `not_found` when the agent has no such request. */
+export async function withdraw(options: HitlOptions, id: string, withdrawal: Withdrawal): Promise<HitlBrief | Refusal> {
+  const { agentId, requestId, cause } = withdrawal
+  const now = options.clock.now()
+  const what = { action: 'hitl.withdraw', subject: id, details: { agentId, cause } }
+  const entry = auditEntry(now, { actor: agentId, requestId }, what)
+  const outcome = await options.store.hitl.withdraw(id, { agentId, now }, entry)
+  if (outcome === 'notFound') return refuse('not_found')
+  if ('lost' in outcome) return outcome.lost.status === 'Withdrawn' ? outcome.lost : decided(outcome.lost)
+  options.events.publish('withdrawn', id, { agentId, cause })
+  return outcome.withdrawn
 }

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { type Call, done, type Handlers } from './call.ts'
-import { pageReply, readPage } from './page.ts'
+import { pageReply, readPage } from './list.ts'
 
 export interface AgentParts {
   readonly registry: Registry

@@ -5,7 +5,7 @@ import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { AuditFilter, AuditRecord, AuditTable } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
-import { readPage } from './page.ts'
+import { readPage } from './list.ts'
 
 /** The audit trail, for those who look into it afterwards. */
 export function auditHandlers(audit: Pick<AuditTable, 'list' | 'after'>): Handlers['guarded'] {

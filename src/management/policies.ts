@@ -6,7 +6,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { by } from './agents.ts'
 import { type Call, done, type Handlers } from './call.ts'
-import { cutPage, pageReply, readPage } from './page.ts'
+import { cutPage, pageReply, readPage } from './list.ts'
 
 /** Decides a described request, which was checked against openapi.json. */
 export type Explain = (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>

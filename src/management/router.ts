@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import findMyWay from 'find-my-way'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
-import { refuseStore, StoreError } from '../storage/store.ts'
+import { orUnavailable } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
 import { createChecks } from './check.ts'
 import type { Guard } from './guard.ts'
@@ -80,7 +80,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   }
 
   return async (req, res, requestId) => {
-    const reply = await answer(req, res, requestId).catch(refuseStoreError)
+    const reply = await orUnavailable(answer(req, res, requestId))
     if (isRefusal(reply)) sendRefusal(res, reply, requestId)
     else await sendReply(res, reply, requestId)
   }
@@ -92,12 +92,6 @@ function leaving(res: ServerResponse): AbortController {
     if (!res.writableFinished) left.abort()
   })
   return left
-}
-
-/** A store that fails has changed nothing, and the caller is told so (design: fail closed, say why). */
-function refuseStoreError(error: unknown): Refusal {
-  if (error instanceof StoreError) return refuseStore(error)
-  throw error
 }
 
 function splitTarget(target: string): readonly [string, string] {

@@ -1,9 +1,9 @@
-import { type Refusal, refuse } from '../errors.ts'
 import type { AuditEntry, AuditTable } from './audit.ts'
 import type { GrantTable } from './grants.ts'
 
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
+export { orUnavailable, StoreError } from './store-error.ts'
 
 /**
  * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each
@@ -269,26 +269,3 @@ export interface Store {
   doubts(): number
   close(): Promise<void>
 }
-
-/**
- * The store failed or cannot be reached. Nothing was changed, unless the message says that this is unknown: the
- * storage died between doing and telling. Answered as 503 `store_unavailable`.
- */
-export class StoreError extends Error {
-  override readonly name = 'StoreError'
-  /** Whether a change may have been kept all the same. */
-  readonly inDoubt: boolean
-
-  constructor(message: string, options: ErrorOptions & { readonly inDoubt?: boolean } = {}) {
-    super(message, options)
-    this.inDoubt = options.inDoubt ?? false
-  }
-}
-
-/** The outcome for the caller. */
-export function refuseStore({ inDoubt }: StoreError): Refusal {
-  return refuse('store_unavailable', inDoubt ? unknownOutcome : undefined)
-}
-
-const unknownOutcome =
-  'The storage did not answer in time: whether this was recorded is unknown. Look before you repeat it.'

@@ -2,7 +2,7 @@
 
 import { escapeDeceptive } from '../../src/base/deceptive.ts'
 import { redactText } from '../../src/base/redact.ts'
-import { bodyEncodingOf, redactHeaders } from '../../src/hitl/redact.ts'
+import { bodyEncodingOf, redactHeaders } from '../../src/hitl/suspend.ts'
 import t from '../fixtures/tap.ts'
 
 const secretFields = [

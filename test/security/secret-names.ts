@@ -2,7 +2,7 @@
 
 import { redactText } from '../../src/base/redact.ts'
 import { isSecretName } from '../../src/base/secret-names.ts'
-import { redactHeaders } from '../../src/hitl/redact.ts'
+import { redactHeaders } from '../../src/hitl/suspend.ts'
 import { showActual } from '../../src/policy/evaluation/redact.ts'
 import { type Field, parseField } from '../../src/policy/language/fields/fields.ts'
 import { startGateway } from '../fixtures/gateway.ts'

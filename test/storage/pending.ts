@@ -1,7 +1,7 @@
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import type { Call, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
 import { createCalls } from '../../src/storage/sqlite/thread.ts'
-import { refuseStore, StoreError } from '../../src/storage/store.ts'
+import { orUnavailable, StoreError } from '../../src/storage/store.ts'
 import t from '../fixtures/tap.ts'
 
 /** Calls to a thread that answers only when told to, and that thread's view of the claims. */
@@ -54,7 +54,7 @@ t.test('a write that a hanging thread has begun is in doubt; a read is not', asy
   const results = await Promise.allSettled(calls)
   for (const result of results) t.match(result, { reason: { message: /whether it was done is unknown/ } })
   const [write, read] = results.map(result => (result as PromiseRejectedResult).reason)
-  t.match(refuseStore(write), { status: 503, detail: /whether this was recorded is unknown/ })
-  t.match(refuseStore(read), { status: 503, detail: /nothing was done/ })
+  t.match(await orUnavailable(Promise.reject(write)), { status: 503, detail: /whether this was recorded is unknown/ })
+  t.match(await orUnavailable(Promise.reject(read)), { status: 503, detail: /nothing was done/ })
   t.equal(seen.doubts, 1)
 })

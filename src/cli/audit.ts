@@ -1,0 +1,44 @@
+/** Commands that read the audit trail, also while a gateway writes it. */
+import { resolve } from 'node:path'
+import { exportTrail, verifyTrail } from '../audit/trail.ts'
+import { openSqliteTrail, type SqliteTrail } from '../storage/sqlite/trail.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Command, readArgs, type Shell } from './shell.ts'
+
+export const exporting: Command = {
+  help: `usage: agent-gateway audit export [--config FILE]
+
+Prints the audit trail in Storage:DataDirectory as lines of JSON, oldest first, also while the gateway runs.
+
+${configHelp}`,
+  run: shell =>
+    withTrail(shell, async trail => {
+      for await (const line of exportTrail(trail)) shell.print(line.trimEnd())
+      return 0
+    }),
+}
+
+export const verifying: Command = {
+  help: `usage: agent-gateway audit verify [--config FILE]
+
+Checks the audit trail in Storage:DataDirectory link by link, also while the gateway runs, and names the first entry
+that is missing or was changed. Exit code 0 when there is none, else 1.
+It cannot detect that the newest entries were removed: keep the last hash somewhere else and compare.
+
+${configHelp}`,
+  run: shell =>
+    withTrail(shell, async trail => {
+      const result = await verifyTrail(trail)
+      if (result.ok)
+        shell.print(`${result.entries} entries are as they were written; the last hash is ${result.lastHash}`)
+      else shell.complain(`broken at entry ${result.firstBroken}: ${result.why}`)
+      return result.ok ? 0 : 1
+    }),
+}
+
+async function withTrail(shell: Shell, work: (trail: SqliteTrail) => Promise<number>): Promise<number> {
+  const { values } = readArgs(shell, configOption)
+  const { config, baseDirectory } = readConfiguration(shell, values.config)
+  const trail = openSqliteTrail(resolve(baseDirectory, config.Storage.DataDirectory))
+  return work(trail).finally(() => trail.close())
+}
