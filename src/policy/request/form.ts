@@ -1,4 +1,4 @@
-import { type Budget, stepsOfText, type Work } from '../values/work.ts'
+import type { Budget, Work } from '../values/work.ts'
 
 /** Names and values of a form or a query; a repeated name gives a list. Own properties of an object without prototype. */
 export type Pairs = Record<string, string | string[]>
@@ -15,47 +15,96 @@ export function readQuery(text: string): Pairs {
   return pairs
 }
 
-/** Steps that reading a pair takes at most. */
-const stepsPerPair = 48
+/** Steps that reading a name or a value takes at most, beside its characters. */
+const stepsPerPart = 24
 /** Most different names of one form. */
 const maxNames = 10_000
 
-/** Reads the pairs of a form. */
+/** A pair that is being read. */
+interface OpenPair {
+  readonly end: number
+  /** Undefined until it is read. */
+  name: string | undefined
+  /** The end of the name or of the value, and as much of it as was read. */
+  partEnd: number
+  part: string
+}
+
+/** Reads the pairs of a form; a long name or value in several steps. */
 export class FormReading implements Work {
   /** The pairs that were read; a string is why they cannot be: there are too many, or they can be read in two ways. */
   result: Pairs | string = Object.create(null)
   readonly #text: string
   readonly #mostPairs: number
+  readonly #pieceLength: number
+  #pair: OpenPair | undefined
   #at = 0
   #pairs = 0
   #names = 0
 
-  constructor(text: string, mostPairs: number) {
+  /** @param pieceLength characters that are decoded in one step, 12 or more */
+  constructor(text: string, mostPairs: number, pieceLength = 32_768) {
     this.#text = text
     this.#mostPairs = mostPairs
+    this.#pieceLength = pieceLength
   }
 
   advance(budget: Budget): boolean {
-    while (this.#at < this.#text.length && typeof this.result !== 'string') {
+    while ((this.#pair !== undefined || this.#at < this.#text.length) && typeof this.result !== 'string') {
       if (budget.left <= 0) return false
       const from = this.#at
-      this.#step(this.result)
-      budget.left -= stepsPerPair + stepsOfText(this.#at - from)
+      this.#pair ??= this.#begin()
+      this.#read(this.#pair, this.result)
+      budget.left -= stepsPerPart + ((this.#at - from) >> 1)
     }
     return true
   }
 
-  #step(pairs: Pairs): void {
-    const start = this.#at
-    const end = endOfPair(this.#text, start)
-    this.#at = end + 1
+  #begin(): OpenPair {
     if (++this.#pairs > this.#mostPairs) this.result = `of more than ${this.#mostPairs} values`
-    if (end === start || typeof this.result === 'string') return
-    const pair = readPair(this.#text.slice(start, end), decodePart)
-    if (pair === undefined) this.result = 'not a valid form'
-    else if (addPair(pairs, pair) && ++this.#names > maxNames) this.result = `of more than ${maxNames} names`
+    const end = endOfPair(this.#text, this.#at)
+    const equals = this.#text.slice(this.#at, end).indexOf('=')
+    return { end, name: undefined, partEnd: equals < 0 ? end : this.#at + equals, part: '' }
+  }
+
+  /** Reads the name or the value, or the next piece of it. */
+  #read(pair: OpenPair, pairs: Pairs): void {
+    const limit = this.#at + this.#pieceLength
+    const to = limit < pair.partEnd ? outsideCharacter(this.#text, limit) : pair.partEnd
+    const decoded = decodePart(this.#text.slice(this.#at, to))
+    this.#at = to
+    if (decoded === undefined) this.result = 'not a valid form'
+    pair.part += decoded
+    if (to < pair.partEnd) return
+    this.#at++
+    if (pair.name === undefined && to < pair.end) {
+      pair.name = pair.part
+      pair.part = ''
+      pair.partEnd = pair.end
+      return
+    }
+    this.#pair = undefined
+    if (typeof this.result === 'string' || (pair.name === undefined && pair.part === '')) return
+    const isNew = addPair(pairs, pair.name === undefined ? [pair.part, ''] : [pair.name, pair.part])
+    if (isNew && ++this.#names > maxNames) this.result = `of more than ${maxNames} names`
   }
 }
+
+/** The last place up to `limit` that is not in a percent-encoded character. */
+function outsideCharacter(text: string, limit: number): number {
+  let at = limit
+  if (text.charCodeAt(at - 1) === percent) at--
+  else if (text.charCodeAt(at - 2) === percent) at -= 2
+  for (let bytes = 1; bytes < 4 && isContinued(text, at); bytes++) at -= 3
+  return at
+}
+
+/** Whether a byte stands here, percent-encoded, that goes on with a character of several bytes. */
+function isContinued(text: string, at: number): boolean {
+  return text.charCodeAt(at) === percent && /[89ab]/i.test(text.charAt(at + 1))
+}
+
+const percent = 37
 
 function endOfPair(text: string, start: number): number {
   const found = text.indexOf('&', start)

@@ -23,6 +23,7 @@ const pieces = [
   '%',
   '%41',
   '%c3%a9',
+  '%F0%9F%98%80',
   '%ff',
   '%zz',
   '%ef%bb%bf',
@@ -43,8 +44,8 @@ t.test('a query is read as URLSearchParams reads it', async () => {
 
 t.test('a form is read alike, or not at all', async () => {
   fc.assert(
-    fc.property(text, form => {
-      const reading = new FormReading(form, 100)
+    fc.property(text, fc.constantFrom(12, 13, 32_768), (form, pieceLength) => {
+      const reading = new FormReading(form, 100, pieceLength)
       while (!reading.advance({ left: 1 }));
       const read = reading.result
       const mayDiffer = /%(?![0-9a-f]{2})/i.test(form) || JSON.stringify(oracle(form)).includes('\ufffd')
@@ -54,4 +55,16 @@ t.test('a form is read alike, or not at all', async () => {
     }),
     { numRuns: runs(3_000) },
   )
+})
+
+t.test('a long value is read in steps that each decode a bounded number of characters', async t => {
+  const reading = new FormReading(`a=${'%41'.repeat(1_000_000)}`, 100)
+  let most = 0
+  for (let isOver = false; !isOver; ) {
+    const budget = { left: 1 }
+    isOver = reading.advance(budget)
+    most = Math.max(most, 1 - budget.left)
+  }
+  t.equal((reading.result as { a: string }).a.length, 1_000_000)
+  t.ok(most <= 16_500, `${most} steps`)
 })
