@@ -85,6 +85,7 @@ export async function explainInTurns(
   for (let begun = false; ; begun = true) {
     await turns.next('', begun)
     const explained = open.takeTurn()
+    turns.spend(open.steps)
     if (explained !== undefined) return explained
   }
 }

@@ -48,9 +48,10 @@ async function decideHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Pro
   const most = parts.config.Proxy.MaxEvaluatedBodyBytes
   const read = { bytes: body.subarray(0, most), complete: body.byteLength <= most }
   const open = new BodyDecision(rulebook, head, first, read)
-  for (;;) {
-    if (open.isLong) await parts.workTurns.next(held.agent.id)
+  for (let begun = false; ; begun = true) {
+    await parts.workTurns.next(held.agent.id, begun)
     const decision = open.takeTurn()
+    parts.workTurns.spend(open.steps)
     if (decision !== undefined) return decision
   }
 }

@@ -80,16 +80,18 @@ export function decideWhole(exchange: Admitted, parts: Parts): Step {
 }
 
 /**
- * Decides short bodies at once and long ones in turns, so that their content cannot keep the event loop busy. Undefined
- * when the client left meanwhile.
+ * Decides short bodies at once while this round of the event loop has room, and others in turns, so that neither their
+ * content nor their number can keep it busy. Undefined when the client left meanwhile.
  */
 async function takeTurns(exchange: Admitted, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
+  const { workTurns } = parts
   for (let begun = false; ; begun = true) {
-    if (open.isLong) await parts.workTurns.next(exchange.agent.id, begun)
+    if (begun || open.isLong || !workTurns.hasRoom) await workTurns.next(exchange.agent.id, begun)
     if (isOver(exchange)) return undefined
     const start = startOf(parts)
     const decision = open.takeTurn()
     noteTime(exchange, start, parts)
+    workTurns.spend(open.steps)
     if (decision !== undefined) return decision
   }
 }

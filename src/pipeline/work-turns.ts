@@ -1,43 +1,71 @@
+import { stepsPerTurn } from '../policy/turns/evaluation.ts'
+
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
 export interface WorkTurns {
+  /** Whether short work may be done at once: the work of this round of the event loop has not taken its steps. */
+  readonly hasRoom: boolean
   /**
    * Resolves when the next turn of this agent has come.
    *
    * @param begun the work has had a turn before: it comes before other work of the agent, which holds less memory
    */
   next(agentId: string, begun?: boolean): Promise<void>
+  /** Tells how many steps a piece of work took. */
+  spend(steps: number): void
 }
 
 /**
- * One turn in each round of the event loop, however many agents ask: other requests are served in between. The
- * agents that wait get their turns one after the other, so that one with many long bodies holds up only itself.
+ * Work of about one turn in each round of the event loop, however many agents ask: other requests are served in
+ * between. The agents that wait get their turns one after the other, so that one with many bodies holds up only itself.
  *
  * @param soon calls back in the next round of the event loop
  */
 export function createWorkTurns(soon: (work: () => void) => void = setImmediate): WorkTurns {
   // The agent that is next comes first.
   const waiting = new Map<string, (() => void)[]>()
+  let left = stepsPerTurn
+  let isScheduled = false
+
+  const schedule = () => {
+    if (isScheduled) return
+    isScheduled = true
+    soon(beginRound)
+  }
+
+  const beginRound = () => {
+    isScheduled = false
+    left = stepsPerTurn
+    grant()
+  }
 
   const grant = () => {
     for (const [agentId, queue] of waiting) {
       waiting.delete(agentId)
       const go = queue.shift()
       if (queue.length > 0) waiting.set(agentId, queue)
-      if (waiting.size > 0) soon(grant)
+      if (waiting.size > 0) schedule()
       go?.()
       return
     }
   }
 
   return {
+    get hasRoom() {
+      return left > 0 && waiting.size === 0
+    },
     next(agentId, begun = false) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      if (waiting.size === 0) soon(grant)
+      schedule()
       const queue = waiting.get(agentId)
       if (queue === undefined) waiting.set(agentId, [resolve])
       else if (begun) queue.unshift(resolve)
       else queue.push(resolve)
       return promise
+    },
+    spend(steps) {
+      left -= steps
+      if (left > 0) grant()
+      else schedule()
     },
   }
 }

@@ -57,3 +57,31 @@ t.test('work that has begun ends before other work of its agent begins', async t
   await Promise.all(all)
   t.same(taken, ['first 1', 'first 2', 'second 1', 'second 2'])
 })
+
+t.test('short work of many is done in one round, as long as the round has steps left', async t => {
+  const { rounds, round, turns } = turnsByHand()
+  const taken: string[] = []
+  const work = async (agentId: string, steps: number) => {
+    if (!turns.hasRoom) await turns.next(agentId)
+    taken.push(agentId)
+    turns.spend(steps)
+  }
+  const all = [work('a', 30_000), work('b', 40_000), ...['c', 'd', 'e', 'f'].map(name => work(name, 25_000))]
+  t.same(taken, ['a', 'b'], 'the others wait')
+  await round()
+  t.same(taken, ['a', 'b', 'c', 'd', 'e'])
+  await round()
+  t.same(taken, ['a', 'b', 'c', 'd', 'e', 'f'])
+  await Promise.all(all)
+  while (rounds.length > 0) await round()
+  t.equal(turns.hasRoom, true)
+})
+
+t.test('work that comes while others wait does not overtake them', async t => {
+  const { round, turns } = turnsByHand()
+  const waiting = turns.next('a')
+  t.equal(turns.hasRoom, false)
+  await round()
+  await waiting
+  t.equal(turns.hasRoom, true)
+})

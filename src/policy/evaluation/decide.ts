@@ -41,15 +41,18 @@ export function decideBody(
   }
 }
 
-/** Bodies up to this length, bytes, take one turn of at most a millisecond. */
+/** Longer bodies, bytes, wait for their turn before they are looked at. */
 const shortBody = 32_768
+/** Bodies up to this length take one turn, whatever they hold; what that takes, in steps. */
+const shortestBody = 1_024
+const stepsOfShortest = 1_024
 
 /**
  * Decides with the body in turns of the event loop. Each turn takes some milliseconds at most, whatever the length and
  * the content of the body.
  */
 export class BodyDecision {
-  /** False when one turn is enough. */
+  /** Whether the first turn may take long. */
   readonly isLong: boolean
   readonly #rulebook: Rulebook
   readonly #begin: () => Evaluation
@@ -60,12 +63,12 @@ export class BodyDecision {
     this.isLong = body.bytes.length > shortBody
     this.#rulebook = rulebook
     this.#begin = () => withBody(evaluationAtHead(rulebook, request, need), body)
-    this.#turns = this.isLong ? new EvaluationTurns() : undefined
+    this.#turns = body.bytes.length > shortestBody ? new EvaluationTurns() : undefined
   }
 
   /** Steps that the last turn took. */
   get steps(): number {
-    return this.#turns?.steps ?? 0
+    return this.#turns?.steps ?? stepsOfShortest
   }
 
   /** Undefined when another turn is needed. Never throws. */

@@ -109,6 +109,11 @@ export class OpenExplanation {
     this.#facts = hasBody ? known.withBody(body, risk, rulebook.maxJsonValues) : known
   }
 
+  /** Steps that the last turn took. */
+  get steps(): number {
+    return this.#turns.steps
+  }
+
   /** Undefined when another turn is needed. */
   takeTurn(): Explanation | undefined {
     return this.#turns.take(() => this.takeAll())

@@ -15,7 +15,7 @@ import { type Budget, stepsOfText, type Work } from '../values/work.ts'
  */
 
 /** Steps that one turn may take: 1 to 2 ms. A turn takes more by one indivisible piece of work at most. */
-const stepsPerTurn = 65_536
+export const stepsPerTurn = 65_536
 
 /** Thrown out of an evaluation that has taken its steps. */
 class TurnOver {
