@@ -222,5 +222,6 @@ function faultOf(error: Error): Error {
     return new UpstreamError('malformed', error.message)
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return new UpstreamError('malformed', 'a head that is too large')
   if (code === 'HPE_INVALID_EOF_STATE' || code.startsWith('UND_ERR_')) return new UpstreamError('reset', error.message)
-  return code.startsWith('HPE_') ? new UpstreamError('malformed', error.message) : error
+  // Not all of them have a code.
+  return error.name === 'HTTPParserError' ? new UpstreamError('malformed', error.message) : error
 }

@@ -1,4 +1,4 @@
-/** One order and one table of failures for agents, approved requests, webhooks and the identity provider. */
+/** Threat T04 of SECURITY.md. One order and one table of failures for everything that leaves the gateway. */
 
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
