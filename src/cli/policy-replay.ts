@@ -119,7 +119,7 @@ async function openLines(path: string): Promise<AsyncIterable<string>> {
 /** The log may hold other lines as well. */
 function parseLine(text: string): Line | undefined {
   try {
-    return JSON.parse(text) as Line
+    return JSON.parse(text)
   } catch {
     return undefined
   }

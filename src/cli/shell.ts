@@ -56,5 +56,6 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
 /** The version of the package that this file is in. */
 export function ownVersion(): string {
   const file = new URL('../../package.json', import.meta.url)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+  const { version } = JSON.parse(readFileSync(file, 'utf8'))
+  return version
 }

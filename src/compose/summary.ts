@@ -28,7 +28,10 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
     ['Bootstrap', bootstrapText(parts)],
     ...row('Certificate', certificate && describeCertificate(certificate)),
     ...row('Threads', Threads === 1 ? undefined : String(Threads)),
-    ['Policies', names.length === 0 ? 'none: every request is denied' : names.join(', ')],
+    [
+      'Policies',
+      names.join(', ') || `none: Policy:UnassignedEffect (${config.Policy.UnassignedEffect}) decides every request`,
+    ],
     ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
     ...row('Mode', config.Policy.Mode === 'observe' ? 'OBSERVE: nothing is refused or held by policy' : undefined),
     ...[...warnings, ...identity.tokens.warnings].flatMap(warning => row('Warning', warning)),

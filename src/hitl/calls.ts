@@ -66,7 +66,7 @@ export function createCalls(options: CallOptions): Calls {
 
   return {
     async wait(id, given, signal) {
-      // Each call counts, also of two with equal terms.
+      // A copy: two calls with equal terms count as two.
       const terms = { ...given }
       const own = enter(id, terms)
       let view: DetailView | undefined

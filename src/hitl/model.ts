@@ -128,7 +128,7 @@ export type Send = (request: HeldRequest, context: SendContext) => Promise<Repla
 
 /** The result of an approval. */
 export type Approved =
-  /** The upstream's answer. Whoever gets `body` reads or destroys it; the replay is recorded in either case. */
+  /** The upstream's answer. The receiver of `body` must read or destroy it; the replay is recorded in either case. */
   | {
       readonly kind: 'answered'
       readonly status: number

@@ -12,14 +12,14 @@ import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
 
-/** How long an outcome that nobody was told waits for the client that tries again, milliseconds. */
+/** How long a client that tries again can join a decided request whose outcome was not delivered, milliseconds. */
 const outcomeWaitsMs = 600_000
 /** When an agent may try again after a full queue, seconds. */
 const retryAfterSeconds = 30
 
 export async function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
   const { settings, store } = options
-  // Whoever asks may have waited for this.
+  // The caller may have waited before this.
   const problem = options.agentProblem(held.agent.id)
   if (problem !== undefined) return problem
   if (held.request.body.byteLength > settings.MaxStoredBodyBytes) {

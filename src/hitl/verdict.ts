@@ -47,7 +47,7 @@ export async function approve(
   return await lease.during(claimAndSend(options, { item, approval, lease }, opened))
 }
 
-/** @param wanted the item as it was read */
+/** @param wanted the item before the claim */
 async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opened): Promise<Approved | Refusal> {
   const { item, approval, lease } = wanted
   const problem = voterProblem(options, item, approval.reviewer.id)

@@ -21,7 +21,7 @@ export interface Sight {
 type Shown = Omit<HitlRecord, 'summary'>
 type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'approvedBy'>
 
-/** In the place of a body that was sealed under another key. */
+/** Shown instead of a body that was sealed under another key. */
 const sealedBody = '[SEALED]'
 
 /** One line of the list. */
@@ -79,7 +79,7 @@ export function readsAll(viewer: Person): boolean {
   return viewer.roles.some(role => readers.has(role))
 }
 
-/** The part of a reviewer's line that stays as it is until the verdict; made once, when the request is suspended. */
+/** The part of a reviewer's line that does not change until the verdict; made once, when the request is suspended. */
 export function summaryView(record: Shown, decision: HeldDecision) {
   return {
     ...requestPart(record, record.reason),
@@ -166,5 +166,5 @@ function shownBody(body: Buffer, encoding: 'utf8' | 'base64'): string {
 }
 
 function parseDecision(item: HitlItem): HeldDecision {
-  return JSON.parse(item.decision) as HeldDecision
+  return JSON.parse(item.decision)
 }

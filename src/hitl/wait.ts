@@ -4,7 +4,7 @@
 import type { HitlBrief, HitlItem } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
-/** After these the item reads differently to who waits for it. */
+/** Events after which a waiting caller is answered. */
 const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed', 'unknown'])
 
 /** A longer timer would fire at once. */

@@ -19,7 +19,7 @@ import { type Explain, type PolicyParts, policyHandlers } from './policies.ts'
 import { createRouter, type Management } from './router.ts'
 import { type TokenCallParts, tokenHandlers } from './tokens.ts'
 
-/** Human in the loop, as far as it is managed. */
+/** The parts of human in the loop that have management operations. */
 interface HitlServices {
   readonly queue: Queue
   readonly grants: Pick<Grants, 'list' | 'revoke'>

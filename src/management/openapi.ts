@@ -57,7 +57,7 @@ export interface OpenApiDocument {
 /** The text of openapi.json, which lies two folders up from here in the sources and in the package alike. */
 export const openApiText = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')
 
-export const openApi = JSON.parse(openApiText) as OpenApiDocument
+export const openApi: OpenApiDocument = JSON.parse(openApiText)
 
 /** Every operation that the control plane answers; those of the proxy (`x-handled-by`) are left out. */
 export function readOperations(document: OpenApiDocument): readonly Operation[] {

@@ -9,7 +9,7 @@ import type { Guard } from './guard.ts'
 import { createInputs, type Inputs } from './inputs.ts'
 import { type OpenApiDocument, type Operation, readOperations } from './openapi.ts'
 
-/** Longer path parameters are nobody's name: a policy name of 128 characters, each percent-encoded, still fits. */
+/** Room for the longest name, of a policy: 128 characters, each percent-encoded. */
 const maxParamLength = 384
 
 /** Answers one call of the control plane. Rejects on a fault of the gateway only. */
@@ -66,7 +66,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
     if (isRefusal(query)) return query
     const body = await inputs.readBody(req, res)
     if (isRefusal(body)) return body
-    // The body may have taken long.
+    // Reading the body may have taken long.
     const problem = caller && guard.problemNow(caller, operation)
     if (problem !== undefined) return problem
     const left = leaving(res)

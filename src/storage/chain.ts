@@ -31,7 +31,7 @@ export function link(entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> 
     action: entry.action.toWellFormed(),
     subject: entry.subject.toWellFormed(),
     requestId: entry.requestId?.toWellFormed() ?? null,
-    details: JSON.parse(JSON.stringify(entry.details)) as AuditEntry['details'],
+    details: JSON.parse(JSON.stringify(entry.details)),
     previous: last?.hash ?? genesis,
   }
   return { ...record, hash: hashOf(record) }

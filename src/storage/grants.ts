@@ -47,7 +47,7 @@ export interface GrantTable {
   use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyTaken' | undefined>
   /** Frees a key whose request was not sent; not if it expired and another request took it since. */
   releaseKey(key: TakenKey): Promise<void>
-  /** False when there was no such grant. The entry gets the grant as it was. */
+  /** False when there was no such grant. The entry contains the removed grant. */
   remove(id: string, entry: AuditEntry): Promise<boolean>
   /** Removes up to `limit` grants and keys that expired at `now` or are used up. Uses stay in the audit trail. */
   prune(now: number, limit: number): Promise<number>

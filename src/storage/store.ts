@@ -246,8 +246,8 @@ export interface HitlTable {
   /** Removes up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. */
   expire(now: number, limit: number): Promise<readonly string[]>
   /**
-   * Marks replays as unknown whose lease ran out at `now`, and those of `own.over`, but none of `own.held`: who calls
-   * knows the leases of its own attempts better than the wall clock does. An audit entry each. Returns their ids.
+   * Marks replays as unknown whose lease ran out at `now`, and those of `own.over`, but none of `own.held`: the
+   * caller knows the leases of its own attempts better than the wall clock does. An audit entry each. Returns their ids.
    */
   lapse(now: number, own: OwnAttempts): Promise<readonly string[]>
   /** Removes decided items older than `before`, up to `limit`. */

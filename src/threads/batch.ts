@@ -1,65 +1,54 @@
 /** Collects messages that are not urgent and sends them together, not one for each request. */
 export interface Batch<T> {
   add(item: T): void
-  /** Tells what is there. */
+  /** Sends what has been collected. */
   flush(): void
 }
 
-/** How long something may wait to be told, milliseconds: each time wakes another thread up. */
+/** Longest wait of a message, milliseconds: each sending wakes another thread. */
 const everyMs = 50
 
 export function createBatch<T>(tell: (items: readonly T[]) => void): Batch<T> {
   let items: T[] = []
-  const flush = inTime(() => {
-    if (items.length === 0) return
+  let timer: NodeJS.Timeout | undefined
+  const flush = (): void => {
+    clearTimeout(timer)
+    timer = undefined
     const told = items
     items = []
-    tell(told)
-  })
+    if (told.length > 0) tell(told)
+  }
   return {
     add(item) {
       items.push(item)
-      flush.soon()
+      timer ??= setTimeout(flush, everyMs)
     },
-    flush: flush.now,
+    flush,
   }
 }
 
 /** The same thing a number of times. */
 export type Counted<T> = readonly [item: T, times: number]
 
-/** A batch of things that often are the same. `keyOf` says which are. */
+/** A batch of things of which many are equal: those with the same key are told once, with their number. */
 export function createTally<T>(keyOf: (item: T) => string, tell: (items: readonly Counted<T>[]) => void): Batch<T> {
-  let items = new Map<string, [T, number]>()
-  const flush = inTime(() => {
-    if (items.size === 0) return
-    const told = [...items.values()]
-    items = new Map()
-    tell(told)
+  const known = new Map<string, [T, number]>()
+  const batch = createBatch<Counted<T>>(items => {
+    known.clear()
+    tell(items)
   })
   return {
     add(item) {
       const key = keyOf(item)
-      const known = items.get(key)
-      if (known === undefined) items.set(key, [item, 1])
-      else known[1] += 1
-      flush.soon()
+      const before = known.get(key)
+      if (before !== undefined) {
+        before[1] += 1
+        return
+      }
+      const first: [T, number] = [item, 1]
+      known.set(key, first)
+      batch.add(first)
     },
-    flush: flush.now,
-  }
-}
-
-function inTime(work: () => void) {
-  let timer: NodeJS.Timeout | undefined
-  const now = (): void => {
-    clearTimeout(timer)
-    timer = undefined
-    work()
-  }
-  return {
-    now,
-    soon(): void {
-      timer ??= setTimeout(now, everyMs)
-    },
+    flush: batch.flush,
   }
 }

@@ -4,7 +4,7 @@ import type { Link } from '../link.ts'
 import type { Log } from '../log.ts'
 import type { ThreadCalls } from './protocol.ts'
 
-/** Time for a thread to end after the request to end, milliseconds. Some calls of the system cannot be ended. */
+/** Longest wait for a terminated thread, milliseconds. Some system calls cannot be interrupted. */
 const endMs = 1_000
 
 export interface MemberParts {
@@ -23,7 +23,7 @@ export class Member {
   readonly link: Link<ThreadCalls>
   /** Whether it takes connections, or is about to. */
   listens = false
-  /** It does not end. Nothing leaves through it any more, but the process cannot end by itself either. */
+  /** It cannot be terminated. Nothing leaves through it any more, but the process cannot end by itself either. */
   stuck = false
   readonly #parts: MemberParts
   #ending: Promise<void> | undefined
@@ -38,7 +38,7 @@ export class Member {
     parts.worker.once('exit', () => this.#over())
   }
 
-  /** Asks whether it still does anything. Returns in how many rounds before this one it gave no answer. */
+  /** Checks whether it responds. Returns the number of rounds without an answer before this one. */
   ask(): number {
     if (this.#isAsked) {
       this.#silent += 1

@@ -52,16 +52,16 @@ export interface Pool {
   readonly stuck: number
 }
 
-/** Every so often each thread is asked whether it still does anything, milliseconds. */
+/** Interval of the checks whether each thread responds, milliseconds. */
 const askMs = 1_000
 /** Unanswered checks after which a thread is ended; a thread that starts has code to load. */
 const mostSilent = 5
 const mostSilentAtStart = 60
-/** One that has not made a change in this time is ended: what was revoked may not go on there. */
+/** A thread that has not applied a change in this time is ended: what was revoked must not go on there. */
 const deafMs = 5_000
 /** How long a thread may take beyond the limit to stop, milliseconds. */
 const drainGraceMs = 500
-/** A thread that dies at once is started again after this. */
+/** Pause before a thread that died at once is started again, milliseconds. */
 const restartMs = 1_000
 
 export function createPool(options: PoolOptions): Pool {
@@ -149,7 +149,6 @@ class ThreadPool implements Pool {
     try {
       await this.#open(member)
     } catch (error) {
-      // One that cannot serve is worth no more than none.
       await member.end()
       throw error
     }
@@ -159,7 +158,7 @@ class ThreadPool implements Pool {
     const { link } = member
     await link.call('setListeners', [this.#ports])
     member.listens = true
-    // The changes of which nobody has waited for it are made before this one, and so before it takes a connection.
+    // Changes told before, without a wait for the answer, are applied before this one, and so before a connection is taken.
     await link.call('changePolicies', [changeBetween([], this.#told)])
     if (!this.#closing) await link.call('listen', [this.#ports[0] as number])
   }
@@ -193,7 +192,7 @@ class ThreadPool implements Pool {
   }
 
   async #ask(member: Member, ask: (member: Member) => Promise<unknown>): Promise<void> {
-    // One that cannot do what it is told would go on with what is no longer in force.
+    // A thread that cannot apply a change would go on with outdated rules.
     const done = ask(member).catch(() => member.end())
     // A thread applies all earlier changes before it accepts connections.
     if (member.listens) await inTime(done, deafMs, () => member.end())

@@ -44,7 +44,7 @@ export interface ThreadCalls {
   /** A grant was withdrawn. */
   forgetGrant(id: string): Promise<void>
   listen(port: number): Promise<void>
-  /** Ports of the gateway, which nobody may be forwarded to. */
+  /** Ports of the gateway itself: requests must not be forwarded to them. */
   setListeners(ports: readonly number[]): Promise<void>
   /** Reads credentials of upstreams again; false when that failed and the old ones stay. */
   reload(): Promise<boolean>

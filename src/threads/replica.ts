@@ -49,7 +49,7 @@ export interface PolicyReplica extends CompiledBook {
 export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
   let list: readonly { readonly compiled: CompiledPolicy }[] = []
-  let lane: Promise<void> = Promise.resolve()
+  let last: Promise<void> = Promise.resolve()
 
   async function change({ put, removed }: PolicyChange): Promise<void> {
     const next = new Map(byName)
@@ -67,8 +67,8 @@ export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
     get: name => byName.get(name)?.compiled,
     list: () => list,
     apply(what) {
-      const done = lane.then(() => change(what))
-      lane = done.catch(() => {})
+      const done = last.then(() => change(what))
+      last = done.catch(() => {})
       return done
     },
   }

@@ -11,7 +11,7 @@ const companions = ['signing.key', 'tokens.epoch', 'bootstrap.json']
 const kept = ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'gateway.mark', ...companions]
 
 /**
- * Copies the data folder as it is at one moment into `target`, which must be new or empty. Names of the files.
+ * Copies a snapshot of the data folder into `target`, which must be new or empty. Returns the names of the files.
  *
  * @throws StartupError when it cannot
  */

@@ -46,7 +46,7 @@ export interface Database extends Connected {
   close(): void
 }
 
-/** @throws StartupError when the folder or the file cannot be used; the file is then as it was */
+/** @throws StartupError when the folder or the file cannot be used; the file is unchanged then */
 export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 'claims'>): Promise<Database> {
   const file = join(directory, 'gateway.db')
   const lock = claimFolder(directory)
@@ -165,7 +165,7 @@ async function create(file: string, directory: string): Promise<void> {
 }
 
 /**
- * Reads only, so that a file that is refused stays as it is.
+ * Only reads, so that a rejected file is not changed.
  *
  * @throws StartupError when it is damaged, or another version has changed its schema
  */

@@ -104,7 +104,7 @@ function createHealth(clock: Clock) {
       call.catch(noteFailure)
       return call
     },
-    /** Runs `probe` once for all who wait, and not again while its last success holds. */
+    /** Concurrent callers share one run of `probe`; a success holds for a second. */
     async check(probe: () => Promise<void>): Promise<void> {
       if (clock.steady() < goodUntil) return
       running ??= run(probe).finally(() => {

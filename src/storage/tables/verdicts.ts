@@ -26,7 +26,7 @@ interface Approval {
   readonly approvedBefore: string
 }
 
-/** Whoever decided or approved in between makes it fail. */
+/** Fails when another reviewer has decided or approved in between. */
 const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
   db
     .updateTable('hitl')

@@ -7,7 +7,7 @@ import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { HitlLimits, HitlRecord } from '../store.ts'
 
-/** In the place of an agent's id: the count of all. */
+/** The id under which the count of all agents stands. */
 const all = ''
 
 interface Count {
