@@ -25,7 +25,9 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
     let size = 0
     const done = (outcome: boolean | Refusal) => {
       req.off('data', take).off('end', end).off('close', leave)
-      resolve(isRefusal(outcome) ? outcome : { bytes: Buffer.concat(chunks, size), complete: outcome })
+      if (isRefusal(outcome)) resolve(outcome)
+      // Short bodies come in one chunk, which is not copied.
+      else resolve({ bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size), complete: outcome })
     }
     const take = (chunk: Buffer) => {
       // Nothing gives back what is taken after the end of the exchange.
