@@ -71,6 +71,16 @@ export class AnswerBody {
     this.#writeSoon()
   }
 
+  /** Drops what is not written yet. False: the head, or more, was written already. */
+  drop(): boolean {
+    if (this.#isHeadSent) return false
+    if (this.#buffer !== undefined) giveBuffer(this.#buffer)
+    this.#buffer = undefined
+    this.#used = 0
+    this.#isHeadSent = true
+    return true
+  }
+
   end(): void {
     const { socket } = this.#res
     socket?.cork()

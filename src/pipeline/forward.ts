@@ -2,6 +2,7 @@ import { type Refusal, refuse } from '../errors.ts'
 import { downstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { resetConnection } from '../http/reset.ts'
+import { takeBackHead } from '../http/take-back.ts'
 import { retries } from '../telemetry/layout.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import {
@@ -37,6 +38,9 @@ import { holds, isOver } from './rights.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
+
+/** Node sends no body after one of these was set, whatever follows. */
+const bodiless = new Set([204, 304])
 
 /** Starts a request again whose right to go on has changed. */
 type Again = (exchange: Exchange, parts: Parts) => void
@@ -225,9 +229,18 @@ class Forward implements UpstreamHandler, Sender {
   }
 
   #fail(refusal: Refusal): void {
-    // After the head only a broken connection shows the client that the answer is not whole.
-    if (this.#exchange.res.headersSent) breakOff(this.#exchange)
+    const { res } = this.#exchange
+    // Behind a head that was sent only a broken connection shows the client that the answer is incomplete.
+    if (res.headersSent && !this.#takeBack()) breakOff(this.#exchange)
     answer(this.#exchange, refusal)
+  }
+
+  /** Takes the head back if nothing was written yet: what was malformed came in the same read. */
+  #takeBack(): boolean {
+    const { res } = this.#exchange
+    if (res.writableEnded || bodiless.has(res.statusCode) || this.#body?.drop() === false) return false
+    takeBackHead(res)
+    return true
   }
 
   clientClosed(): void {

@@ -1,7 +1,7 @@
 /** Threats T21, T33 of SECURITY.md. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { startGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
 import t, { type Test } from '../fixtures/tap.ts'
@@ -63,6 +63,37 @@ for (const [what, bytes] of malformed) {
       socket.once('data', () => socket.end(bytes))
     })
     await fails(t, `${server.url}/`, 502, 'upstream_failed')
+  })
+}
+
+/** The head and what is wrong come in one read: nothing has been sent to the client. */
+const malformedBodies: readonly (readonly [string, string])[] = [
+  ['no size of a chunk', 'Transfer-Encoding: chunked\r\n\r\nZZ\r\nbad'],
+  ['a chunk, and then none', 'Transfer-Encoding: chunked\r\n\r\n4\r\ngood\r\nZZ\r\nbad'],
+  ['a chunk that is longer than it says', 'Transfer-Encoding: chunked\r\n\r\n2\r\ngood\r\n'],
+]
+
+for (const [what, bytes] of malformedBodies) {
+  t.test(`an answer with ${what} in the read that brought its head is 502, and the connection goes on`, async t => {
+    const server = await startRawServer(t, socket => {
+      socket.once('data', () => socket.write(`HTTP/1.1 200 Fine\r\nX-Upstream: yes\r\n${bytes}`))
+    })
+    const raw = await openRaw(t, gateway.port)
+    const request = (url: string) =>
+      `GET /proxy/${url}/ HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n`
+    raw.write(`${request(server.url)}\r\n`)
+    const text = await raw.until(/\}$/)
+    t.match(text, /^HTTP\/1\.1 502 Bad Gateway\r\n/)
+    t.match(text, /^Gateway-Error: upstream_failed\r$/m)
+    t.notMatch(text, /x-upstream|transfer-encoding|good/i)
+    const origin = await startOrigin(t)
+    raw.write(`${request(origin.url)}Connection: close\r\n\r\n`)
+    t.match((await raw.closed()).slice(text.length), /^HTTP\/1\.1 200 OK\r\n.*hello from upstream/s)
+    const line = await eventually(
+      () => gateway.log.findLast(({ message, origin }) => message === 'exchange' && origin === server.url),
+      found => found !== undefined,
+    )
+    t.match(line, { status: 502, refusal: 'upstream_failed' })
   })
 }
 
