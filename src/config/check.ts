@@ -6,15 +6,15 @@ import { type Setting, settingsOf } from './setting.ts'
 /** A rule over several settings. The problem stands at the first of them that was given. */
 interface CrossCheck {
   readonly settings: readonly Setting<unknown>[]
-  /** What is wrong, or undefined. Called only when each of the settings is valid. */
-  readonly problem: (config: Config) => string | undefined
+  /** Says what must be when something is wrong. Called only when each of the settings is valid. */
+  readonly problem: (config: Config) => string | false
 }
 
-const { ExternalIdentity } = schema.Security.AgentAuth
+const { Provider, Jwt } = schema.Security.AgentAuth.ExternalIdentity
 const { Bootstrap } = schema.Security
 const { Tls } = schema.System.Server
 
-/** Bytes that one read brings: a body may exceed its own limit by so much before that is noticed. */
+/** Bytes of one read: a body may exceed its limit by so much before the gateway notices. */
 const readBytes = 65_536
 
 /** Bytes of bodies that may be held at once, as far as the memory of this process allows. */
@@ -30,7 +30,7 @@ const checks: readonly CrossCheck[] = [
     settings: [schema.Proxy.MaxHeldBytes, schema.Proxy.MaxEvaluatedBodyBytes, schema.HumanInTheLoop.MaxStoredBodyBytes],
     problem(config) {
       const least = longestHeldBody(config)
-      if (mostHeldBytes(config) >= least) return undefined
+      if (mostHeldBytes(config) >= least) return false
       const reason = 'so that one body of MaxEvaluatedBodyBytes or HumanInTheLoop:MaxStoredBodyBytes can be held'
       return config.Proxy.MaxHeldBytes < least
         ? `must be at least ${least}, ${reason}`
@@ -38,61 +38,61 @@ const checks: readonly CrossCheck[] = [
     },
   },
   {
-    settings: [ExternalIdentity.Jwt.Authority, ExternalIdentity.Provider],
-    problem: ({ Security: { AgentAuth } }) => {
-      const { Provider, Jwt } = AgentAuth.ExternalIdentity
-      return Provider !== undefined && Jwt.Authority === undefined ? 'must be set when Provider is Jwt' : undefined
+    settings: [Jwt.Authority, Provider],
+    problem: ({ Security }) =>
+      isExternal(Security) && jwtOf(Security).Authority === undefined && 'must be set when Provider is Jwt',
+  },
+  {
+    settings: [Jwt.Authority, Jwt.RequireHttpsMetadata],
+    problem({ Security }) {
+      const { Authority = '', RequireHttpsMetadata } = jwtOf(Security)
+      return (
+        RequireHttpsMetadata && /^http:/i.test(Authority) && 'must be an https URL unless RequireHttpsMetadata is false'
+      )
     },
   },
   {
-    settings: [ExternalIdentity.Jwt.Authority, ExternalIdentity.Jwt.RequireHttpsMetadata],
-    problem: ({ Security: { AgentAuth } }) => {
-      const { Authority, RequireHttpsMetadata } = AgentAuth.ExternalIdentity.Jwt
-      return RequireHttpsMetadata && Authority !== undefined && /^http:/i.test(Authority)
-        ? 'must be an https URL unless RequireHttpsMetadata is false'
-        : undefined
-    },
-  },
-  {
-    settings: [ExternalIdentity.Jwt.Audience, ExternalIdentity.Jwt.ValidateAudience, ExternalIdentity.Provider],
-    problem: ({ Security: { AgentAuth } }) => {
-      const { Provider, Jwt } = AgentAuth.ExternalIdentity
-      return Provider !== undefined && Jwt.ValidateAudience && Jwt.Audience === undefined
-        ? 'must be set unless ValidateAudience is false'
-        : undefined
+    settings: [Jwt.Audience, Jwt.ValidateAudience, Provider],
+    problem({ Security }) {
+      const { Audience, ValidateAudience } = jwtOf(Security)
+      return (
+        isExternal(Security) &&
+        ValidateAudience &&
+        Audience === undefined &&
+        'must be set unless ValidateAudience is false'
+      )
     },
   },
   {
     settings: [Bootstrap.AgentId, Bootstrap.ClientSecret],
-    problem: ({ Security }) =>
-      Security.Bootstrap.ClientSecret !== undefined && Security.Bootstrap.AgentId === undefined
-        ? 'must be set together with ClientSecret'
-        : undefined,
+    problem({ Security }) {
+      const { AgentId, ClientSecret } = Security.Bootstrap
+      return ClientSecret !== undefined && AgentId === undefined && 'must be set together with ClientSecret'
+    },
   },
   {
     settings: [Tls.KeyFile, Tls.CertificateFile],
-    problem: ({ System }) => {
+    problem({ System }) {
       const { CertificateFile, KeyFile } = System.Server.Tls
-      return (CertificateFile === undefined) === (KeyFile === undefined)
-        ? undefined
-        : 'CertificateFile and KeyFile must both be set, or neither'
+      const isHalf = (CertificateFile === undefined) !== (KeyFile === undefined)
+      return isHalf && 'CertificateFile and KeyFile must both be set, or neither'
     },
   },
   {
     settings: [schema.Upstreams, schema.Security.AgentAuth.CustomHeaderName],
-    problem: ({ Upstreams, Security }) => {
+    problem({ Upstreams, Security }) {
       const problems = Upstreams.flatMap((entry, index) => {
         const problem = credentialProblem(entry, Security.AgentAuth.CustomHeaderName)
         return problem === undefined ? [] : [`entry ${index}: ${problem}`]
       })
-      return problems.length === 0 ? undefined : problems.join('; ')
+      return problems.length > 0 && problems.join('; ')
     },
   },
   {
     settings: [schema.HumanInTheLoop.Webhooks],
-    problem: ({ HumanInTheLoop }) => {
+    problem({ HumanInTheLoop }) {
       const without = HumanInTheLoop.Webhooks.flatMap(({ Url }, index) => (Url === undefined ? [`entry ${index}`] : []))
-      return without.length === 0 ? undefined : `${without.join(', ')}: Url must be set`
+      return without.length > 0 && `${without.join(', ')}: Url must be set`
     },
   },
   {
@@ -101,14 +101,14 @@ const checks: readonly CrossCheck[] = [
       schema.Proxy.HeadersTimeoutSeconds,
       schema.Proxy.ConnectTimeoutSeconds,
     ],
-    problem: config => {
-      const longest = config.Proxy.ConnectTimeoutSeconds + config.Proxy.HeadersTimeoutSeconds
-      return config.HumanInTheLoop.LeaseSeconds <= longest
-        ? 'must be longer than Proxy:ConnectTimeoutSeconds and Proxy:HeadersTimeoutSeconds together'
-        : undefined
-    },
+    problem: ({ HumanInTheLoop, Proxy: { ConnectTimeoutSeconds, HeadersTimeoutSeconds } }) =>
+      HumanInTheLoop.LeaseSeconds <= ConnectTimeoutSeconds + HeadersTimeoutSeconds &&
+      'must be longer than Proxy:ConnectTimeoutSeconds and Proxy:HeadersTimeoutSeconds together',
   },
 ]
+
+const isExternal = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Provider !== undefined
+const jwtOf = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Jwt
 
 function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: string): string | undefined {
   if (entry.Host === undefined) return 'Host must be set'
@@ -127,7 +127,7 @@ export function crossCheck(config: Config, given: Findings['given'], fallbackPla
     const found = settings.map(setting => given.get(setting)).filter(one => one !== undefined)
     if (found.some(one => one.value === undefined)) continue
     const message = problem(config)
-    if (message === undefined) continue
+    if (message === false) continue
     const name = pathOf.get(settings[0] as Setting<unknown>)
     problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
   }
