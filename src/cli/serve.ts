@@ -1,9 +1,10 @@
 import { systemClock } from '../clock.ts'
+import type { Environment } from '../config/environment.ts'
+import { StartupError } from '../errors.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
 import type { Address } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { passedSockets } from './passed-sockets.ts'
 import { ownVersion, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
@@ -130,4 +131,21 @@ function startupBlock(addresses: readonly Address[], file: string | undefined, g
   ]
   const lines = rows.map(([name = '', text = '']) => `  ${name.padEnd(15)}${text}`)
   return ['', 'agent-gateway is ready', '', ...lines, ''].join('\n')
+}
+
+/** systemd passes descriptors from this one on: those before are standard input, output and error. */
+const first = 3
+
+/**
+ * Descriptors of the sockets that systemd, or a compatible parent, passed to this process (sd_listen_fds(3)).
+ * What was meant for another process is not looked at.
+ *
+ * @throws StartupError
+ */
+export function passedSockets(env: Environment, pid: number): readonly number[] {
+  const { LISTEN_FDS, LISTEN_PID } = env
+  if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
+  if (!/^[1-9]\d{0,3}$/.test(LISTEN_FDS))
+    throw new StartupError('env LISTEN_FDS: must be the number of sockets passed.')
+  return Array.from({ length: Number(LISTEN_FDS) }, (_, index) => first + index)
 }

@@ -5,13 +5,12 @@ import type { Refusal } from '../errors.ts'
 import { type HitlBrief, type HitlFilter, type HitlItem, orUnavailable } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
 import { type Calls, createCalls } from './calls.ts'
-import { listPending } from './list.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { parseAnswer, unseal } from './seal.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { approve, deny, type Withdrawal, withdraw } from './verdict.ts'
-import { type DetailView, detailView, readsAll } from './view.ts'
+import { type DetailView, detailView, lineText, readsAll } from './view.ts'
 import { createWaiters } from './wait.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
@@ -108,5 +107,31 @@ export function createQueue(options: HitlOptions): Queue {
       attempts.abort()
       return count
     },
+  }
+}
+
+/** Items read at a time: others wait a fraction of a millisecond for them. */
+const slice = 100
+
+type ListOptions = Pick<HitlOptions, 'store' | 'clock' | 'agentName'>
+
+/** Pending requests, oldest first, some at a time; each a RequestView for those who read all, as JSON text. */
+async function* listPending(
+  { store, clock, agentName }: ListOptions,
+  filter?: HitlFilter,
+): AsyncGenerator<readonly string[], void, void> {
+  const now = clock.now()
+  const readOn = (after?: HitlFilter['after']) => {
+    const reading = store.hitl.pending(now, { ...filter, after, limit: slice })
+    // A reader that stops early never awaits the last read.
+    reading.catch(() => {})
+    return reading
+  }
+  for (let reading = readOn(); ; ) {
+    const lines = await reading
+    // The next ones are read while these are shown.
+    if (lines.length === slice) reading = readOn(lines.at(-1))
+    yield lines.map(line => lineText(line.summary, line, { now, agentName }))
+    if (lines.length < slice) return
   }
 }

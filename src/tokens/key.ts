@@ -2,8 +2,7 @@ import { hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { secretProblem } from '../config/entropy.ts'
 import { StartupError } from '../errors.ts'
-import { readEpoch } from '../storage/epoch.ts'
-import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
+import { readEpoch, readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
 
 type CryptoKey = import('node:crypto').webcrypto.CryptoKey
 

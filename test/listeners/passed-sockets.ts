@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, openSync, readFileSync, renameSync } from 'nod
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { passedSockets } from '../../src/cli/passed-sockets.ts'
+import { passedSockets } from '../../src/cli/serve.ts'
 import { call, callSecurely } from '../fixtures/call.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
 import t, { type Test } from '../fixtures/tap.ts'
