@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createRefusals, type Refusals } from './audit/refusals.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
 import { createDataPlane, type DataPlane } from './compose/data-plane.ts'
-import { createHabits, type Habits } from './compose/habits.ts'
 import { createHitl, type Hitl } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
@@ -36,7 +36,7 @@ import type { Store } from './storage/store.ts'
 import { quarantines } from './telemetry/layout.ts'
 import { openPool } from './threads/open.ts'
 import type { Pool } from './threads/pool.ts'
-import { shareHabits } from './threads/share.ts'
+import { shareActivity } from './threads/share.ts'
 import type { Lookup } from './upstream/resolve.ts'
 import { systemLookup } from './upstream/system-lookup.ts'
 
@@ -171,19 +171,20 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log })
   const channelName = `agent-gateway ${randomUUID()}`
-  const habits = config.System.Server.Threads === 1 ? createHabits() : shareHabits(createHabits(), channelName)
-  closers.push(() => habits.close())
+  const recent =
+    config.System.Server.Threads === 1 ? createRecentActivity() : shareActivity(createRecentActivity(), channelName)
+  closers.push(() => recent.close())
   const telemetry = createTelemetry({ ...foundation, limits, memory })
   closers.push(() => telemetry?.close())
   const dataPlane = createDataPlane({
-    ...{ config, clock, log, upstreams, limits, habits, clientIpOf, report },
+    ...{ config, clock, log, upstreams, limits, recent, clientIpOf, report },
     metrics: telemetry?.metrics,
     agents: identity.registry,
     verifyToken: identity.tokens.verify,
     rulebookOf: rules.rulebookOf,
   })
-  const hitl = createHitl({ ...foundation, habits, dataPlane, report })
-  const acceptor = acceptorOf(foundation, { dataPlane, habits, hitl, limits, telemetry, clientIpOf, report })
+  const hitl = createHitl({ ...foundation, recent, dataPlane, report })
+  const acceptor = acceptorOf(foundation, { dataPlane, recent, hitl, limits, telemetry, clientIpOf, report })
   const { bounds } = dataPlane
   const listening = createListening({ ...foundation, limits, bounds, egress: upstreams.egress }, acceptor)
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
@@ -247,7 +248,7 @@ async function reloadCredentials({ credentials }: Upstreams, report: Report): Pr
 
 interface Roads {
   readonly dataPlane: DataPlane
-  readonly habits: Habits
+  readonly recent: RecentActivity
   readonly hitl: Hitl
   readonly limits: SharedLimits
   readonly telemetry: Telemetry | undefined
@@ -256,14 +257,14 @@ interface Roads {
 }
 
 function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
-  const { dataPlane, habits, hitl, limits, telemetry, clientIpOf, report } = roads
+  const { dataPlane, recent, hitl, limits, telemetry, clientIpOf, report } = roads
   const { config, clock, log, store, identity, rules, refusals } = foundation
   const { Server } = config.System
   const management = createManagement({
     registry: identity.registry,
     book: rules.policies.book,
     explain: rules.explain,
-    shadows: habits.shadows,
+    shadows: recent.shadows,
     hitl,
     grant: identity.tokens.grant,
     verify: identity.tokens.verifyInternal,

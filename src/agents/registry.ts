@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Role, Store } from '../storage/store.ts'
 import { type Transition, transitions, trustScore } from './agent.ts'
-import { createLanes } from './lanes.ts'
+import { createQueues } from './queues.ts'
 import {
   chosenProblem,
   createSubjectGuard,
@@ -96,11 +96,11 @@ class StoredRegistry implements Registry {
   readonly #options: RegistryOptions
   readonly #snapshot: Snapshot
   readonly #standings: StandingBook
-  /** One lane an agent, so that the snapshot sees changes in the order the store made them. */
-  readonly #lanes = createLanes()
+  /** One queue for each agent, so that the snapshot sees changes in the order the store made them. */
+  readonly #queues = createQueues()
   readonly #withSubject = createSubjectGuard(subject => this.bySubject(subject))
   readonly #telling: Telling
-  /** Agents whose noted trust will be written when their lane is free. */
+  /** Agents whose noted trust will be written when the queue of the agent is free. */
   readonly #trustDue = new Set<string>()
 
   constructor(options: RegistryOptions, agents: readonly AgentRecord[]) {
@@ -143,7 +143,7 @@ class StoredRegistry implements Registry {
   async register(registration: Registration, by: By) {
     const agent = newAgent(registration, this.#options.clock.now(), this.#options.defaultPolicy)
     return this.#withSubject(agent.id, agent.externalSubject, () =>
-      this.#inLane(agent.id, () => this.#insert(agent, registration.clientSecret, by)),
+      this.#inTurn(agent.id, () => this.#insert(agent, registration.clientSecret, by)),
     )
   }
 
@@ -182,7 +182,7 @@ class StoredRegistry implements Registry {
   }
 
   remove(id: string, by: By) {
-    return this.#inLane(id.toLowerCase(), async key => {
+    return this.#inTurn(id.toLowerCase(), async key => {
       const agent = this.get(key)
       const before = agent === undefined ? null : recorded(agent)
       const removed = await this.#options.store.agents.remove(key, this.#entry('agent.remove', key, by, { before }))
@@ -203,32 +203,32 @@ class StoredRegistry implements Registry {
     const stored = new Map((await this.#options.store.agents.all()).map(agent => [agent.id, agent]))
     const ids = new Set([...stored.keys(), ...this.#snapshot.values().map(({ id }) => id)])
     for (const id of ids) {
-      // One that changes meanwhile is read again when its lane is free.
-      if (!isDeepStrictEqual(stored.get(id), this.get(id))) await this.#inLane(id, key => this.#readAgain(key))
+      // One that changes meanwhile is read again when its turn comes.
+      if (!isDeepStrictEqual(stored.get(id), this.get(id))) await this.#inTurn(id, key => this.#readAgain(key))
     }
   }
 
   async flush() {
     for (const id of this.#standings.noted()) this.#scheduleTrust(id)
-    await this.#lanes.idle()
+    await this.#queues.idle()
     await this.#telling.idle()
   }
 
   #change(id: string, fields: AgentChange, what: Change): Promise<AgentRecord | Refusal> {
-    return this.#inLane(id.toLowerCase(), key => this.#write(key, fields, what))
+    return this.#inTurn(id.toLowerCase(), key => this.#write(key, fields, what))
   }
 
   /**
-   * Does work in the lane of the agent, and resolves when every thread has heard of it. The lane is free before that: a
-   * thread that hangs must not keep the next change of the agent, such as its revocation, waiting.
+   * Does work when the turn of the agent comes, and resolves when every thread has heard of it. The queue goes on before
+   * that: a thread that hangs must not delay the next change of the agent, such as its revocation.
    */
-  async #inLane<T>(id: string, work: (id: string) => Promise<T>): Promise<T> {
-    const result = await this.#lanes.run(id, () => work(id))
+  async #inTurn<T>(id: string, work: (id: string) => Promise<T>): Promise<T> {
+    const result = await this.#queues.run(id, () => work(id))
     await this.#telling.told(id)
     return result
   }
 
-  /** Stores a change, then shows it. Only inside the lane of the agent. */
+  /** Stores a change, then shows it. Only in the turn of the agent. */
   async #write(id: string, fields: AgentChange, { action, by, from, details }: Change) {
     const result = await this.#options.store.agents.update(id, fields, this.#entry(action, id, by, details), from)
     if (result === 'wrongState') return refuse('wrong_state')
@@ -271,7 +271,7 @@ class StoredRegistry implements Registry {
   #scheduleTrust(id: string): void {
     if (this.#trustDue.has(id)) return
     this.#trustDue.add(id)
-    this.#inLane(id, key => this.#writeTrust(key)).catch(error => {
+    this.#inTurn(id, key => this.#writeTrust(key)).catch(error => {
       this.#trustDue.delete(id)
       this.#options.onError?.(error)
     })

@@ -76,7 +76,7 @@ type Job = (calls: Link<SecretCalls> | undefined) => Promise<unknown>
 
 /** One task at a time; registrations before logins, so that a flood of logins does not hold up an admin. */
 function createThread({ queueLength, idleMs = usualIdleMs, onCrash }: SecretHasherOptions) {
-  const lanes: Record<'hash' | 'verify', Job[]> = { hash: [], verify: [] }
+  const queues: Record<'hash' | 'verify', Job[]> = { hash: [], verify: [] }
   let worker: Worker | undefined
   let calls: Link<SecretCalls> | undefined
   let working = false
@@ -110,15 +110,15 @@ function createThread({ queueLength, idleMs = usualIdleMs, onCrash }: SecretHash
     working = false
     if (!closed) idle = setTimeout(end, idleMs).unref()
   }
-  const next = () => lanes.hash.shift() ?? lanes.verify.shift()
+  const next = () => queues.hash.shift() ?? queues.verify.shift()
 
   return {
-    run<T>(lane: 'hash' | 'verify', task: (calls: Link<SecretCalls>) => Promise<T>): Promise<T | Refusal> {
+    run<T>(kind: 'hash' | 'verify', task: (calls: Link<SecretCalls>) => Promise<T>): Promise<T | Refusal> {
       if (closed) return Promise.resolve(refuse('draining'))
-      if (lanes[lane].length >= queueLength) return Promise.resolve(tooManyLogins())
+      if (queues[kind].length >= queueLength) return Promise.resolve(tooManyLogins())
       return new Promise(resolve => {
         const failed = () => refuse(closed ? 'draining' : 'internal')
-        lanes[lane].push(link =>
+        queues[kind].push(link =>
           (link === undefined ? Promise.resolve(failed()) : task(link).catch(failed)).then(resolve),
         )
         if (!working) void work()

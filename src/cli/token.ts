@@ -3,7 +3,7 @@ import { bootstrapFile, type Credential, parseCredential } from '../agents/boots
 import { StartupError } from '../errors.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { type Door, findDoor, postJson } from './door.ts'
+import { type Entrypoint, findEntrypoint, postJson } from './entrypoint.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
@@ -23,7 +23,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   const configuration = readConfiguration(shell, values.config)
   const credential = await readCredential(configuration)
-  shell.print(await requestToken(await findDoor(configuration, values.at), credential))
+  shell.print(await requestToken(await findEntrypoint(configuration, values.at), credential))
   return 0
 }
 
@@ -38,16 +38,16 @@ async function readCredential({ config, baseDirectory }: Configuration): Promise
   )
 }
 
-async function requestToken(door: Door, credential: Credential): Promise<string> {
-  const { status, text } = await postJson(door, '/tokens', credential)
+async function requestToken(entrypoint: Entrypoint, credential: Credential): Promise<string> {
+  const { status, text } = await postJson(entrypoint, '/tokens', credential)
   if (status === 401) {
     throw new StartupError(
-      `The gateway at ${door.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,
+      `The gateway at ${entrypoint.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,
     )
   }
   const token = status === 200 ? accessToken(text) : undefined
   if (token !== undefined) return token
-  throw new StartupError(`The server at ${door.name} answered ${status}, not with a token. Is it the gateway?`)
+  throw new StartupError(`The server at ${entrypoint.name} answered ${status}, not with a token. Is it the gateway?`)
 }
 
 function accessToken(text: string): string | undefined {

@@ -19,7 +19,7 @@ import { type Bounds, createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
-import type { Habits } from './habits.ts'
+import type { RecentActivity } from './activity.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -33,7 +33,7 @@ export interface DataPlaneParts {
   readonly verifyToken: Verify
   readonly rulebookOf: Rules['rulebookOf']
   readonly limits: SharedLimits
-  readonly habits: Habits
+  readonly recent: RecentActivity
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
   /** Whether the main thread has given this one up. It never gives up itself. */
@@ -79,7 +79,7 @@ function resetStalled({ agent, requestId, socket }: Exchange, bounds: Bounds): v
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
-  const { activity, shadows } = dataPlane.habits
+  const { activity, shadows } = dataPlane.recent
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const onSlow = (exchange: Exchange): void => endSlow(exchange, bounds)

@@ -11,8 +11,8 @@ import { mayDecide } from '../hitl/view.ts'
 import type { Store } from '../storage/store.ts'
 import { deriveKey } from '../tokens/key.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
+import type { RecentActivity } from './activity.ts'
 import type { DataPlane } from './data-plane.ts'
-import type { Habits } from './habits.ts'
 import type { Identity } from './identity.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -23,7 +23,7 @@ export interface HitlParts {
   readonly identity: Identity
   readonly upstreams: Upstreams
   readonly dataPlane: DataPlane
-  readonly habits: Habits
+  readonly recent: RecentActivity
   readonly refusals: Pick<Refusals, 'note' | 'sweep'>
   /** Tells the other threads of a grant that was withdrawn. */
   readonly onGrant: (id: string) => Promise<void>
@@ -64,7 +64,7 @@ export function createHitl(parts: HitlParts): Hitl {
   checkHooks(hooks, ownRequests)
   const stopping = new AbortController()
   const events = createEventLog({ clock, capacity: keptEvents, report })
-  noteVerdicts(events, identity, parts.habits)
+  noteVerdicts(events, identity, parts.recent)
   const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report })
   const queue = createQueue({
     store,
@@ -140,7 +140,7 @@ export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check 
 }
 
 /** Verdicts of reviewers change the trust of the agent. */
-function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: Habits): void {
+function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: RecentActivity): void {
   events.subscribe(({ type, data, at }) => {
     const agentId = data['agentId']
     if (typeof agentId !== 'string') return

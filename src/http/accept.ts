@@ -8,7 +8,7 @@ import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import { endRaw, refuseUnreadable } from './unreadable.ts'
 
-/** A request whose head has been read and whose framing is sound. */
+/** A request whose head is read and whose framing is valid. */
 export interface Incoming {
   readonly req: IncomingMessage
   readonly res: ServerResponse
@@ -18,11 +18,11 @@ export interface Incoming {
 }
 
 export interface AcceptOptions {
-  /** Time for the whole body of a call of the gateway itself. */
+  /** Time limit for the whole body of a call of the gateway's own API. */
   readonly bodyTimeoutMs: number
-  /** Pseudonym in `Via` that marks a request of our own; undefined when loops are not looked for. */
+  /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
   readonly viaName: string | undefined
-  /** `/proxy/...`: `rawTarget` is the raw text behind it. */
+  /** `/proxy/...`: `rawTarget` is the raw text after the prefix. */
   readonly onProxy: (incoming: Incoming & { readonly rawTarget: string }) => Promise<void> | undefined
   /** Everything else: `path` is path and query as received. */
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
@@ -44,25 +44,25 @@ export interface Acceptor {
   serve(server: Server): void
   /** Counts the connections of a server, if anything is counted. */
   count(server: Server): void
-  /** From now on each connection ends behind the answer under way. */
+  /** From now on each connection closes after the current answer. */
   drain(): void
 }
 
 const refusedMethods = new Set(['TRACE', 'CONNECT'])
-/** An answer 426 names what is spoken instead (RFC 9110 section 15.5.22). */
+/** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
 
-/** Request heads are checked as RFC 9112 asks, where node is lenient, and dispatched. */
+/** Checks request heads as RFC 9112 requires, where node is lenient, and dispatches them. */
 export function createAcceptor(options: AcceptOptions): Acceptor {
   const nextId = createRequestIds()
   let draining = false
 
   const receive = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
-    // The answer of a pipelined request has no socket before its turn comes. Nothing is done for it until then: a
-    // thousand of them at once are as many calls of the store.
+    // The answer of a pipelined request has no socket before its turn comes. The request waits until then: a thousand
+    // of them at once would be a thousand calls of the store.
     if (res.socket !== null) take(req, res, expectsContinue)
     else awaitTurn(req.socket, res, options.bodyTimeoutMs, () => take(req, res, expectsContinue))
   }
@@ -122,7 +122,7 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   if (options.viaName !== undefined && fields.via.includes(options.viaName) && isOwnVia(fields.via, options.viaName)) {
     return answer(arrived, refuse('loop_detected'))
   }
-  // Node reads nothing behind such a request: it must be the last one on its connection.
+  // Node reads nothing after such a request: it must be the last one on its connection.
   if (fields.upgrade) res.shouldKeepAlive = false
   const route = readRequestTarget(req.url ?? '', fields.host)
   if (isRefusal(route)) return answer(arrived, route)
@@ -134,7 +134,7 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   return options.onOwn({ req, res, requestId, expectsContinue, fields, path: route.path })
 }
 
-/** Whatever becomes of the call: a body that comes drop by drop must not hold its connection for good. */
+/** A body that comes too slowly must not hold its connection, whatever the answer to the call is. */
 function limitBody(arrived: Arrived, limitMs: number): void {
   const { req, res } = arrived
   if (req.complete) return
@@ -142,13 +142,13 @@ function limitBody(arrived: Arrived, limitMs: number): void {
     if (res.writableEnded) req.socket.destroy()
     else closeWith(arrived, refuse('request_timeout'))
   }, limitMs)
-  // Node tells nothing of a request that was answered before its body came: its timer must not keep the process.
+  // Node emits nothing for a request that was answered before its body came: its timer must not keep the process alive.
   timer.unref()
   const done = () => clearTimeout(timer)
   req.once('end', done).once('close', done)
 }
 
-/** Answers a head that is not sound. Where its body ends is in doubt, so nothing behind it is read. */
+/** Answers a head that is not valid. The end of its body is in doubt, so nothing after it is read. */
 function closeWith(arrived: Arrived, refusal: Refusal): RefusalCode {
   arrived.res.shouldKeepAlive = false
   return answer(arrived, refusal)
@@ -164,7 +164,7 @@ function isOwnVia(via: string, name: string): boolean {
   return via.split(',').some(part => part.trim().split(/\s+/)[1] === name)
 }
 
-/** Ids that are unique over restarts and threads, and cheap: a random start and a counter. */
+/** Ids that are unique across restarts and threads, and cheap: a random start and a counter. */
 function createRequestIds(): () => string {
   const start = randomBytes(9).toString('base64url')
   let count = 0

@@ -19,13 +19,13 @@ export interface ConnectionLimits {
 
 /** The open connections of all servers, counted together. */
 export interface OpenConnections {
-  /** Counts those of this server too. */
+  /** Counts the connections of this server too. */
   watch(server: Server): void
-  /** Cuts off all of them, also those that have not got as far as a request. */
+  /** Closes all of them, also those without a request. */
   destroy(): void
 }
 
-/** Closes connections beyond the limits, so that one client cannot take all there are. */
+/** Closes connections beyond the limits, so that one client cannot take all of them. */
 export function limitConnections(limits: ConnectionLimits): OpenConnections {
   const { maxConnections, count, peerOf, onRefused } = limits
   const open = new Set<Socket>()
@@ -47,11 +47,11 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
 
   return {
     watch(server) {
-      // Closes what is beyond the total before any work is done on it; not enough alone: each server counts its own.
+      // Closes connections beyond the total before any work is done; not enough alone, since each server counts its own.
       server.maxConnections = maxConnections
       server.on('drop', data => onRefused('connections', data?.remoteAddress))
       server.on('connection', admit)
-      // TLS puts a socket of its own on top, which asks the system for the address again, and keeps it.
+      // The TLS socket on top asks the system for the address again, and keeps the answer.
       server.prependListener('secureConnection', (socket: Socket) => {
         if (isGone(socket)) socket.destroy()
       })
@@ -63,8 +63,8 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
 }
 
 /**
- * Whether the client has reset its connection already. What it sent could still be read; but it has no address any more,
- * and a rule that refuses by address would let the request pass.
+ * Whether the client has reset its connection already. Its request could still be read, but without an address, and a
+ * rule that refuses by address would let it pass.
  */
 function isGone(socket: Socket): boolean {
   return socket.remoteAddress === undefined && !isUnixPeer(socket)

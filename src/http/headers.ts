@@ -1,12 +1,12 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { type FieldName, fieldName } from './names.ts'
 
-/** Most header fields of a request; node itself would drop the rest in silence. */
+/** Most header fields of a request; node itself would drop the rest silently. */
 const maxFields = 128
 
 const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?$/
 
-/** End-to-end fields that a `Connection` field must not name: dropping them would change the request after the decision. */
+/** End-to-end fields that `Connection` must not name: removing them would change the request after the decision. */
 const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
 
 /** Facts about the header section of a request. Raw arrays are flat: name, value, name, value. */
@@ -164,7 +164,7 @@ export function upstreamFields(
   return out
 }
 
-/** The fields without those that `Connection` names: they are not sent on, and nothing may be decided by them. */
+/** The fields without those that `Connection` names: they are not sent on, and no decision may depend on them. */
 export function withoutNominated(raw: readonly string[], { nominated }: RequestFields): readonly string[] {
   if (nominated === undefined) return raw
   const kept = [...raw]

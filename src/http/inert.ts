@@ -1,5 +1,5 @@
 /**
- * An upstream's answer on the management origin. It was sent for an agent that is not trusted, and its reader holds a
+ * An upstream's answer on the management origin. The agent that caused it is not trusted, and its reader holds a
  * reviewer's token: nothing in it may tell a client, a browser or a proxy in front of the gateway what to do next.
  */
 import { fieldName } from './names.ts'
@@ -40,7 +40,7 @@ const steeringSuffixes = ['-cache-control']
  */
 const ofTheConnection: ReadonlySet<number> = new Set([407, 408, 421, 425])
 
-/** Stands before the name of a field that is not passed on as itself. */
+/** Prefix of the name of a field that is passed on under another name. */
 const upstreamPrefix = 'Gateway-Upstream-'
 
 export interface Head {
@@ -50,8 +50,8 @@ export interface Head {
 }
 
 /**
- * The same answer with nothing that steers: such fields are named `Gateway-Upstream-<Name>`, a status of the connection
- * becomes 502 with `Gateway-Upstream-Status`, and a browser neither runs, sniffs nor keeps the body.
+ * The same answer without steering fields: they are renamed `Gateway-Upstream-<Name>`, a status of the connection becomes
+ * 502 with `Gateway-Upstream-Status`, and a browser neither runs, sniffs nor keeps the body.
  */
 export function inertHead({ status, rawHeaders }: Head): Head {
   const isStatusKept = !ofTheConnection.has(status)

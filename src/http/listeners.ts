@@ -22,7 +22,7 @@ export interface PassedPlace {
 /** Where to listen. */
 export type Place = TcpPlace | UnixPlace | PassedPlace
 
-/** A place that is listened on. */
+/** The address of an open place. */
 export interface Address {
   /** For people and for clients: `http://127.0.0.1:7080`, `unix:/run/agent-gateway.sock`. */
   readonly url: string
@@ -34,24 +34,24 @@ export interface Listener {
   /**
    * Opens one more place.
    *
-   * @throws StartupError when that cannot be
+   * @throws StartupError when the system refuses
    */
   listen(place: Place): Promise<Address>
-  /** Takes the requests of a connection that came another way, and is counted there. */
+  /** Takes the requests of a connection that was accepted, and is counted, elsewhere. */
   adopt(connection: Duplex): void
-  /** New connections get this certificate. Only for a listener that began with one. */
+  /** New connections get this certificate. Only for a listener that was created with one. */
   setCertificate(certificate: Certificate): void
   /** Stops accepting and resolves when the last connection is closed. */
   drain(): Promise<void>
-  /** Cuts off every connection. */
+  /** Closes every connection at once. */
   destroy(): void
 }
 
-/** Listens in any number of places; whatever comes in any of them goes to the one acceptor. */
+/** Listens in any number of places; one acceptor takes the requests of all of them. */
 export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
   const servers = createServers(settings, acceptor)
   const scheme = settings.certificate === undefined ? 'http' : 'https'
-  /** Each takes away what a closed socket would leave behind. */
+  /** Each removes the file of a closed unix socket. */
   const removals: (() => void)[] = []
   let adopting: Server | undefined
 
@@ -97,9 +97,9 @@ async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promi
 }
 
 /**
- * Asks the system for a place without sharing it, and gives it back.
+ * Checks that nothing listens on a port, by listening on it alone for a moment.
  *
- * @throws StartupError when it cannot be had
+ * @throws StartupError when the port is not free
  */
 export async function assertFree({ host, port }: TcpPlace): Promise<void> {
   const server = createServer()
@@ -125,7 +125,7 @@ function tcpProblem(error: NodeJS.ErrnoException, { host, port }: TcpPlace): Err
   }
 }
 
-/** What kind of socket it is shows only once it is open, and decides whether it is for TLS. */
+/** The kind of the socket is known only once it is open, and decides whether it is for TLS. */
 async function listenPassed(servers: Servers, { fd }: PassedPlace): Promise<Server> {
   const server = servers.blank()
   try {

@@ -13,7 +13,7 @@ export interface FieldName {
   readonly hopByHopRequest: boolean
   /** For one connection only (RFC 9110 section 7.6.1). */
   readonly hopByHopResponse: boolean
-  /** It marks answers of the gateway; an upstream must not be able to send it. */
+  /** It marks answers of the gateway: an upstream must not be able to send it. */
   readonly own: boolean
   /** In an answer it tells a client where to go next, or what to send there. */
   readonly leadsOn: boolean
@@ -21,7 +21,7 @@ export interface FieldName {
   readonly steersGateway: boolean
 }
 
-/** Bounds of the cache: callers choose the names. */
+/** Bounds of the cache, since callers choose the names. */
 const maxKnown = 1_024
 const maxKnownLength = 64
 const known = new Map<string, FieldName>()
@@ -63,7 +63,7 @@ export const requestIdField = 'Gateway-Request-Id'
 const ownNames: ReadonlySet<string> = new Set(['gateway-error', requestIdField.toLowerCase()])
 const ownPrefixes = ['gateway-hitl-', 'gateway-upstream-']
 
-/** Fields that mark answers of the gateway; an upstream must not be able to send them. */
+/** Whether a field marks answers of the gateway. */
 export function isOwnField(lowerName: string): boolean {
   return ownNames.has(lowerName) || ownPrefixes.some(prefix => lowerName.startsWith(prefix))
 }

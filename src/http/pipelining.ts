@@ -1,7 +1,7 @@
 /**
- * Requests that a client sends ahead of their answers on one connection. Node parses all that one read brings: 64 KiB are
- * 2,000 requests, of some kilobytes each. Here a connection is parsed only until `mostAhead` requests wait; the rest of
- * the bytes goes back to the socket until those have had their turn.
+ * Requests that a client sends before it has the answers (pipelining). Node parses all that one read brings: 64 KiB are up
+ * to 2,000 requests, and each takes some kilobytes of memory. Here a connection is parsed only until `mostAhead` requests
+ * wait; the other bytes go back to the socket until those have had their turn.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -9,9 +9,9 @@ import type { Duplex } from 'node:stream'
 import { resetConnection } from './reset.ts'
 import { sentBytes } from './sent-bytes.ts'
 
-/** Node's own parser of a connection. Its types do not show it; tests hold that it is as described here. */
+/** Node's own parser of a connection, which its types do not show. Tests check that it works as described here. */
 interface Parser {
-  /** Called with each head. The result tells llhttp how to go on: 0 is as usual. */
+  /** Called with each head. The result tells llhttp how to go on: 0 means as usual. */
   onIncoming?: ((req: IncomingMessage, keepAlive: boolean) => number) | null
   execute(bytes: Buffer): unknown
   resume(): void
@@ -37,24 +37,24 @@ interface Ahead {
   /** Set while nothing more is read. */
   stall: NodeJS.Timeout | undefined
   readonly stallMs: number
-  /** Node reads past the stream of a socket, where nothing can be put back, until somebody listens for data. */
+  /** Node bypasses the stream of a socket, so that nothing can be put back, until there is a listener for `data`. */
   readsStream: boolean
 }
 
 /** Requests that may wait behind the one that is being answered. */
 const mostAhead = 16
-/** llhttp's HPE_PAUSED: stop behind this head. */
+/** llhttp's HPE_PAUSED: stop after this head. */
 const pauseParser = 21
 const noBytes = Buffer.alloc(0)
 
 const aheads = new WeakMap<Duplex, Ahead>()
 
 /**
- * Calls back when the answers before this one have left. Each turn is in a round of the event loop of its own, so that
+ * Calls back when the answers before this one are sent. Each turn is in a round of the event loop of its own, so that
  * other connections are served in between.
  *
  * @param res answer of a request that came while the one before was not answered yet
- * @param stallMs a client with too many requests ahead that takes nothing for so long is cut off
+ * @param stallMs a client with too many requests ahead that takes nothing for this time is disconnected
  */
 export function awaitTurn(socket: Connection, res: ServerResponse, stallMs: number, onTurn: () => void): void {
   const ahead = aheads.get(socket) ?? limitAhead(socket, stallMs)
@@ -85,11 +85,11 @@ function limitAhead(socket: Connection, stallMs: number): Ahead {
   return ahead
 }
 
-/** Puts back what is not parsed yet. False when the error is another one. */
+/** Puts back the bytes that are not parsed yet. False when the error is another one. */
 export function putBack(error: ParserError, socket: Connection): boolean {
   const ahead = aheads.get(socket)
   if (ahead === undefined || error.code !== 'HPE_PAUSED' || error.rawPacket === undefined) return false
-  // First: node would not begin again what it stopped while it read past the stream.
+  // First of all: node would not resume a socket that was paused while it bypassed the stream.
   if (!ahead.readsStream) socket.on('data', () => {})
   ahead.readsStream = true
   socket._paused = true

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { sentBytes } from './sent-bytes.ts'
 
-/** Number of looks at a connection before it counts as quiet. */
+/** Number of checks of a connection before it counts as quiet. */
 const looks = 4
 
 /** Connections of calls that wait for a person: nothing moves on them, and they are sound. */

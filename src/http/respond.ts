@@ -20,7 +20,7 @@ export interface Reply {
   readonly body?: string | Buffer | Readable
 }
 
-/** A JSON answer. Characters that deceive the eye are JSON escapes in it, so that the raw text shows them. */
+/** A JSON answer. Deceptive characters are JSON escapes in it, so that the raw text shows them. */
 export function jsonReply(status: number, value: unknown, headers: readonly string[] = []): Reply {
   return {
     status,
@@ -30,10 +30,10 @@ export function jsonReply(status: number, value: unknown, headers: readonly stri
 }
 
 /**
- * Sends an answer of the gateway's own. It is never cached (`Cache-Control: no-store`, unless the reply names its
- * own) and never sniffed. HEAD gets the headers alone.
+ * Sends an answer of the gateway itself. It is never sniffed, and never cached unless the reply has its own
+ * `Cache-Control`. HEAD gets the headers alone.
  *
- * @returns when the answer is handed over; a stream that fails cuts the connection and resolves all the same.
+ * @returns when the answer is handed over. A stream that fails breaks the connection, and does not reject.
  */
 export async function sendReply(res: ServerResponse, reply: Reply, requestId: string): Promise<void> {
   const body = reply.body ?? ''
@@ -63,15 +63,15 @@ async function sendStream(res: ServerResponse, status: number, { headers, body }
     res.end()
     return
   }
-  // Either end may go away: pipeline destroys the other, which is all there is to do.
+  // Either end may close; pipeline then destroys the other one.
   await pipeline(body, res).catch(() => {})
 }
 
 /**
  * Sends a refusal: `application/problem+json` (RFC 9457), or the plain text of spec.md 5.4 for a 401. The header
- * `Gateway-Error` names the code, so that it cannot be taken for an answer of an upstream. A request body that is
- * still on its way is dropped when it is short; otherwise the connection is closed, since nothing after an unread
- * body can be trusted to be a request.
+ * `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an upstream. The rest of a
+ * request body is read and dropped when it is short; otherwise the connection is closed, since bytes after an unread body
+ * cannot be trusted to be a request.
  */
 export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string): void {
   if (res.headersSent) {
@@ -110,7 +110,7 @@ export function problemOf({ refusal: code, status, detail }: Refusal): Record<st
   return { type: 'error', title, status, code, detail, error: { type: errorTypeOf(status), code, message: detail } }
 }
 
-/** Types of errors as SDKs of model providers know them, by status. */
+/** Error types of the SDKs of model providers, by status. */
 function errorTypeOf(status: number): string {
   if (status === 403) return 'permission_error'
   if (status === 404) return 'not_found_error'
@@ -127,7 +127,7 @@ function problem(refusal: Refusal, requestId: string): Record<string, unknown> {
   }
 }
 
-/** Adds what every answer of the gateway carries, unless `headers` says otherwise. */
+/** Adds the fields that every answer of the gateway has, unless `headers` has them. */
 export function ownHeaders(headers: readonly string[] = [], requestId: string): string[] {
   const all = [...headers, requestIdField, requestId]
   const names = new Set(headers.filter((_, index) => index % 2 === 0).map(name => name.toLowerCase()))
@@ -136,7 +136,7 @@ export function ownHeaders(headers: readonly string[] = [], requestId: string): 
   return all
 }
 
-/** Whether more body may still come than is worth reading for nothing. */
+/** Whether more of the body may come than is worth reading only to drop it. */
 function unreadBody(req: IncomingMessage): boolean {
   if (req.complete) return false
   if (req.headers['transfer-encoding'] !== undefined) return true
@@ -161,7 +161,7 @@ function linger(res: ServerResponse, body: string): void {
     if (dropped > drainBytes) req.pause()
   })
   req.once('end', end)
-  // A reset by the sender is an answer too; `close` of the response tidies up.
+  // The sender may reset the connection; `close` of the response then clears the timer.
   req.once('error', () => {})
   res.write(body)
 }

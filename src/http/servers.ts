@@ -21,13 +21,13 @@ export interface Certificate {
   readonly key: string
 }
 
-/** Servers that do not listen yet, with one set of limits over the connections of all of them. */
+/** Servers that do not listen yet. One set of limits holds for the connections of all of them. */
 export interface Servers {
   readonly all: readonly Server[]
   /** For TCP; TLS when there is a certificate. */
   tcp(): Server
   unix(): Server
-  /** For connections that came another way, and are counted there. */
+  /** For connections that are accepted, and counted, elsewhere. */
   adopting(): Server
   /** For a socket whose kind is not known yet. Takes no requests before `begin`. */
   blank(): Server
@@ -40,7 +40,7 @@ export interface Servers {
 }
 
 const maxHeaderSize = 16_384
-/** How often node looks for heads that are late. */
+/** How often node checks for heads that are late, milliseconds. */
 const checkIntervalMs = 2_000
 const minVersion = 'TLSv1.2'
 
@@ -58,7 +58,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   }
 
   const serve = <S extends Server>(server: S): S => {
-    // Node would drop the fields beyond its own limit without a word; readFields counts them instead.
+    // Node would silently drop the fields beyond its own limit; readFields counts them instead.
     server.maxHeadersCount = 0
     closeQuiet(server, settings.quietMs)
     acceptor.serve(server)
@@ -67,7 +67,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   }
 
   const takeUnix = (server: Server): Server => {
-    // First, before anything asks who the peer is.
+    // First, since later listeners ask for the peer.
     markUnixPeers(server)
     return take(server)
   }
@@ -78,7 +78,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     const handshakeTimeout = settings.headersTimeoutMs
     const tls: TlsOptions = { ...pair, minVersion, handshakeTimeout, ALPNProtocols: ['http/1.1'] }
     const server = createSecureServer({ ...options, ...tls })
-    // There is no way to answer: an answer would have to be encrypted.
+    // An answer would have to be encrypted, which is not possible here.
     server.prependListener('tlsClientError', (_, socket) => socket.destroy())
     secured.push(server)
     return take(server)
@@ -106,16 +106,16 @@ function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings): ServerO
   return {
     requireHostHeader: true,
     headersTimeout: headersTimeoutMs,
-    // A proxied body that moves has no total limit; one that stands still is ended by its reader.
+    // A proxied body has no total time limit while it moves; a stalled one is ended by its reader.
     requestTimeout: 0,
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: checkIntervalMs,
     maxHeaderSize,
     insecureHTTPParser: false,
     noDelay: true,
-    // A request without the fields of a body is born ended: `readableEnded`, and it emits neither `end` nor `close`.
+    // A request without the fields of a body has ended from the start: it emits neither `end` nor `close`.
     optimizeEmptyRequests: true,
-    // An upgrade is never taken: the request is answered as if it had not been asked for.
+    // Upgrades are ignored: the request is answered as if it did not ask for one.
     shouldUpgradeCallback: () => false,
   }
 }

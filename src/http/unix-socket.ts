@@ -17,20 +17,20 @@ export const unixPeer = 'unix'
 
 const unixSockets = new WeakSet<Socket>()
 
-/** Marks the connections of a server as local ones, which have no address. */
+/** Marks the connections of a server as coming over a unix socket, without an address. */
 export function markUnixPeers(server: Server): void {
   server.on('connection', (socket: Socket) => unixSockets.add(socket))
 }
 
 export const isUnixPeer = (socket: Socket): boolean => unixSockets.has(socket)
 
-/** A name longer than the system's address has room for would be cut short without a word, bytes. */
+/** Longest path of a unix socket, bytes: the system would silently truncate a longer one. */
 const maxPathBytes = 107
 
 /**
- * Listens at a path. The socket file of a gateway that died is replaced; nothing else is.
+ * Listens at a path. Only the socket file of a gateway that died is replaced.
  *
- * @returns what removes the socket file, as far as it is still the one made here
+ * @returns removes the socket file, unless another one has taken its place
  * @throws StartupError
  */
 export async function listenUnix(server: Server, place: UnixPlace): Promise<() => void> {
@@ -45,8 +45,8 @@ export async function listenUnix(server: Server, place: UnixPlace): Promise<() =
 }
 
 /**
- * The socket is made in a folder that nobody else may enter and moved into place when its mode is set: at no moment
- * can more connect than should, and no client finds the path without a socket.
+ * The socket is created in a private folder and moved into place once its mode is set: nobody can connect before that,
+ * and clients never find the path without a socket.
  */
 async function bind(server: Server, { path, mode }: UnixPlace): Promise<void> {
   const folder = mkdtempSync(`${dirname(path)}/.`)
@@ -62,7 +62,7 @@ async function bind(server: Server, { path, mode }: UnixPlace): Promise<void> {
 }
 
 async function checkPath(path: string): Promise<void> {
-  // The folder that it is made in has a name of seven bytes.
+  // The name of the private folder has seven bytes.
   const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(dirname(path)) + '/.abcdef/s'.length)
   if (longest > maxPathBytes) {
     throw new StartupError(`${path} is too long for a socket. Set System:Server:Unix:Path to something shorter.`)
@@ -80,7 +80,7 @@ async function checkPath(path: string): Promise<void> {
   }
 }
 
-/** Whether a process listens behind a socket file. One that is too busy to take the connection does. */
+/** Whether a process listens on a socket file, also one that is too busy to accept. */
 async function answers(path: string): Promise<boolean> {
   const socket = connect(path)
   try {
@@ -100,7 +100,7 @@ function removeOwn(path: string, ino: number): void {
   try {
     if (lstatSync(path).ino === ino) rmSync(path)
   } catch {
-    // It is gone already, or not ours to remove any more.
+    // It is gone already, or may not be removed.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Bytes that node cannot read as a request: answered on the socket, past node, and the connection closed. */
+/** Bytes that node cannot parse as a request: they are answered on the socket itself, and the connection is closed. */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -8,7 +8,7 @@ import { requestIdField } from './names.ts'
 import { problemOf } from './respond.ts'
 
 interface Answering {
-  /** Node keeps the answer under way on a connection here, and in it whether a byte of its head was written. */
+  /** The current answer of a connection, and in it whether its head was written. */
   readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
 }
 
@@ -25,7 +25,7 @@ export function replacedBy(res: ServerResponse): RefusalCode | undefined {
   return res.writableFinished ? undefined : replaced.get(res)
 }
 
-/** Answers what came. The code, if it belongs to no request that has been taken; undefined otherwise. */
+/** Answers. Returns the code if the bytes belong to no request that was dispatched. */
 export function refuseUnreadable(
   error: NodeJS.ErrnoException,
   socket: Duplex & Answering,
@@ -39,11 +39,11 @@ export function refuseUnreadable(
   const answer = socket._httpMessage ?? undefined
   const code = unreadableCode(error)
   if (answer?.req.complete === true) {
-    // The request before is sound: it gets its own answer, and the connection ends behind it.
+    // The request before is valid: it gets its own answer, and then the connection is closed.
     answer.shouldKeepAlive = false
     answer.once('finish', () => (socket as Socket).destroySoon())
   } else if (answer?._headerSent === true) {
-    // A second head behind the first bytes of an answer would be a lie; what is written still leaves.
+    // The head of another answer was sent already: no second one may follow. What is written is still sent.
     ;(socket as Socket).destroySoon()
   } else {
     if (answer !== undefined) replaced.set(answer, code)
@@ -68,7 +68,7 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
   }
 }
 
-/** Writes an answer without a request to answer, and closes. */
+/** Writes an answer without a response object, and closes the connection. */
 export function endRaw(socket: Duplex, code: RefusalCode, requestId: string): void {
   if (!socket.writable) {
     socket.destroy()

@@ -1,6 +1,6 @@
 /**
- * Recent activity of each agent, for rules and the risk score. Bounded: the number of agents, of hosts for each, and counts in
- * buckets; an agent that was idle for eight days is forgotten. Nothing is kept over a restart.
+ * Recent activity of each agent, for rules and the risk score. Agents, their hosts and the buckets of counts are bounded;
+ * an agent that was idle for eight days is forgotten, and a restart forgets all.
  */
 import type { Activity } from '../base/activity.ts'
 
@@ -36,12 +36,12 @@ const daysKept = 8
 const newestShare = 0.1
 
 export function createActivityLog(limits: ActivityLimits = { agents: 10_000, hostsPerAgent: 512 }): ActivityLog {
-  // In order of last use, so that the first is the one to forget.
+  // In order of last use: the first is forgotten first.
   const agents = new Map<string, AgentLog>()
 
   function touch(agentId: string, now: number): AgentLog {
     const log = agents.get(agentId) ?? new AgentLog(limits.hostsPerAgent)
-    // Moving an entry to the end of a map is slow: to the minute is order enough.
+    // Moving an entry to the end of a map is slow: an order to the minute is enough.
     if (now - log.movedAt > minute) {
       log.movedAt = now
       agents.delete(agentId)
@@ -101,7 +101,7 @@ class SlidingCount {
     return bucket < 0 ? 0 : this.#counts[bucket % this.#counts.length]!
   }
 
-  /** Empties the buckets that time has left behind. A clock that went back counts into the newest bucket. */
+  /** Empties the buckets that have expired. After the clock was set back, events count into the newest bucket. */
   #advance(now: number): number {
     const bucket = Math.floor(now / this.#width)
     if (bucket <= this.#newest) return this.#newest
@@ -134,7 +134,7 @@ class AgentLog {
   }
 
   send({ host, bytes }: { readonly host: string; readonly bytes: number }, now: number): void {
-    // The order of use matters only to who must forget one.
+    // The order of use matters only once one must be forgotten.
     if (this.hosts.size >= this.#maxHosts) this.hosts.delete(host)
     this.hosts.add(host)
     if (this.hosts.size > this.#maxHosts) this.hosts.delete(this.hosts.values().next().value as string)
@@ -145,12 +145,12 @@ class AgentLog {
   }
 }
 
-/** No count is below zero. */
+/** Below any count. */
 const unread = -1
 
 /**
- * What one request sees. A count is made when it is first read and stays: the reason of a decision must show the count
- * that was decided on, though other requests end in between.
+ * What one request sees. A count is kept once it was read: the reason of a decision must show the count that was decided
+ * on, though other requests end in between.
  */
 class ActivityView implements Activity {
   readonly #log: AgentLog | undefined

@@ -40,11 +40,11 @@ export interface Breaker {
   /** A permit, or the milliseconds to wait. The clock is read only for circuits that saw a failure. */
   acquire(origin: string, agentId: string, clock: Steady): Permit | number
   release(permit: Permit, outcome: Outcome, clock: Steady): void
-  /** Forgets circuits whose failures are too long ago to count. Call every second or so, in one thread. */
+  /** Forgets circuits whose failures no longer count. Call every second or so, in one thread. */
   sweep(now: number): void
-  /** Circuits of which a failure was noted lately. */
+  /** Number of circuits with recent failures. */
   readonly size: number
-  /** How many circuits are open. */
+  /** Number of open circuits. */
   openAt(now: number): number
 }
 
@@ -59,12 +59,12 @@ const agentField = 3
 const agentOpenedField = 4
 const ringField = 5
 
-/** Numbers that the table may take, if that leaves room for enough keys. */
+/** Most numbers in the table, if that leaves room for enough keys. */
 const mostNumbers = 2 ** 18
 const mostKeys = 8_192
 const fewestKeys = 64
 
-/** Holds only circuits that saw failures: a healthy upstream costs one look at a number. */
+/** The table holds only circuits that saw failures: a healthy upstream costs one read of a number. */
 export function breakerShape(failures: number): TableShape {
   const fields = ringField + failures
   const slots = 2 ** Math.floor(Math.log2(mostNumbers / fields))
@@ -225,7 +225,7 @@ class SharedBreaker implements Breaker {
     return isSecond
   }
 
-  /** When every place is taken by others that fail, one of them is forgotten. */
+  /** When every slot is taken by others that fail, one of them is forgotten. */
   #slotOf(key: string, now: number): number {
     const slot = this.#table.claim(key, other => this.#isOver(other, now))
     return slot < 0 ? this.#table.claim(key, () => true) : slot
@@ -236,7 +236,7 @@ class SharedBreaker implements Breaker {
     this.#table.set(slot, probeField, 0)
   }
 
-  /** A probe that another has overtaken counts for nothing. */
+  /** A probe does not count once a later one is out. */
   #isOut(slot: number, probe: number): boolean {
     return slot >= 0 && probe > 0 && this.#table.get(slot, probeField) === probe
   }
@@ -259,7 +259,7 @@ class SharedBreaker implements Breaker {
     if (!this.#isOut(slot, probe)) return false
     if (succeeded) this.#table.release(slot)
     else {
-      // The probe said nothing: the next request probes again.
+      // The probe learnt nothing: the next request probes again.
       this.#table.set(slot, opensField, now)
       this.#table.set(slot, probeField, 0)
     }
@@ -270,7 +270,7 @@ class SharedBreaker implements Breaker {
     if (!this.#table.isFree(slot) && this.#isOver(slot, now)) this.#table.release(slot)
   }
 
-  /** Whether nothing that is noted counts any more: the last failure, or the end of the time that it was open for. */
+  /** Whether its last failure, and the end of the time for which it was open, are too long ago to count. */
   #isOver(slot: number, now: number): boolean {
     const { failures, windowMs } = this.#settings
     const last = Math.max(0, this.#table.get(slot, countField) - 1)

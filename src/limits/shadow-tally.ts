@@ -1,5 +1,5 @@
 /**
- * How often rules and policies in shadow would have decided otherwise: what an author looks at before enforcing them.
+ * How often rules and policies in shadow would have decided otherwise, for authors to read before they enforce them.
  * In memory, and bounded by the number of rules.
  */
 export interface ShadowCount {

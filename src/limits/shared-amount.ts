@@ -1,5 +1,5 @@
 /**
- * Amounts by key, over all threads that share the table: what each agent has under way, what each address has open.
+ * Amounts by key over all threads that share the table: requests under way of each agent, open connections of each address.
  * Each key has one number for each thread, which that thread alone changes.
  */
 import type { SharedTable, TableShape } from './shared-table.ts'
@@ -15,7 +15,7 @@ export interface SharedAmount {
   forget(thread: number): void
 }
 
-/** Keys beyond that number, all in use at once, get nothing. */
+/** More keys than this in use at once are refused. */
 export function amountShape(threads: number): TableShape {
   return { slots: 16_384, fields: threads }
 }

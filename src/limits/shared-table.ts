@@ -1,8 +1,7 @@
 /**
- * A table of numbers by key that all threads share: a fixed number of slots in one SharedArrayBuffer, found by a hash
- * of the key, and one lock. What is done between `lock` and `unlock` takes well under a microsecond, so a
- * thread that finds the lock taken waits for it. A thread that dies inside is let out by `releaseLock`, or by a thread that has waited
- * long enough.
+ * A table of numbers by key that all threads share: a fixed number of slots in one SharedArrayBuffer, found by a hash of
+ * the key, and one lock. Work between `lock` and `unlock` takes well under a microsecond, so a thread that finds the lock
+ * taken waits for it. The lock of a thread that died is freed by `releaseLock`, or by a thread that waited long enough.
  */
 export interface TableShape {
   /** A power of two. */
@@ -11,9 +10,9 @@ export interface TableShape {
   readonly fields: number
 }
 
-/** Places that a key may have, behind the one that its hash says. */
+/** Slots in which a key may be, from the one of its hash on. */
 const reach = 32
-/** Waits of a tenth of a millisecond after which the holder of the lock is taken for dead: half a second or more. */
+/** After so many waits of a tenth of a millisecond the holder of the lock counts as dead: half a second or more. */
 const patience = 5_000
 /** Number of each field of a key that is new. */
 const initial = Number.NEGATIVE_INFINITY
@@ -27,7 +26,7 @@ const headWords = 4
 interface Place {
   readonly low: number
   readonly high: number
-  /** Where it was found last; -1 at first. */
+  /** Slot in which it was found last; -1 at first. */
   slot: number
 }
 
@@ -92,7 +91,7 @@ export class SharedTable {
       if (tries % 64 !== 0) continue
       waits = holder === last ? waits + 1 : 0
       last = holder
-      // It has died there. The one that would hear of it may be waiting here.
+      // The holder has died. The thread that would free its lock may be waiting here as well.
       if (waits > patience && Atomics.compareExchange(this.#head, lockWord, holder, mine) === holder) return
       Atomics.wait(this.#head, lockWord, holder, 0.1)
     }
@@ -102,7 +101,7 @@ export class SharedTable {
     Atomics.compareExchange(this.#head, lockWord, this.#thread + 1, 0)
   }
 
-  /** Does something that no other thread may see half done. */
+  /** Does work that no other thread may see half done. */
   locked<T>(work: () => T): T {
     this.lock()
     try {
@@ -134,8 +133,8 @@ export class SharedTable {
   /**
    * Slot of the key, a new one when it has none. Only with the lock.
    *
-   * @param isIdle whether a key is as good as unknown, so that its slot can be had
-   * @returns -1 when every place that the key may have is in use
+   * @param isIdle whether the key in a slot can be forgotten, so that the slot is free
+   * @returns -1 when every slot that the key may have is in use
    */
   claim(key: string, isIdle: (slot: number) => boolean): number {
     const found = this.find(key)

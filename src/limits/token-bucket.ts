@@ -1,7 +1,7 @@
 /**
- * Rate limit as a generic cell rate algorithm (ITU-T I.371): one number per key, the theoretical arrival time of
- * the next request. Exact over all threads that share the table, no timers; a key unused long enough is the same as
- * an unknown one, and gives its place to another.
+ * Rate limit as a generic cell rate algorithm (ITU-T I.371): one number per key, the theoretical arrival time of the next
+ * request. Exact over all threads that share the table, without timers. A key that was not used for long enough is the
+ * same as an unknown one, and its slot is free.
  */
 import type { SharedTable, TableShape } from './shared-table.ts'
 
@@ -16,7 +16,7 @@ export interface RateLimiter {
   take(key: string, now: number): number
 }
 
-/** Its table: 2 MiB, of which the system hands out only what is used. Keys beyond it, all active at once, must wait. */
+/** Its table: 2 MiB, of which the system provides only what is used. More active keys than that must wait. */
 export const rateShape: TableShape = { slots: 131_072, fields: 1 }
 
 const arrivalField = 0

@@ -11,7 +11,7 @@ export interface BoundsParts {
   readonly metrics: Metrics | undefined
 }
 
-/** Tells the operator which limits are reached, and by which agent. */
+/** Tells the operator which limits were reached, and by which agent. */
 export interface Bounds {
   /**
    * Counts a limit that was reached. The first time a minute for each limit and agent, a log line names both.

@@ -2,18 +2,18 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { loopDelay, loopDelayMax } from './layout.ts'
 import type { Metrics } from './metrics.ts'
 
-/** How often the loop is looked at, milliseconds: seldom enough to cost nothing. */
+/** Interval between samples of the loop, milliseconds: long enough to cost nothing. */
 const resolution = 20
-/** Shows the worst delay of the last minute at most, so that scrapes at usual intervals miss nothing. */
+/** The longest delay is that of the last minute, so that scrapes at usual intervals miss nothing. */
 const samplesKept = 60
 
 export interface LoopWatch {
-  /** Brings the numbers up to date. Call every second or so. */
+  /** Updates the metrics. Call every second or so. */
   sample(): void
   close(): void
 }
 
-/** Watches how late the event loop of this thread is. */
+/** Measures the delay of the event loop of this thread. */
 export function watchEventLoop(metrics: Metrics): LoopWatch {
   const delays = monitorEventLoopDelay({ resolution })
   delays.enable()
@@ -31,5 +31,5 @@ export function watchEventLoop(metrics: Metrics): LoopWatch {
   }
 }
 
-/** It measures the time between two looks, of which `resolution` is as it should be. */
+/** Node measures the time between two samples, which is `resolution` without any delay. */
 const delaySeconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e6 - resolution) / 1e3

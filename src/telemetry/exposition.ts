@@ -4,17 +4,17 @@ import type { Totals } from './metrics.ts'
 /** Media type of the text format of Prometheus, which every scraper reads. */
 export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** A number that is read when somebody asks, rather than counted. */
+/** A number that is read for each scrape rather than counted. */
 export interface Reading {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge'
   readonly value: number
-  /** Names and values that cannot be chosen by a caller. */
+  /** Callers must not be able to choose names or values. */
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** Everything as text: one block a name, as the format asks (Prometheus exposition formats, text 0.0.4). */
+/** All metrics as text, one block for each name (Prometheus exposition formats, text 0.0.4). */
 export function exposition(totals: Totals, readings: readonly Reading[]): string {
   const blocks = [
     ...families.map(family => familyText(family, totals)),
@@ -27,7 +27,7 @@ export function exposition(totals: Totals, readings: readonly Reading[]): string
 function familyText(family: Family, totals: Totals): string {
   const { label } = family
   const all = totals.of(family)
-  // Most codes of refusals never come up: they are shown once they have.
+  // Most refusal codes never occur: they are shown once they have.
   const shown = all.length > 12 ? all.filter(([, total], index) => total > 0 || index === 0) : all
   const lines = shown.map(([value, total]) => line(family.name, label === undefined ? {} : { [label]: value }, total))
   return head(family) + lines.join('')

@@ -1,15 +1,15 @@
 import { failureKinds, refusalKinds } from '../errors.ts'
 
 /**
- * What is counted, and where. Every label takes its values from a closed set: no agent, host or anything else that a
- * caller chooses becomes a label, so that nobody can make the page grow. The numbers of one thread are a block of a
- * table: a thread writes its own block alone, and the one that shows them adds the blocks up.
+ * What is counted, and where. The values of every label are a closed set: nothing that a caller chooses, such as an agent
+ * or host, becomes a label, so that callers cannot make the page grow. The numbers of one thread are a block of a table:
+ * each thread writes its own block alone, and the thread that shows them adds the blocks up.
  */
 export interface Family {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge'
-  /** Undefined when it is one number alone. */
+  /** Undefined for a single number. */
   readonly label: string | undefined
   /** Cell of each value of the label. */
   readonly cells: ReadonlyMap<string, number>
@@ -22,7 +22,7 @@ export interface Histogram {
   readonly help: string
   /** Upper bounds of the buckets, seconds, ascending; one more bucket takes what is above. */
   readonly bounds: readonly number[]
-  /** Cell of the first bucket; behind the last one is the sum. */
+  /** Cell of the first bucket; the sum follows the last one. */
   readonly first: number
 }
 

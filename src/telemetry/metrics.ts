@@ -6,8 +6,8 @@ export function createMetricsMemory(threads: number): SharedArrayBuffer {
 }
 
 /**
- * The counters of one thread: plain numbers, since it alone writes them. Nothing is ever taken back, also when the
- * thread that counted has died and another goes on in its place.
+ * The counters of one thread: plain numbers, since it alone writes them. They never decrease: when a thread dies, the one
+ * in its place goes on with its numbers.
  *
  * @param memory shared by the threads; the numbers of this one alone when absent
  * @param thread number of this thread, from 0
@@ -29,7 +29,7 @@ export class Metrics {
     if (cell !== undefined) this.#cells[cell]! += 1
   }
 
-  /** Adds to a number that stands alone. */
+  /** Adds to a single number. */
   add({ cells }: Family, by: number): void {
     const cell = cells.get('')
     if (cell !== undefined) this.#cells[cell]! += by

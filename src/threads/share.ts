@@ -1,5 +1,5 @@
 import { BroadcastChannel } from 'node:worker_threads'
-import type { Habits } from '../compose/habits.ts'
+import type { RecentActivity } from '../compose/activity.ts'
 import { type Counted, createTally } from './batch.ts'
 
 /** Record of an exchange that has ended. `at` is wall clock milliseconds. */
@@ -9,23 +9,23 @@ type Note =
   | readonly [kind: 'shadow', policy: string, rule: string, would: string]
 
 /**
- * Habits that all threads know: what one notes is there at once, and in the others some milliseconds later.
+ * Activity that all threads know: a note is there at once in its own thread, and milliseconds later in the others.
  *
  * @param channelName the same in all threads of one gateway
  */
-export function shareHabits(habits: Habits, channelName: string): Habits {
+export function shareActivity(recent: RecentActivity, channelName: string): RecentActivity {
   const channel = new BroadcastChannel(channelName)
   channel.unref()
   const tally = createTally<Note>(keyOf, notes => channel.postMessage(notes))
   channel.onmessage = event => {
     const { data } = event as { readonly data: readonly Counted<Note>[] }
-    for (const [note, times] of data) for (let time = 0; time < times; time++) apply(habits, note)
+    for (const [note, times] of data) for (let time = 0; time < times; time++) apply(recent, note)
   }
   const note = (one: Note): void => {
-    apply(habits, one)
+    apply(recent, one)
     tally.add(one)
   }
-  const { activity, shadows } = habits
+  const { activity, shadows } = recent
   return {
     activity: {
       of: (agentId, now) => activity.of(agentId, now),
@@ -62,7 +62,7 @@ function keyOf(note: Note): string {
   }
 }
 
-function apply({ activity, shadows }: Habits, note: Note): void {
+function apply({ activity, shadows }: RecentActivity, note: Note): void {
   if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
   else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
   else activity[note[0]](note[1], note[2])

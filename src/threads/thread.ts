@@ -1,9 +1,9 @@
 /** A thread beside the main one: it takes connections and serves proxied requests; everything else the main one does. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { clockIn, systemClock } from '../clock.ts'
+import { createRecentActivity } from '../compose/activity.ts'
 import { readCertificate } from '../compose/certificate.ts'
 import { createDataPlane, type Reviews } from '../compose/data-plane.ts'
-import { createHabits } from '../compose/habits.ts'
 import { decisionSettings, languageOf } from '../compose/language.ts'
 import { acceptSettings, createListening } from '../compose/listening.ts'
 import { createRulebooks } from '../compose/rules.ts'
@@ -28,7 +28,7 @@ import {
   type TrustNote,
 } from './protocol.ts'
 import { createAgentReplica, createPolicyReplica } from './replica.ts'
-import { shareHabits } from './share.ts'
+import { shareActivity } from './share.ts'
 
 const port = parentPort
 if (port === null) throw new Error('cannot happen: thread.ts runs as a thread only')
@@ -75,14 +75,14 @@ async function learn() {
     onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
   })
   const policies = createPolicyReplica(languageOf(config))
-  const habits = shareHabits(createHabits(), data.channelName)
+  const recent = shareActivity(createRecentActivity(), data.channelName)
   const certificate = await readCertificate(config, baseDirectory)
-  return { config, baseDirectory, clock, log, upstreams, trust, agents, verify, policies, habits, certificate }
+  return { config, baseDirectory, clock, log, upstreams, trust, agents, verify, policies, recent, certificate }
 }
 
 async function serve() {
   const known = await learn()
-  const { config, log, upstreams, agents, policies, habits, trust } = known
+  const { config, log, upstreams, agents, policies, recent, trust } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
   const limits = openSharedLimits(config, { ...data, log })
   const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
@@ -120,7 +120,7 @@ async function serve() {
     async drain(limitMs: number) {
       const cutOff = await listening.drain(limitMs, () => limits.inFlight[0] as number)
       for (const part of [trust, log]) part.flush()
-      habits.close()
+      recent.close()
       return cutOff
     },
   }

@@ -9,7 +9,7 @@ import type { Certificate } from '../http/servers.ts'
 import type { Configuration } from './configuration.ts'
 
 /** Where the running gateway is reached from the same machine. */
-export interface Door {
+export interface Entrypoint {
   /** For people. */
   readonly name: string
   readonly secure: boolean
@@ -22,7 +22,7 @@ export interface Door {
  * @param at as the gateway tells its addresses; undefined for that of the configuration
  * @throws StartupError when it is no address
  */
-export async function findDoor(configuration: Configuration, at: string | undefined): Promise<Door> {
+export async function findEntrypoint(configuration: Configuration, at: string | undefined): Promise<Entrypoint> {
   const name = at ?? configured(configuration)
   if (name.startsWith('unix:')) return { name, secure: false, options: { socketPath: name.slice('unix:'.length) } }
   const url = URL.parse(name)
@@ -60,16 +60,22 @@ function trustIn({ cert }: Certificate): SecureOptions {
 
 /** @throws StartupError when no gateway answers */
 export async function postJson(
-  door: Door,
+  entrypoint: Entrypoint,
   path: string,
   body: unknown,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const headers = { 'Content-Type': 'application/json' }
-  const sent = (door.secure ? secureRequest : request)({ ...door.options, path, method: 'POST', headers, agent: false })
+  const sent = (entrypoint.secure ? secureRequest : request)({
+    ...entrypoint.options,
+    path,
+    method: 'POST',
+    headers,
+    agent: false,
+  })
   sent.end(JSON.stringify(body))
   const [answer] = (await once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
-      `No gateway answers at ${door.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
+      `No gateway answers at ${entrypoint.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
     )
   })) as [IncomingMessage]
   let text = ''

@@ -2,7 +2,7 @@ import { inTime } from '../clock.ts'
 import { StoreError } from '../storage/store.ts'
 
 /** Runs work in order per key; one failure does not stop the next. */
-export interface Lanes {
+export interface Queues {
   /** Rejects with StoreError when its turn does not come in time; it is not done then. */
   run<T>(key: string, work: () => Promise<T>): Promise<T>
   /** Resolves when nothing is under way. */
@@ -12,7 +12,7 @@ export interface Lanes {
 /** Longest wait for a turn, milliseconds: the caller is answered within two seconds even if earlier work hangs. */
 const turnMs = 1_000
 
-export function createLanes(): Lanes {
+export function createQueues(): Queues {
   const tails = new Map<string, Promise<unknown>>()
   return {
     run(key, work) {
