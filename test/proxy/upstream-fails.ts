@@ -1,6 +1,7 @@
 /** Threats T21, T33 of SECURITY.md. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { isUndici } from '../fixtures/engine.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
@@ -82,6 +83,12 @@ for (const [what, bytes] of malformedBodies) {
     const request = (url: string) =>
       `GET /proxy/${url}/ HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n`
     raw.write(`${request(server.url)}\r\n`)
+    if (isUndici) {
+      // It reports what is malformed later than what came before.
+      const text = await raw.closed()
+      t.notMatch(text, /\r\n0\r\n\r\n$/, 'no last chunk claims that this was all')
+      return
+    }
     const text = await raw.until(/\}$/)
     t.match(text, /^HTTP\/1\.1 502 Bad Gateway\r\n/)
     t.match(text, /^Gateway-Error: upstream_failed\r$/m)
