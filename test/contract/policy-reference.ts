@@ -44,6 +44,7 @@ t.test('docs/policies.md lists every operator with its negation and its other na
     positive.map(([name, form]) => [name, negationOf.get(form)]),
   )
   const aliases = rows.flatMap(([, , also = '']) => quoted(also))
+  t.equal(negationOf.size, operatorTable.length - positive.length, 'a form has one negation')
   t.strictSame(aliases.sort(), operatorTable.flatMap(([, , ...names]) => names).sort())
   for (const [name = '', , also = ''] of rows) {
     for (const alias of quoted(also)) t.equal(findOperator(alias)?.form.name, quoted(name)[0], alias)
