@@ -1,6 +1,5 @@
 /** Threats T30 and T31 of SECURITY.md: a shortage of the gateway's own is no failure of the upstream, and passes. */
 import { spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
 import { request } from 'node:http'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -24,13 +23,8 @@ async function agentOf({ call, tokenOf, admin }: Served): Promise<string> {
   return tokenOf({ agentId, clientSecret: registration.clientSecret })
 }
 
-/** The number that the next descriptor of the process gets. */
-function lowestFree(pid: number | undefined): number {
-  const open = new Set(readdirSync(`/proc/${pid}/fd`))
-  let free = 0
-  while (open.has(String(free))) free += 1
-  return free
-}
+/** Standard input, output and errors are always open: this limit leaves no number free, whatever is closed meanwhile. */
+const noDescriptor = 3
 
 const isLinux = process.platform === 'linux'
 
@@ -54,7 +48,7 @@ for (const threads of isLinux ? [1, 2] : []) {
     const proxied = () => call(`/proxy/${origin.url}/`, 'Gateway-Authorization', token)
     t.match(await proxied(), /^HTTP\/1\.1 200 /)
 
-    spawnSync('prlimit', ['--pid', String(pid), `--nofile=${lowestFree(pid)}:`])
+    spawnSync('prlimit', ['--pid', String(pid), `--nofile=${noDescriptor}:`])
     for (let i = 0; i < 12; i++) {
       const refused = await proxied()
       t.match(refused, /^HTTP\/1\.1 503 /)
