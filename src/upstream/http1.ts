@@ -104,12 +104,9 @@ export class Http1Connection extends EventEmitter implements Carrier {
       return
     }
     this.#watchHead()
-    const { idleTimeoutMs, eventStreamIdleMs, maxHeaderSize } = this.#settings
     this.#exchange = new Http1Exchange(request, handler, {
       socket,
-      idleTimeoutMs,
-      eventStreamIdleMs,
-      maxHeaderSize,
+      settings: this.#settings,
       onSent: () => this.#watchHead(),
       onEnd: how => this.#over(how),
     })

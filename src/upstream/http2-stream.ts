@@ -1,11 +1,8 @@
 import { STATUS_CODES } from 'node:http'
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
-import type { Readable } from 'node:stream'
 import { offersConnectionAuth } from './connection-auth.ts'
+import { Exchange } from './exchange.ts'
 import {
-  bodyTimeout,
-  type Control,
-  headersTimeout,
   isStatus,
   RefusedStreamError,
   type ResponseHead,
@@ -15,11 +12,11 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { noteStreamed } from './read-buffers.ts'
-import { type IdleLimits, idleLimitOf } from './settings.ts'
-import { Upload } from './upload.ts'
+import type { SilenceLimits } from './settings.ts'
 
-export interface StreamSettings extends IdleLimits {
-  readonly headersTimeoutMs: number
+export interface StreamParts {
+  readonly stream: ClientHttp2Stream
+  readonly limits: SilenceLimits
   /** The connection takes no more requests: it may be dead, or authenticated for one agent. */
   readonly retire: () => void
   /** The connection is gone, and had carried an exchange to its end before. */
@@ -34,77 +31,65 @@ const broken = (): Error => new UpstreamError('reset', 'the stream ended before 
 const isPseudo = (name: string) => name.startsWith(':')
 
 /**
- * One exchange on an HTTP/2 stream, told to the same handler that one over HTTP/1.1 is told to. An answer counts as
- * whole only if its last frame said so (END_STREAM): Node ends the body of a stream that was reset as if it were complete.
+ * One exchange on an HTTP/2 stream. An answer counts as whole only if its last frame said so (END_STREAM): Node ends the
+ * body of a stream that was reset as if it were complete.
  */
-export class Http2Exchange implements Control {
+export class Http2Exchange extends Exchange {
   readonly #stream: ClientHttp2Stream
-  readonly #handler: UpstreamHandler
-  readonly #settings: StreamSettings
-  /** Something of an answer has come. */
-  #heard = false
-  #responded = false
+  readonly #parts: StreamParts
   /** The upstream has ended the answer. */
   #ended = false
-  #paused = false
-  #over = false
-  /** How long it may be silent once its answer has begun. */
-  #idleMs: number
   #trailers: readonly string[] = []
-  #upload: Upload | undefined
 
-  constructor(stream: ClientHttp2Stream, handler: UpstreamHandler, settings: StreamSettings) {
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: StreamParts) {
+    super(request, handler, parts.limits)
+    const { stream } = parts
     this.#stream = stream
-    this.#handler = handler
-    this.#settings = settings
-    this.#idleMs = settings.idleTimeoutMs
+    this.#parts = parts
     this.#noteEnd()
-    stream.setTimeout(settings.headersTimeoutMs)
+    this.watch()
     stream.on('headers', (fields, _flags, raw) => {
-      this.#heard = true
-      this.#guarded(() => handler.onInterim?.(headOf(fields, raw)))
+      this.#hear()
+      this.guarded(() => handler.onInterim?.(headOf(fields, raw)))
     })
-    stream.on('response', (fields, _flags, raw) => this.#respond(fields, raw))
+    stream.on('response', (fields, _flags, raw) => this.guarded(() => this.#respond(fields, raw)))
     stream.on('trailers', (_fields, _flags, raw) => {
       this.#trailers = withoutPseudo(raw)
     })
     stream.on('data', (chunk: Buffer) => {
       noteStreamed(chunk.length)
-      this.#guarded(() => handler.onResponseData(chunk))
+      this.progressed()
+      this.guarded(() => handler.onResponseData(chunk))
     })
-    stream.on('timeout', () => this.#timeOut())
-    stream.on('error', error => this.#fail(this.#lost(error)))
-    stream.on('end', () => this.#complete())
-    stream.on('close', () => this.#fail(this.#lost(broken())))
+    stream.on('drain', () => this.drained())
+    stream.on('error', error => this.fail(this.#lost(error)))
+    stream.on('end', () => this.#endAnswer())
+    stream.on('close', () => this.fail(this.#lost(broken())))
   }
 
-  /** Sends the body, if any, and begins to listen. */
-  start(body: UpstreamRequest['body']): void {
-    this.#guarded(() => this.#handler.onRequestStart?.(this))
-    if (this.#over || body === null) return
-    if (!Buffer.isBuffer(body)) this.#send(body)
-    else {
-      this.#stream.end(body)
-      this.#guarded(() => this.#handler.onBodySent?.(body.length))
-    }
+  /** Sends the body, if any. */
+  start(): void {
+    this.guarded(() => {
+      const stream = this.#stream
+      const { body } = this.request
+      this.handler.onRequestStart?.(this)
+      if (this.over || body === null) return
+      if (Buffer.isBuffer(body)) {
+        stream.end(body)
+        this.handler.onBodySent?.(body.length)
+        return
+      }
+      this.send(body, {
+        write: chunk => stream.write(chunk),
+        end: () => stream.end(),
+        isFull: () => stream.writableNeedDrain,
+      })
+    })
   }
 
-  abort(reason: Error): void {
-    this.#fail(reason)
-  }
-
-  pause(): void {
-    this.#paused = true
-    this.#stream.pause()
-    // The upstream may be silent while the client does not read.
-    this.#stream.setTimeout(0)
-  }
-
-  resume(): void {
-    if (!this.#paused) return
-    this.#paused = false
-    this.#stream.setTimeout(this.#idleMs)
-    this.#stream.resume()
+  protected hold(isHeld: boolean): void {
+    if (isHeld) this.#stream.pause()
+    else this.#stream.resume()
   }
 
   /**
@@ -120,84 +105,44 @@ export class Http2Exchange implements Control {
     }
   }
 
-  #send(body: Readable): void {
-    const stream = this.#stream
-    const upload = new Upload(body, {
-      write: chunk => stream.write(chunk),
-      end: () => stream.end(),
-      isFull: () => stream.writableNeedDrain,
-      onChunk: bytes => {
-        this.#guarded(() => this.#handler.onBodySent?.(bytes))
-        return !this.#over
-      },
-      onBroken: () => this.#fail(broken()),
-    })
-    stream.on('drain', () => upload.resume())
-    this.#upload = upload
+  #hear(): void {
+    this.heard = true
+    this.progressed()
   }
 
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
-    this.#heard = true
-    this.#responded = true
+    this.#hear()
     const head = headOf(fields, raw)
-    this.#idleMs = idleLimitOf(head.fields, this.#settings)
-    this.#stream.setTimeout(this.#idleMs)
-    if (!isStatus(head.status)) {
-      this.#fail(new UpstreamError('malformed', 'the status'))
-      return
-    }
-    if (authenticates(head.fields)) this.#settings.retire()
-    this.#guarded(() => this.#handler.onResponseStart(head))
+    if (!isStatus(head.status)) throw new UpstreamError('malformed', 'the status')
+    this.head = head
+    this.watchBody()
+    if (authenticates(head.fields)) this.#parts.retire()
+    this.handler.onResponseStart(head)
   }
 
-  #timeOut(): void {
-    if (this.#over) return
-    this.#settings.retire()
-    this.#fail(this.#responded ? bodyTimeout() : headersTimeout())
-  }
-
-  #complete(): void {
-    if (this.#over) return
-    if (!this.#responded || !this.#ended) {
-      this.#fail(this.#lost(broken()))
-      return
-    }
-    this.#leave()
-    this.#handler.onResponseEnd(this.#trailers)
+  #endAnswer(): void {
+    if (this.head !== undefined && this.#ended) this.complete(this.#trailers)
+    else this.fail(this.#lost(broken()))
   }
 
   #lost(error: Error): Error {
-    if (this.#heard) return error
+    if (this.heard) return error
     if (this.#stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedStreamError()
-    return this.#settings.isStale() ? new StaleConnectionError() : error
-  }
-
-  #fail(error: Error): void {
-    if (this.#over) return
-    this.#leave()
-    this.#handler.onResponseError(error)
+    return this.#parts.isStale() ? new StaleConnectionError() : error
   }
 
   /** Leaves the stream, and cancels it if it is not finished. */
-  #leave(): void {
-    this.#over = true
-    this.#upload?.stop()
+  protected leave(error: Error | undefined): void {
+    if (isTimeout(error)) this.#parts.retire()
     const stream = this.#stream
-    stream.setTimeout(0)
     if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL)
     stream.destroy()
-    this.#settings.onEnd()
-  }
-
-  #guarded(tell: () => void): void {
-    if (this.#over) return
-    try {
-      tell()
-    } catch (error) {
-      this.#fail(error as Error)
-    }
+    this.#parts.onEnd()
   }
 }
+
+const isTimeout = (error: Error | undefined): boolean =>
+  error instanceof UpstreamError && (error.fault === 'headers_timeout' || error.fault === 'body_timeout')
 
 /** The reason is the usual one: HTTP/2 has none. */
 function headOf(fields: IncomingHttpHeaders, raw: readonly string[]): ResponseHead {

@@ -59,16 +59,14 @@ export class Http2Session extends EventEmitter implements Carrier {
     }
     clearTimeout(this.#idle)
     this.#streams += 1
-    const { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs } = this.#settings
-    const exchange = new Http2Exchange(stream, handler, {
-      headersTimeoutMs,
-      idleTimeoutMs,
-      eventStreamIdleMs,
+    const exchange = new Http2Exchange(request, handler, {
+      stream,
+      limits: this.#settings,
       retire: () => this.#retire(),
       isStale: () => this.#served && this.#session.destroyed,
       onEnd: () => this.#closed(),
     })
-    exchange.start(request.body)
+    exchange.start()
     return this.#hasRoom
   }
 

@@ -10,8 +10,13 @@ export interface IdleLimits {
   readonly eventStreamIdleMs: number
 }
 
-export interface CarrierSettings extends IdleLimits {
+/** How long an upstream may be silent. */
+export interface SilenceLimits extends IdleLimits {
+  /** Before the head of its answer. */
   readonly headersTimeoutMs: number
+}
+
+export interface CarrierSettings extends SilenceLimits {
   /** A connection that carries nothing is closed after this. */
   readonly keepAliveMs: number
   /** Largest header section of an answer, and of its trailers, bytes. */
@@ -23,14 +28,13 @@ export interface Http1Settings extends CarrierSettings {
   readonly maxKeepAliveMs: number
 }
 
-export interface ConnectionSettings extends DialSettings, IdleLimits {
+export interface ConnectionSettings extends DialSettings, SilenceLimits {
   /** Connections to one origin, and to all together. */
   readonly perOrigin: number
   readonly total: number
   /** Requests that may wait for a connection to one origin, and how long, milliseconds. */
   readonly maxWaiting: number
   readonly waitMs: number
-  readonly headersTimeoutMs: number
   /** Patterns of the hosts that may be spoken to in HTTP/2. */
   readonly http2Hosts: readonly HostPattern[]
   /** Speaks HTTP/1.1 instead of the built-in client. */

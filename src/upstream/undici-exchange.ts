@@ -1,26 +1,13 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import {
-  bodyTimeout,
-  brokenUpload,
-  type Control,
-  headersTimeout,
-  isStatus,
-  type ResponseHead,
-  StaleConnectionError,
-  UpstreamError,
-  type UpstreamHandler,
-  type UpstreamRequest,
-} from './handler.ts'
-import { headOf } from './http1-head.ts'
+import { Exchange } from './exchange.ts'
+import { isStatus, StaleConnectionError, UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { type Http1Head, headOf } from './http1-head.ts'
 import { noteStreamed } from './read-buffers.ts'
-import { type IdleLimits, idleLimitOf } from './settings.ts'
-import { Upload } from './upload.ts'
+import type { SilenceLimits } from './settings.ts'
 
-export interface UndiciExchangeParts extends IdleLimits {
-  readonly headersTimeoutMs: number
-  /** The connection takes no more of the request for the moment. */
-  readonly isFull: () => boolean
+export interface UndiciExchangeParts {
+  readonly limits: SilenceLimits
   /** The connection has carried another exchange before. */
   readonly isReused: boolean
   /** Called once, before the handler gets the end of the exchange: whether the connection may be used again. */
@@ -30,72 +17,57 @@ export interface UndiciExchangeParts extends IdleLimits {
 type Controller = Dispatcher.DispatchController
 
 /** One exchange of undici, told to a handler of ours. */
-export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
+export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandler {
   readonly body: Buffer | Readable | null
-  readonly #request: UpstreamRequest
-  readonly #handler: UpstreamHandler
   readonly #parts: UndiciExchangeParts
   #controller: Controller | undefined
-  #upload: Upload | undefined
-  #timer: NodeJS.Timeout | undefined
-  /** How long it may be silent now: before the head as long as the body may be. */
-  #idleMs: number
-  #heard = false
-  #responded = false
   #reusable = true
-  #paused = false
-  #over = false
 
   constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: UndiciExchangeParts) {
-    this.#request = request
-    this.#handler = handler
+    super(request, handler, parts.limits)
     this.#parts = parts
-    this.#idleMs = parts.idleTimeoutMs
     // Undici destroys the stream that it sends: the source has an answer to come, and is read through another.
     this.body = request.body instanceof Readable ? this.#passing() : request.body
   }
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
-    this.#watch(this.#parts.headersTimeoutMs)
-    this.#handler.onRequestStart?.(this)
-    const { body } = this.#request
-    if (this.#over || body === null) return
-    if (Buffer.isBuffer(body)) this.#handler.onBodySent?.(body.length)
-    else this.#send(body, this.body as Readable)
+    this.watch()
+    this.guarded(() => {
+      this.handler.onRequestStart?.(this)
+      const { body } = this.request
+      if (this.over || body === null) return
+      if (Buffer.isBuffer(body)) this.handler.onBodySent?.(body.length)
+      else this.#stream(body, this.body as Readable)
+    })
   }
 
   onResponseStart(controller: Controller, status: number, _fields: unknown, reason = ''): void {
-    if (this.#over) return
-    this.#heard = true
-    const head = this.#headOf(status, reason, textsOf(controller.rawHeaders))
-    if (status < 200) {
-      this.#handler.onInterim?.(head)
-      return
-    }
-    this.#responded = true
-    this.#idleMs = idleLimitOf(head.fields, this.#parts)
-    this.#watch(this.#idleMs)
-    this.#handler.onResponseStart(head)
+    this.heard = true
+    this.guarded(() => {
+      const head = this.#headOf(status, reason, textsOf(controller.rawHeaders))
+      if (status < 200) {
+        this.handler.onInterim?.(head)
+        return
+      }
+      this.head = head
+      this.watchBody()
+      this.handler.onResponseStart(head)
+    })
   }
 
   onResponseData(_controller: Controller, chunk: Buffer): void {
-    if (this.#over) return
-    if (!this.#paused) this.#timer?.refresh()
+    this.progressed()
     noteStreamed(chunk.length)
-    this.#handler.onResponseData(chunk)
+    this.guarded(() => this.handler.onResponseData(chunk))
   }
 
   onResponseEnd(controller: Controller): void {
-    if (this.#over) return
     const trailers = textsOf(controller.rawTrailers)
     // As the built-in client has it: it would be passed on, and frames nothing (RFC 9110 section 6.5.1).
     if (trailers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length')) {
       this.fail(new UpstreamError('malformed', 'a length behind the body'))
-      return
-    }
-    this.#leave(this.#reusable && this.#upload?.done !== false)
-    this.#handler.onResponseEnd(trailers)
+    } else this.complete(trailers)
   }
 
   onResponseError(_controller: Controller, error: Error): void {
@@ -106,47 +78,27 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
   broken(error: Error): void {
     const cause = faultOf(error)
     const isReset = cause instanceof UpstreamError ? cause.fault === 'reset' : true
-    this.#end(isReset && this.#parts.isReused && !this.#heard ? new StaleConnectionError() : cause)
+    super.fail(isReset && this.#parts.isReused && !this.heard ? new StaleConnectionError() : cause)
   }
 
-  fail(error: Error): void {
-    if (this.#over) return
-    this.#end(error)
+  override fail(error: Error): void {
+    if (this.over) return
+    super.fail(error)
     this.#controller?.abort(error)
   }
 
-  abort(reason: Error): void {
-    this.fail(reason)
-  }
-
-  #end(error: Error): void {
-    if (this.#over) return
-    this.#leave(false)
-    this.#handler.onResponseError(error)
-  }
-
-  pause(): void {
-    if (this.#over || this.#paused) return
-    this.#paused = true
-    // The upstream may be silent while the client does not read.
-    clearTimeout(this.#timer)
-    this.#controller?.pause()
-  }
-
-  resume(): void {
-    if (this.#over || !this.#paused) return
-    this.#paused = false
-    this.#watch(this.#idleMs)
-    this.#controller?.resume()
+  protected hold(isHeld: boolean): void {
+    if (isHeld) this.#controller?.pause()
+    else this.#controller?.resume()
   }
 
   /** @throws UpstreamError when two readers could differ about the end of the answer, although undici did not mind */
-  #headOf(status: number, reason: string, fields: string[]): ResponseHead {
+  #headOf(status: number, reason: string, fields: string[]): Http1Head {
     if (!isStatus(status)) throw new UpstreamError('malformed', 'the status')
     // Undici has read the reason as UTF-8, and keeps to itself whether this was HTTP/1.0.
     const head = headOf(
       { status, reason: Buffer.from(reason).toString('latin1'), fields, isOld: false },
-      this.#request.method,
+      this.request.method,
     )
     if (!head.persistent) this.#reusable = false
     return head
@@ -154,59 +106,24 @@ export class UndiciExchange implements Control, Dispatcher.DispatchHandler {
 
   #passing(): Readable {
     return new Readable({
-      read: () => this.#upload?.resume(),
+      read: () => this.drained(),
       destroy: (_error, done) => {
-        this.#upload?.stop()
+        this.upload?.stop()
         done(null)
       },
     })
   }
 
-  #send(body: Readable, passing: Readable): void {
-    let hasRoom = true
-    this.#upload = new Upload(body, {
-      write: chunk => {
-        hasRoom = passing.push(chunk)
-      },
-      end: () => {
-        passing.push(null)
-        this.#progressed()
-      },
-      isFull: () => !hasRoom,
-      onChunk: bytes => {
-        try {
-          this.#handler.onBodySent?.(bytes)
-        } catch (error) {
-          this.fail(error as Error)
-        }
-        this.#progressed()
-        return !this.#over
-      },
-      onBroken: () => this.fail(brokenUpload()),
+  #stream(body: Readable, passing: Readable): void {
+    this.send(body, {
+      write: chunk => passing.push(chunk),
+      end: () => passing.push(null),
+      isFull: () => passing.readableLength >= passing.readableHighWaterMark,
     })
   }
 
-  /** An answer that waits for the rest of the request does not stand still. */
-  #progressed(): void {
-    if (!this.#over && !this.#paused) this.#timer?.refresh()
-  }
-
-  #watch(ms: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = this.#over ? undefined : setTimeout(() => this.#late(), ms).unref()
-  }
-
-  #late(): void {
-    if (this.#responded) this.fail(bodyTimeout())
-    // A client that is slow to send its body is not the upstream's fault.
-    else if (this.#upload === undefined || this.#upload.done || this.#parts.isFull()) this.fail(headersTimeout())
-  }
-
-  #leave(reusable: boolean): void {
-    this.#over = true
-    clearTimeout(this.#timer)
-    this.#upload?.stop()
-    this.#parts.onEnd(reusable)
+  protected leave(error: Error | undefined): void {
+    this.#parts.onEnd(error === undefined && this.#reusable && this.upload?.done !== false)
   }
 }
 

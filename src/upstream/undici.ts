@@ -54,10 +54,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     const { method, path, fields, body, bodyLength } = request
     const exchange = new UndiciExchange(request, handler, {
-      idleTimeoutMs: this.#settings.idleTimeoutMs,
-      eventStreamIdleMs: this.#settings.eventStreamIdleMs,
-      headersTimeoutMs: this.#settings.headersTimeoutMs,
-      isFull: () => this.#socket?.writableNeedDrain === true,
+      limits: this.#settings,
       isReused: this.#served,
       onEnd: reusable => this.#over(reusable),
     })
@@ -95,13 +92,26 @@ export class UndiciConnection extends EventEmitter implements Carrier {
         return
       }
       this.#socket = socket
-      // Before undici gets the event: it takes a body that ends with a reset connection for complete.
-      socket.on('error', broken => this.#exchange?.broken(broken))
+      this.#noteErrors(socket)
       socket.on('close', () => this.#end())
       socket.on('end', () => this.#ended())
       // Undici does nothing with a socket that it is given while it asks for it.
       process.nextTick(done, null, socket)
     })
+  }
+
+  /**
+   * Undici takes a body that ends with a reset connection for complete, and destroys the socket of an answer that it cannot
+   * parse. The event comes in a later tick, when the head may be on its way to the client.
+   */
+  #noteErrors(socket: Socket): void {
+    const { destroy } = socket
+    socket.destroy = error => {
+      if (error !== undefined) this.#exchange?.broken(error)
+      return destroy.call(socket, error)
+    }
+    // Undici listens only when it has the socket.
+    socket.on('error', () => {})
   }
 
   #ended(): void {

@@ -1,13 +1,19 @@
 import type { Readable } from 'node:stream'
 
-/** Where a body goes, and who is told. */
-export interface UploadParts {
+/** Where a body goes. */
+export interface Sink {
   readonly write: (chunk: Buffer) => void
   readonly end: () => void
   /** Enough is on its way: no more until `resume`. */
   readonly isFull: () => boolean
+}
+
+/** Who is told. */
+export interface UploadEvents {
   /** Called with the length of each piece before it is written; false stops the upload. */
   readonly onChunk: (bytes: number) => boolean
+  /** All is written. */
+  readonly onEnd: () => void
   /** The source is gone before its end. */
   readonly onBroken: () => void
 }
@@ -16,16 +22,23 @@ export interface UploadParts {
 export class Upload {
   done = false
   readonly #body: Readable
-  readonly #parts: UploadParts
+  readonly #sink: Sink
+  readonly #events: UploadEvents
 
-  constructor(body: Readable, parts: UploadParts) {
+  constructor(body: Readable, sink: Sink, events: UploadEvents) {
     this.#body = body
-    this.#parts = parts
+    this.#sink = sink
+    this.#events = events
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onBroken).on('error', this.#onBroken)
     // One that was held up to a limit stands still.
     body.resume()
     // One that is gone already will not say so again.
     if (body.destroyed) process.nextTick(this.#onBroken)
+  }
+
+  /** It waits for its source. */
+  get waits(): boolean {
+    return !this.done && !this.#sink.isFull()
   }
 
   resume(): void {
@@ -38,19 +51,19 @@ export class Upload {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    const { write, isFull, onChunk } = this.#parts
     // In chunks an empty piece would say that this is the end.
-    if (chunk.length === 0 || !onChunk(chunk.length)) return
-    write(chunk)
-    if (isFull()) this.#body.pause()
+    if (chunk.length === 0 || !this.#events.onChunk(chunk.length)) return
+    this.#sink.write(chunk)
+    if (this.#sink.isFull()) this.#body.pause()
   }
 
   readonly #onEnd = (): void => {
     this.done = true
-    this.#parts.end()
+    this.#sink.end()
+    this.#events.onEnd()
   }
 
   readonly #onBroken = (): void => {
-    if (!this.done) this.#parts.onBroken()
+    if (!this.done) this.#events.onBroken()
   }
 }

@@ -1,0 +1,147 @@
+import type { Readable } from 'node:stream'
+import {
+  bodyTimeout,
+  brokenUpload,
+  type Control,
+  headersTimeout,
+  type ResponseHead,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from './handler.ts'
+import { idleLimitOf, type SilenceLimits } from './settings.ts'
+import { type Sink, Upload } from './upload.ts'
+
+/** A time limit is counted in so many parts. */
+const limitParts = 8
+
+/** One request and its answer: what is the same over each client and protocol. Subclasses parse and write. */
+export abstract class Exchange<Head extends ResponseHead = ResponseHead> implements Control {
+  /** Something of an answer has come. */
+  heard = false
+  protected readonly request: UpstreamRequest
+  protected readonly handler: UpstreamHandler
+  protected head: Head | undefined
+  protected upload: Upload | undefined
+  protected paused = false
+  protected over = false
+  readonly #limits: SilenceLimits
+  #clock: NodeJS.Timeout | undefined
+  /** Parts of the limit that went by in silence. */
+  #silence = 0
+
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, limits: SilenceLimits) {
+    this.request = request
+    this.handler = handler
+    this.#limits = limits
+  }
+
+  /** Reading stops, or goes on. */
+  protected abstract hold(isHeld: boolean): void
+
+  /** Leaves the connection. Called once, before the handler gets the end. Without an error the answer is whole. */
+  protected abstract leave(error: Error | undefined): void
+
+  abort(reason: Error): void {
+    this.fail(reason)
+  }
+
+  fail(error: Error): void {
+    if (this.over) return
+    this.#end(error)
+    this.handler.onResponseError(error)
+  }
+
+  protected complete(trailers: readonly string[]): void {
+    if (this.over) return
+    this.#end(undefined)
+    this.handler.onResponseEnd(trailers)
+  }
+
+  pause(): void {
+    if (this.over || this.paused) return
+    this.paused = true
+    // The upstream may be silent while the client does not read.
+    this.#stopClock()
+    this.hold(true)
+  }
+
+  resume(): void {
+    if (this.over || !this.paused) return
+    this.paused = false
+    this.watch()
+    this.hold(false)
+  }
+
+  /** The connection takes more of the request. */
+  drained(): void {
+    this.upload?.resume()
+  }
+
+  /** An exception of the handler ends the exchange. */
+  protected guarded(work: () => void): void {
+    if (this.over) return
+    try {
+      work()
+    } catch (error) {
+      if (this.over) throw error
+      this.fail(error as Error)
+    }
+  }
+
+  /** Sends the body as it comes. */
+  protected send(body: Readable, sink: Sink): void {
+    this.upload = new Upload(body, sink, {
+      onChunk: bytes => {
+        this.guarded(() => this.handler.onBodySent?.(bytes))
+        if (!this.over) this.progressed()
+        return !this.over
+      },
+      onEnd: () => this.progressed(),
+      onBroken: () => this.fail(brokenUpload()),
+    })
+  }
+
+  /** An answer that waits for the rest of the request does not stand still. */
+  protected progressed(): void {
+    this.#silence = 0
+  }
+
+  /**
+   * Counts silence from now on, by the limit for a head or for a body. Each call sets a number, since to set a timer again
+   * costs more: so the limit is met within one part of it.
+   */
+  protected watch(): void {
+    this.#silence = 0
+    if (this.#clock !== undefined || this.paused || this.over) return
+    const limit = this.head === undefined ? this.#limits.headersTimeoutMs : idleLimitOf(this.head.fields, this.#limits)
+    const part = () => {
+      this.#silence += 1
+      if (this.#silence > limitParts) this.late()
+    }
+    this.#clock = setInterval(part, limit / limitParts).unref()
+  }
+
+  /** The same, where the limit for a head was counted before. */
+  protected watchBody(): void {
+    this.#stopClock()
+    this.watch()
+  }
+
+  /** The limit is over. A client that is slow to send its body is not the upstream's fault. */
+  protected late(): void {
+    if (this.head !== undefined) this.fail(bodyTimeout())
+    else if (this.upload?.waits !== true) this.fail(headersTimeout())
+  }
+
+  #stopClock(): void {
+    clearInterval(this.#clock)
+    this.#clock = undefined
+  }
+
+  #end(error: Error | undefined): void {
+    this.over = true
+    clearInterval(this.#clock)
+    this.upload?.stop()
+    this.leave(error)
+  }
+}
