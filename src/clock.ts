@@ -21,7 +21,7 @@ export const systemClock: Clock = {
 /** A clock that is set elsewhere: wall time and steady time, as two numbers. */
 export function clockIn(memory: SharedArrayBuffer): Clock {
   const times = new Float64Array(memory)
-  return { now: () => times[0] as number, steady: () => times[1] as number, memory }
+  return { now: () => times[0]!, steady: () => times[1]!, memory }
 }
 
 /**

@@ -216,7 +216,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       hitl.stop()
       // Calls that other threads pass on are still answered here.
       const there = pool?.drain(limitMs) ?? 0
-      const here = listening.drain(limitMs, () => limits.inFlight[0] as number)
+      const here = listening.drain(limitMs, () => limits.inFlight[0]!)
       const cutOff = (await here) + (await there)
       const givenUp = await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
       await closeAll(closers)

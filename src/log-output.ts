@@ -164,7 +164,7 @@ class Output implements LogOutput {
   }
 
   #piece(): Buffer {
-    return this.#queue[this.#first] as Buffer
+    return this.#queue[this.#first]!
   }
 
   #took(count: number): void {

@@ -68,8 +68,8 @@ export function unmapped(ip: string): string {
   const match = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i.exec(ip)
   if (match === null) return ip
   if (match[1] !== undefined) return match[1]
-  const high = Number.parseInt(match[2] as string, 16)
-  const low = Number.parseInt(match[3] as string, 16)
+  const high = Number.parseInt(match[2]!, 16)
+  const low = Number.parseInt(match[3]!, 16)
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }
 

@@ -39,9 +39,9 @@ export function parseTarget(raw: string): Target | string {
   if (problem !== undefined) return problem
   const match = form.exec(raw)
   if (match === null) return notAbsolute(raw)
-  const origin = parseOrigin((match[1] as string).toLowerCase() as 'http' | 'https', match[2] as string)
+  const origin = parseOrigin(match[1]!.toLowerCase() as 'http' | 'https', match[2]!)
   if (typeof origin === 'string') return origin
-  const path = match[3] === '' ? '/' : (match[3] as string)
+  const path = match[3] === '' ? '/' : match[3]!
   if (dotSegment.test(path)) return 'The path has dot segments. Send it as it should reach the upstream.'
   const readings = readingsOf(path)
   if (typeof readings === 'string') return readings

@@ -12,7 +12,7 @@ export function readEnvironment(schema: SettingTree, env: Environment, findings:
   const seen = new Map<Setting<unknown>, string>()
   for (const [name, text] of Object.entries(env)) {
     const keys = name.split('__')
-    if (text === undefined || keys.length < 2 || keys.includes('') || !childOf(schema, keys[0] as string)) continue
+    if (text === undefined || keys.length < 2 || keys.includes('') || !childOf(schema, keys[0]!)) continue
     const place = `env ${name}`
     const target = find(schema, keys)
     if ('problem' in target) {

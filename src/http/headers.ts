@@ -48,10 +48,10 @@ class FieldReader implements RequestFields {
 
   read(raw: readonly string[]): void {
     for (let i = 0; i < raw.length; i += 2) {
-      const name = fieldName(raw[i] as string)
+      const name = fieldName(raw[i]!)
       this.names.push(name)
       if (name.isDisguised) this.isDisguised = true
-      if (name.steersGateway) this.#note(name.lower, raw[i + 1] as string)
+      if (name.steersGateway) this.#note(name.lower, raw[i + 1]!)
     }
   }
 
@@ -139,8 +139,8 @@ export function isTokenField(name: string, tokenName: string): boolean {
 export function fieldValues(raw: readonly string[], lowerName: string): string[] {
   const values: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string
-    if (name.length === lowerName.length && name.toLowerCase() === lowerName) values.push(raw[i + 1] as string)
+    const name = raw[i]!
+    if (name.length === lowerName.length && name.toLowerCase() === lowerName) values.push(raw[i + 1]!)
   }
   return values
 }
@@ -157,9 +157,9 @@ export function upstreamFields(
 ): string[] {
   const out: string[] = []
   for (let i = 0; i < names.length; i++) {
-    const { lower, folded, hopByHopRequest } = names[i] as FieldName
+    const { lower, folded, hopByHopRequest } = names[i]!
     if (hopByHopRequest || nominated?.has(lower) || tokenNames.includes(folded)) continue
-    out.push(raw[2 * i] as string, raw[2 * i + 1] as string)
+    out.push(raw[2 * i]!, raw[2 * i + 1]!)
   }
   return out
 }
@@ -174,7 +174,7 @@ export function withoutNominated(raw: readonly string[], { nominated }: RequestF
 
 /** The same fields; those named `tokenNames`, as `foldName` writes them, have an empty value. */
 export function withoutTokens(raw: readonly string[], tokenNames: readonly string[]): readonly string[] {
-  return raw.map((text, i) => (i % 2 === 1 && tokenNames.includes(fieldName(raw[i - 1] as string).folded) ? '' : text))
+  return raw.map((text, i) => (i % 2 === 1 && tokenNames.includes(fieldName(raw[i - 1]!).folded) ? '' : text))
 }
 
 /** The fields of an upstream response to pass on, flat: name, value, name, value. */
@@ -189,11 +189,11 @@ export function passFields(raw: readonly string[], out: string[]): boolean {
   let nominated: Set<string> | undefined
   let leadsOn = false
   for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string
+    const name = raw[i]!
     const known = fieldName(name)
-    if (known.lower === 'connection') nominated = connectionNames(raw[i + 1] as string, nominated)
+    if (known.lower === 'connection') nominated = connectionNames(raw[i + 1]!, nominated)
     if (known.leadsOn) leadsOn = true
-    if (!known.hopByHopResponse && !known.own) out.push(name, raw[i + 1] as string)
+    if (!known.hopByHopResponse && !known.own) out.push(name, raw[i + 1]!)
   }
   if (nominated !== undefined) removeNames(out, nominated)
   return leadsOn
@@ -211,10 +211,10 @@ function connectionNames(value: string, before: Set<string> | undefined): Set<st
 function removeNames(fields: string[], names: ReadonlySet<string>): void {
   let kept = 0
   for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] as string
+    const name = fields[i]!
     if (names.has(fieldName(name).lower)) continue
     fields[kept++] = name
-    fields[kept++] = fields[i + 1] as string
+    fields[kept++] = fields[i + 1]!
   }
   fields.length = kept
 }

@@ -59,8 +59,8 @@ export function inertHead({ status, rawHeaders }: Head): Head {
   headers.push('X-Content-Type-Options', 'nosniff')
   if (!isStatusKept) headers.push(`${upstreamPrefix}Status`, String(status))
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] as string
-    headers.push(isSteering(fieldName(name).folded) ? upstreamPrefix + name : name, rawHeaders[index + 1] as string)
+    const name = rawHeaders[index]!
+    headers.push(isSteering(fieldName(name).folded) ? upstreamPrefix + name : name, rawHeaders[index + 1]!)
   }
   return { status: isStatusKept ? status : 502, rawHeaders: headers }
 }

@@ -167,7 +167,7 @@ export class SharedTable {
 
   /** Only with the lock. */
   get(slot: number, field: number): number {
-    return this.#values[slot * this.#shape.fields + field] as number
+    return this.#values[slot * this.#shape.fields + field]!
   }
 
   /** Only with the lock. */
@@ -187,8 +187,8 @@ export class SharedTable {
     const known = this.#places.get(key)
     if (known !== undefined) return known
     if (this.#places.size >= this.#shape.slots) this.#places.clear()
-    const low = hash(key, this.#head[seedWord] as number)
-    const high = hash(key, this.#head[seedWord + 1] as number)
+    const low = hash(key, this.#head[seedWord]!)
+    const high = hash(key, this.#head[seedWord + 1]!)
     // Both zero marks a slot as free.
     const place = { low: low === 0 && high === 0 ? 1 : low, high, slot: -1 }
     this.#places.set(key, place)

@@ -37,7 +37,7 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
       if (answer === undefined) return refuse('not_found', noAnswer)
       const { status, rawHeaders } = inertHead(answer)
       // The length is that of the stored body: the answer to HEAD names another.
-      const fields = rawHeaders.filter((_, index) => !isContentLength(rawHeaders[index - (index % 2)] as string))
+      const fields = rawHeaders.filter((_, index) => !isContentLength(rawHeaders[index - (index % 2)]!))
       return { status, headers: [...fields, 'Gateway-Hitl-Id', hitlId(call)], body: Buffer.from(answer.body) }
     },
     async approveRequest(call) {

@@ -17,10 +17,10 @@ export function answerFields(received: readonly string[], target: Target, settin
   const fields: string[] = []
   if (!passFields(received, fields)) return fields
   for (let i = 0; i < fields.length; i += 2) {
-    const { lower, leadsOn } = fieldName(fields[i] as string)
+    const { lower, leadsOn } = fieldName(fields[i]!)
     if (!leadsOn) continue
     if (lower === 'set-cookie') {
-      if (settings.Cookies === 'Scope') fields[i + 1] = scopedCookie(fields[i + 1] as string, target)
+      if (settings.Cookies === 'Scope') fields[i + 1] = scopedCookie(fields[i + 1]!, target)
     } else if (settings.Redirects === 'Rewrite') pointBack(fields, i, target)
   }
   return fields
@@ -28,8 +28,8 @@ export function answerFields(received: readonly string[], target: Target, settin
 
 /** The original stays readable. A reference that is not an http URL cannot be followed through the gateway: it is renamed. */
 function pointBack(fields: string[], at: number, target: Target): void {
-  const name = fields[at] as string
-  const value = fields[at + 1] as string
+  const name = fields[at]!
+  const value = fields[at + 1]!
   const rewritten = throughGateway(value, target)
   if (rewritten === undefined) fields[at] = `Gateway-Upstream-${name}`
   else {

@@ -14,7 +14,7 @@ export function passInterim({ res, req }: Exchange, { status, fields: received }
 /** Fields as pairs, from a flat list. */
 export function pairs(fields: readonly string[]): [string, string][] {
   const out: [string, string][] = []
-  for (let i = 0; i < fields.length; i += 2) out.push([fields[i] as string, fields[i + 1] as string])
+  for (let i = 0; i < fields.length; i += 2) out.push([fields[i]!, fields[i + 1]!])
   return out
 }
 

@@ -23,8 +23,8 @@ export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
   const { rawHeaders } = exchange.req
   let suspects = suspectsIn(exchange.rawTarget, exchange)
   for (let i = 1; i < rawHeaders.length; i += 2) {
-    const value = rawHeaders[i] as string
-    if (value.length < leastToken || tokenNames.includes(fieldName(rawHeaders[i - 1] as string).folded)) continue
+    const value = rawHeaders[i]!
+    if (value.length < leastToken || tokenNames.includes(fieldName(rawHeaders[i - 1]!).folded)) continue
     suspects = [...suspects, ...suspectsIn(value, exchange)]
   }
   return suspects.length === 0 ? undefined : judge(exchange, suspects, parts)

@@ -54,7 +54,7 @@ export async function stampsOf(
   for (let from = 0; from < names.length; from += statsAtOnce) {
     const some = names.slice(from, from + statsAtOnce)
     const found = await Promise.all(some.map(name => stampOf(join(directory, name))))
-    for (const [index, name] of some.entries()) stamps.set(name, found[index] as string)
+    for (const [index, name] of some.entries()) stamps.set(name, found[index]!)
   }
   return stamps
 }

@@ -77,8 +77,8 @@ function passBack(answer: IncomingMessage, { req, res }: Incoming): void {
   }
   const headers: string[] = []
   for (let i = 0; i < answer.rawHeaders.length; i += 2) {
-    const name = answer.rawHeaders[i] as string
-    if (!ofConnection.has(name.toLowerCase())) headers.push(name, answer.rawHeaders[i + 1] as string)
+    const name = answer.rawHeaders[i]!
+    if (!ofConnection.has(name.toLowerCase())) headers.push(name, answer.rawHeaders[i + 1]!)
   }
   // The unread rest of an upload would be taken for the next request.
   if (!req.complete) headers.push('Connection', 'close')

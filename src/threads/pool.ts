@@ -160,7 +160,7 @@ class ThreadPool implements Pool {
     member.listens = true
     // Changes told before, without a wait for the answer, are applied before this one, and so before a connection is taken.
     await link.call('changePolicies', [changeBetween([], this.#told)])
-    if (!this.#closing) await link.call('listen', [this.#ports[0] as number])
+    if (!this.#closing) await link.call('listen', [this.#ports[0]!])
   }
 
   #ended(thread: number, member: Member, livedMs: number): void {

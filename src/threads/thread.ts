@@ -118,7 +118,7 @@ async function serve() {
       return certificateRead
     },
     async drain(limitMs: number) {
-      const cutOff = await listening.drain(limitMs, () => limits.inFlight[0] as number)
+      const cutOff = await listening.drain(limitMs, () => limits.inFlight[0]!)
       for (const part of [trust, log]) part.flush()
       recent.close()
       return cutOff

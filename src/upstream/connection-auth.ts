@@ -16,11 +16,11 @@ const proxyAuthorization = 'proxy-authorization'
 /** Whether the fields of a request, flat, authenticate the connection that they are sent on. */
 export function usesConnectionAuth(fields: readonly string[]): boolean {
   for (let i = 0; i < fields.length; i += 2) {
-    const { length } = fields[i] as string
+    const { length } = fields[i]!
     // Most names have another length: comparing that first costs next to nothing.
     if (length !== authorization.length && length !== proxyAuthorization.length) continue
-    const name = (fields[i] as string).toLowerCase()
-    if ((name === authorization || name === proxyAuthorization) && used.test(fields[i + 1] as string)) return true
+    const name = fields[i]!.toLowerCase()
+    if ((name === authorization || name === proxyAuthorization) && used.test(fields[i + 1]!)) return true
   }
   return false
 }

@@ -74,7 +74,7 @@ export async function openCredentials(
         if (settled.has(entry.header) || !applies(entry, request)) continue
         settled.add(entry.header)
         const { Override, Header } = entry.setting
-        if (Override === 'Replace' || !sendsItself(entry.header, request)) fields.push(Header, values[index] as string)
+        if (Override === 'Replace' || !sendsItself(entry.header, request)) fields.push(Header, values[index]!)
         else if (Override === 'Refuse') return conflict(entry)
       }
       return fields
@@ -113,7 +113,7 @@ function applies({ setting, hosts, port }: Entry, { origin, agent }: CredentialR
 /** Whether the agent sends the field, or one that an upstream may take for it. */
 function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialRequest): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const { folded } = fieldName(rawHeaders[i] as string)
+    const { folded } = fieldName(rawHeaders[i]!)
     if (folded === fieldName(header).folded && !tokenNames.includes(folded)) return true
   }
   return false
@@ -123,9 +123,9 @@ function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialReque
 export function withCredentials(fields: readonly string[], credentials: readonly string[]): string[] {
   const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] as string
+    const name = fields[i]!
     const isReplaced = credentials.some((credential, at) => at % 2 === 0 && isTokenField(name, credential))
-    if (!isReplaced) kept.push(name, fields[i + 1] as string)
+    if (!isReplaced) kept.push(name, fields[i + 1]!)
   }
   return kept.concat(credentials)
 }

@@ -40,8 +40,8 @@ export function writeHead({ method, path, fields, body, bodyLength }: UpstreamRe
   if (!methodName.test(method) || unsafeTarget.test(path)) throw new Error('cannot happen: a malformed request line')
   let head = `${method} ${path} HTTP/1.1\r\nHost: ${authority}\r\n`
   for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] as string
-    const value = fields[i + 1] as string
+    const name = fields[i]!
+    const value = fields[i + 1]!
     const { isToken, hopByHopRequest } = fieldName(name)
     if (!isToken || hopByHopRequest || unsafeValue.test(value)) throw new Error('cannot happen: a field out of place')
     head += `${name}: ${value}\r\n`
@@ -173,8 +173,7 @@ export function notFramed(isOld: boolean): Framed {
 
 /** @throws UpstreamError when two readers could differ about the end of the message */
 export function noteFields(framed: Framed, fields: readonly string[]): void {
-  for (let i = 0; i < fields.length; i += 2)
-    noteField(framed, fieldName(fields[i] as string).lower, fields[i + 1] as string)
+  for (let i = 0; i < fields.length; i += 2) noteField(framed, fieldName(fields[i]!).lower, fields[i + 1]!)
   if (framed.chunked && (framed.contentLength !== undefined || framed.isOld)) throw malformed('two framings')
 }
 

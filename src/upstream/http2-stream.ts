@@ -154,8 +154,7 @@ function headOf(fields: IncomingHttpHeaders, raw: readonly string[]): ResponseHe
 
 /** Names are in lower case in HTTP/2 (RFC 9113 section 8.2.1). */
 function authenticates(fields: readonly string[]): boolean {
-  for (let i = 0; i < fields.length; i += 2)
-    if (offersConnectionAuth(fields[i] as string, fields[i + 1] as string)) return true
+  for (let i = 0; i < fields.length; i += 2) if (offersConnectionAuth(fields[i]!, fields[i + 1]!)) return true
   return false
 }
 
@@ -163,8 +162,8 @@ function authenticates(fields: readonly string[]): boolean {
 function withoutPseudo(raw: readonly string[]): string[] {
   const fields: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string
-    if (!isPseudo(name)) fields.push(name, raw[i + 1] as string)
+    const name = raw[i]!
+    if (!isPseudo(name)) fields.push(name, raw[i + 1]!)
   }
   return fields
 }

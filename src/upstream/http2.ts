@@ -104,10 +104,10 @@ export class Http2Session extends EventEmitter implements Carrier {
     const length = Buffer.isBuffer(body) ? body.length : bodyLength
     if (length !== undefined) fields['content-length'] = String(length)
     for (let i = 0; i < raw.length; i += 2) {
-      const name = (raw[i] as string).toLowerCase()
+      const name = raw[i]!.toLowerCase()
       const before = fields[name]
       const separator = name === 'cookie' ? '; ' : ', '
-      fields[name] = before === undefined ? (raw[i + 1] as string) : before + separator + raw[i + 1]
+      fields[name] = before === undefined ? raw[i + 1]! : before + separator + raw[i + 1]
     }
     return fields
   }

@@ -52,7 +52,7 @@ export function idleLimitOf(fields: readonly string[], limits: IdleLimits): numb
 function isEventStream(fields: readonly string[]): boolean {
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i]?.toLowerCase() !== 'content-type') continue
-    return /^[ \t]*text\/event-stream[ \t]*(?:;|$)/i.test(fields[i + 1] as string)
+    return /^[ \t]*text\/event-stream[ \t]*(?:;|$)/i.test(fields[i + 1]!)
   }
   return false
 }
