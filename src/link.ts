@@ -3,6 +3,7 @@
  * were posted.
  */
 import type { MessagePort, Transferable, Worker } from 'node:worker_threads'
+import { asError } from './base/as-error.ts'
 
 /** Methods by name; each gets what it was called with, and a signal that aborts when its caller no longer waits. */
 export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
@@ -115,7 +116,7 @@ function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSig
       try {
         answer({ answer: id, value: await run(method, controller?.signal ?? neverAborts, args) })
       } catch (error) {
-        const { name, message } = error as Error
+        const { name, message } = asError(error)
         answer({ answer: id, failure: { name, message } })
       } finally {
         working.delete(id)

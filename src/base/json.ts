@@ -1,3 +1,5 @@
+import { asError } from './as-error.ts'
+
 /** Deeper documents are refused: nothing here needs any, and some readers recurse. */
 const maxDepth = 200
 
@@ -25,7 +27,7 @@ export function parseStrictJson(
     const problem = ambiguityOf(text, refused)
     return problem === undefined ? { value } : { problem }
   } catch (error) {
-    return { problem: `is not JSON: ${(error as SyntaxError).message}` }
+    return { problem: `is not JSON: ${asError(error).message}` }
   }
 }
 

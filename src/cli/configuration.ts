@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { asError } from '../base/as-error.ts'
 import { formatProblem } from '../config/given.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
@@ -39,7 +40,7 @@ function readFile(asked: string | undefined): Configuration['file'] {
   try {
     return { path, text: readFileSync(path, 'utf8') }
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    const { code } = asError(error)
     if (asked === undefined && code === 'ENOENT') return undefined
     throw new StartupError(`${path} cannot be read (${code}). Name another file with --config.`)
   }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { asError } from '../base/as-error.ts'
 import type { Environment } from '../config/environment.ts'
 
 /** The process, for commands. Lines are given without their end. */
@@ -49,7 +50,7 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
     return parseArgs({ args: [...shell.args], options, allowPositionals: true, strict: true })
   } catch (error) {
     // What Node says behind the first sentence is about operands that look like options: no command takes such.
-    throw new UsageError((error as Error).message.replace(/\. To specify .*/s, ''))
+    throw new UsageError(asError(error).message.replace(/\. To specify .*/s, ''))
   }
 }
 

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { asError } from '../base/as-error.ts'
 import { parseHostPatterns } from '../base/host.ts'
 import type { Clock } from '../clock.ts'
 import type { Environment } from '../config/environment.ts'
@@ -82,7 +83,7 @@ function readAuthorities(path: string): string {
     new X509Certificate(text)
     return text
   } catch (error) {
-    const { code, syscall } = error as NodeJS.ErrnoException
+    const { code, syscall } = asError(error)
     const problem = syscall === undefined ? 'contains no certificate in PEM form' : `cannot be read (${code})`
     throw new StartupError(`Proxy:CaFile: ${path} ${problem}.`)
   }

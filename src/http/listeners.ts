@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { type AddressInfo, createServer, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { asError } from '../base/as-error.ts'
 import { StartupError } from '../errors.ts'
 import type { Acceptor } from './accept.ts'
 import { type Certificate, createServers, type ServerSettings, type Servers } from './servers.ts'
@@ -92,7 +93,7 @@ async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promi
     await once(server, 'listening')
     return server
   } catch (error) {
-    throw tcpProblem(error as NodeJS.ErrnoException, place)
+    throw tcpProblem(asError(error), place)
   }
 }
 
@@ -132,7 +133,7 @@ async function listenPassed(servers: Servers, { fd }: PassedPlace): Promise<Serv
     server.listen({ fd })
     await once(server, 'listening')
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    const { code } = asError(error)
     throw new StartupError(`Descriptor ${fd}, passed with LISTEN_FDS, is not a listening socket (${code}).`)
   }
   // Node knows the address of TCP sockets only.

@@ -4,6 +4,7 @@ import { lstat } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
+import { asError } from '../base/as-error.ts'
 import { StartupError } from '../errors.ts'
 
 export interface UnixPlace {
@@ -40,7 +41,7 @@ export async function listenUnix(server: Server, place: UnixPlace): Promise<() =
     const { ino } = lstatSync(place.path)
     return () => removeOwn(place.path, ino)
   } catch (error) {
-    throw unixProblem(error as NodeJS.ErrnoException, place.path)
+    throw unixProblem(asError(error), place.path)
   }
 }
 
@@ -87,7 +88,7 @@ async function answers(path: string): Promise<boolean> {
     await once(socket, 'connect')
     return true
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    const { code } = asError(error)
     if (code === 'ECONNREFUSED' || code === 'ENOENT') return false
     if (code === 'EAGAIN') return true
     throw error

@@ -1,5 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { asError } from '../base/as-error.ts'
 
 /** Files of a directory by name, each read again only when it has changed. */
 export interface FileCache<T> {
@@ -28,7 +29,7 @@ export function createFileCache<T>(directory: string, { isWanted, load, failed }
           next.set(name, { stamp, value })
           values.push(value)
         } catch (error) {
-          values.push(failed(path, error as Error))
+          values.push(failed(path, asError(error)))
         }
       }
       known = next
@@ -64,6 +65,6 @@ async function stampOf(path: string): Promise<string> {
     const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
     return `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`
   } catch (error) {
-    return String((error as NodeJS.ErrnoException).code)
+    return String(asError(error).code)
   }
 }

@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { readdir, readlink, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, parse } from 'node:path'
+import { asError } from '../base/as-error.ts'
 
 /** Follows a directory by every name that leads to it and to its files. It does not keep the process alive. */
 export interface Follower {
@@ -37,7 +38,7 @@ export function createFollower(directory: string, options: FollowOptions): Follo
       })
       return watcher.on('error', fail)
     } catch (error) {
-      fail(error as Error)
+      fail(asError(error))
       return undefined
     }
   }
@@ -146,6 +147,6 @@ async function readTarget(path: string): Promise<string | null | undefined> {
   try {
     return await readlink(path)
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EINVAL' ? null : undefined
+    return asError(error).code === 'EINVAL' ? null : undefined
   }
 }

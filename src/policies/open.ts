@@ -1,3 +1,4 @@
+import { asError } from '../base/as-error.ts'
 import type { Clock } from '../clock.ts'
 import { StartupError } from '../errors.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
@@ -109,7 +110,7 @@ async function lookAt(directory: string): Promise<string> {
   try {
     return [...(await stampsOf(directory, isWanted))].join('\n')
   } catch (error) {
-    return (error as Error).message
+    return asError(error).message
   }
 }
 

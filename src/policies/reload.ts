@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { asError } from '../base/as-error.ts'
 
 /** Looks in a row that must show the same before files count as written. */
 const stillLooks = 4
@@ -90,7 +91,7 @@ async function readStill<T>({ look, read, load }: ReloadParts<T>, seen: string):
     const files = await read()
     return (await look()) === seen ? { seen, lines: await load(files) } : undefined
   } catch (error) {
-    return { seen, lines: [(error as Error).message] }
+    return { seen, lines: [asError(error).message] }
   }
 }
 

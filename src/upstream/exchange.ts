@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { asError } from '../base/as-error.ts'
 import {
   bodyTimeout,
   brokenUpload,
@@ -84,7 +85,7 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
       work()
     } catch (error) {
       if (this.over) throw error
-      this.fail(error as Error)
+      this.fail(asError(error))
     }
   }
 

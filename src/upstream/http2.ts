@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
+import { asError } from '../base/as-error.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Carrier, maxStreams } from './connection.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
@@ -87,7 +88,7 @@ export class Http2Session extends EventEmitter implements Carrier {
     try {
       return this.#session.request(this.#fieldsOf(request), { endStream: request.body === null })
     } catch (error) {
-      return error as Error
+      return asError(error)
     }
   }
 

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Client } from 'undici'
+import { asError } from '../base/as-error.ts'
 import type { Carrier, Connect, OnSocket } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { closedConnection, givenUp, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
@@ -63,7 +64,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
       // The same check applies to both clients.
       writeHead(request, this.#authority)
     } catch (error) {
-      exchange.fail(error as Error)
+      exchange.fail(asError(error))
       return true
     }
     const length = Buffer.isBuffer(body) ? undefined : bodyLength

@@ -5,6 +5,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely, SqliteDialect } from 'kysely'
+import { asError } from '../../base/as-error.ts'
 import { systemClock } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
@@ -71,7 +72,9 @@ export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 
     return { ...opened, restored, mark, files, close }
   } catch (error) {
     lock.close()
-    throw error instanceof StartupError ? error : new StartupError(`${file} cannot be opened: ${messageOf(error)}`)
+    throw error instanceof StartupError
+      ? error
+      : new StartupError(`${file} cannot be opened: ${asError(error).message}`)
   }
 }
 
@@ -103,7 +106,7 @@ export function claimFolder(directory: string): DatabaseSync {
   } catch (error) {
     if (isBusy(error)) throw new StartupError(`${directory} is in use by another gateway. Stop that one first.`)
     throw new StartupError(
-      `${directory} cannot be written: ${messageOf(error)}. Set Storage:DataDirectory to a writable folder.`,
+      `${directory} cannot be written: ${asError(error).message}. Set Storage:DataDirectory to a writable folder.`,
     )
   }
 }
@@ -183,7 +186,7 @@ export async function assertSound(file: string): Promise<void> {
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
-    throw unsound(file, messageOf(error))
+    throw unsound(file, asError(error).message)
   } finally {
     connection.close()
   }
@@ -223,8 +226,4 @@ export async function migrateWhole(opened: Connected, steps: typeof migrations):
   opened.connection.exec('begin immediate')
   await migrate(opened.db, steps)
   opened.connection.exec('commit')
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { asError } from '../../base/as-error.ts'
 import { StartupError } from '../../errors.ts'
 import type { AuditTable } from '../store.ts'
 import { audit } from '../tables/audit.ts'
@@ -25,6 +26,6 @@ export function openSqliteTrail(directory: string): SqliteTrail {
       close: () => connection.close(),
     }
   } catch (error) {
-    throw new StartupError(`${file} has no audit trail to read: ${(error as Error).message}`)
+    throw new StartupError(`${file} has no audit trail to read: ${asError(error).message}`)
   }
 }
