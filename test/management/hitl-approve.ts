@@ -57,6 +57,19 @@ t.test('a second verdict is 409 with the outcome on record', async t => {
   t.equal(origin.seen.length, 1)
 })
 
+t.test('a denied request is never sent, and its agent and the audit trail are told', async t => {
+  const id = await hold('/things')
+  t.match(await (await deny(id, { resend: true })).json(), { status: 400, errors: [{ field: 'resend' }] })
+  const denied = await deny(id, { comment: 'no' })
+  t.same({ status: denied.status, text: await denied.text() }, { status: 200, text: '' })
+  const told = await call('GET', `/hitl/status/${id}`, { token: review.bot.token })
+  t.match(await told.json(), { status: 'Denied', request: { comment: 'no' } })
+  t.match(await (await approve(id)).json(), { status: 409, hitlStatus: 'Denied' })
+  t.equal(origin.seen.length, 0)
+  const { items } = JSON.parse((await manage('GET', `/audit?subject=${id}&action=hitl.deny`)).text)
+  t.match(items, [{ actor: review.reviewer.id, subject: id, details: { comment: 'no' } }])
+})
+
 t.test('of fifty approvals at once one sends', async t => {
   const id = await hold('/things')
   const approvals = await Promise.all(
@@ -144,6 +157,7 @@ t.test('a comment has at most 2000 characters, and a grant its bounds', async t 
   const refused = [
     { comment: 'x'.repeat(2_001) },
     { comment: 5 },
+    { comment: null },
     { unknown: true },
     { grant: {} },
     { grant: { minutes: 0, maxUses: 1 } },

@@ -9,10 +9,15 @@ import t from '../fixtures/tap.ts'
 
 const secret = 'a-secret-of-the-tests'
 const code = (answer: Response) => answer.headers.get('gateway-error')
+const origin = await startOrigin(t)
+const limits = { PerAddressPerMinute: 100 }
+const gateway = await startGateway(t, { config: { Security: { AgentAuth: { TokenRequests: limits } } } })
+
+t.beforeEach(() => {
+  origin.seen.length = 0
+})
 
 t.test('revocation, quarantine and removal bite on the very next request', async t => {
-  const origin = await startOrigin(t)
-  const gateway = await startGateway(t)
   for (const [action, status, error] of [
     ['deactivate', 403, 'agent_inactive'],
     ['quarantine', 403, 'agent_quarantined'],
@@ -32,17 +37,7 @@ t.test('revocation, quarantine and removal bite on the very next request', async
   t.equal(origin.seen.filter(({ target }) => target === '/after').length, 0)
 })
 
-t.test('a removed role is gone on the very next request', async t => {
-  const gateway = await startGateway(t)
-  const { id, token } = await gateway.agent({ roles: ['admin'] })
-  t.equal((await gateway.manage('GET', '/agents', undefined, token)).status, 200)
-  await gateway.manage('PUT', `/agents/${id}/roles`, { roles: ['agent'] })
-  t.equal((await gateway.manage('GET', '/agents', undefined, token)).status, 403)
-})
-
 t.test('two tokens, no token and what only looks like one are refused alike', async t => {
-  const origin = await startOrigin(t)
-  const gateway = await startGateway(t)
   const { token } = await gateway.agent()
   const fields = [
     '',
@@ -69,23 +64,28 @@ t.test('two tokens, no token and what only looks like one are refused alike', as
 })
 
 t.test('unknown agent, barred agent and wrong secret get the same answer, byte for byte', async t => {
-  const gateway = await startGateway(t)
   const barred = await gateway.agent()
+  const inactive = await gateway.agent()
+  await gateway.manage('POST', `/agents/${inactive.id}/deactivate`)
   await gateway.manage('POST', `/agents/${barred.id}/revoke`)
   const { id } = await gateway.agent()
   const answers = []
   for (const [agentId, clientSecret] of [
     ['00000000-0000-4000-8000-000000000000', secret],
     [barred.id, secret],
+    [inactive.id, secret],
     [id, 'wrong'],
     [id, 'x'.repeat(100)],
+    [id, ''],
+    [id, `${secret}\0`],
+    [`{${id}}`, secret],
+    [id, undefined],
+    [undefined, undefined],
     ['not an id', secret],
   ]) {
     const { status, headers, text } = await gateway.manage('POST', '/tokens', { agentId, clientSecret }, null)
-    t.equal(status, 401)
-    answers.push(
-      `${headers.get('www-authenticate')} ${headers.get('content-type')} ${text.replace(/"requestId":"[^"]*"/, '')}`,
-    )
+    t.same({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
+    answers.push(`${headers.get('www-authenticate')} ${headers.get('content-type')}`)
   }
   for (const answer of answers) t.equal(answer, answers[0])
 })
@@ -104,21 +104,18 @@ t.test('on the wire, too, an unknown agent and a wrong secret take the same time
 })
 
 t.test('the sixth wrong secret within a minute is answered 429 with Retry-After, and other agents get in', async t => {
-  const gateway = await startGateway(t)
   const { id } = await gateway.agent()
   const other = await gateway.agent()
   const login = (agentId: string, clientSecret: string) =>
     gateway.manage('POST', '/tokens', { agentId, clientSecret }, null)
   for (let i = 0; i < 5; i++) t.equal((await login(id, `guess ${i}`)).status, 401)
   const refused = await login(id, secret)
-  t.equal(refused.status, 429)
+  t.match(refused, { status: 429, text: /"too_many_logins"/ })
   t.ok(Number(refused.headers.get('retry-after')) > 50)
   t.equal((await login(other.id, secret)).status, 200)
 })
 
 t.test('ten denials in a row quarantine an agent until an admin lifts it', async t => {
-  const origin = await startOrigin(t)
-  const gateway = await startGateway(t)
   const policyName = await gateway.policy({ name: 'deny-all', default: 'Deny' })
   const { id, token } = await gateway.agent({ policyName })
   for (let i = 0; i < 10; i++) t.equal((await gateway.proxy(token, `${origin.url}/`)).status, 403)
@@ -132,7 +129,6 @@ t.test('ten denials in a row quarantine an agent until an admin lifts it', async
 })
 
 t.test('a token of the identity provider works on /proxy and at POST /tokens, for the agent bound to it', async t => {
-  const origin = await startOrigin(t)
   const { authority, passwordGrant } = await startIdentityProvider(t)
   const Jwt = { Authority: authority, Audience: 'gateway', RequireHttpsMetadata: false }
   const gateway = await startGateway(t, {
@@ -186,9 +182,7 @@ t.test(
 )
 
 t.test('a token of the identity provider is nothing when none is configured', async t => {
-  const origin = await startOrigin(t)
   const { passwordGrant } = await startIdentityProvider(t)
-  const gateway = await startGateway(t)
   const { id } = await gateway.agent({ externalSubject: 'user-1' })
   const { access_token: externalToken } = await passwordGrant('user-1')
   t.equal((await gateway.proxy(externalToken, `${origin.url}/`)).status, 401)
