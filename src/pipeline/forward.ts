@@ -15,11 +15,8 @@ import {
 } from '../upstream/failure.ts'
 import {
   type Control,
-  type Lease,
-  mostInterim,
   type ResponseHead,
   StaleConnectionError,
-  tooManyInterim,
   type UpstreamHandler,
   type UpstreamRequest,
 } from '../upstream/handler.ts'
@@ -72,7 +69,6 @@ function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
 
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
 class Forward implements UpstreamHandler, Sender {
-  lease: Lease | undefined = undefined
   readonly #exchange: Sendable
   readonly #request: UpstreamRequest
   readonly #parts: Parts
@@ -80,7 +76,6 @@ class Forward implements UpstreamHandler, Sender {
   #control: Control | undefined = undefined
   /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
   #missing = 0
-  #interim = 0
   /** Undefined while the answer may still come as a whole. */
   #body: AnswerBody | undefined = undefined
   #done = false
@@ -149,14 +144,12 @@ class Forward implements UpstreamHandler, Sender {
     this.#done = true
     const { res } = this.#exchange
     this.#exchange.ending = 'forwarded'
-    this.lease?.release(true)
     if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
     if (this.#body === undefined) res.end()
     else this.#body.end()
   }
 
   onResponseError(error: Error): void {
-    this.lease?.release(false)
     if (this.#done || this.#sendAgain(error)) return
     this.#done = true
     const { req, hasBody, agent, requestId } = this.#exchange
@@ -175,8 +168,6 @@ class Forward implements UpstreamHandler, Sender {
   }
 
   onInterim(head: ResponseHead): void {
-    this.#interim += 1
-    if (this.#interim > mostInterim) throw tooManyInterim()
     passInterim(this.#exchange, head)
   }
 
@@ -197,7 +188,6 @@ class Forward implements UpstreamHandler, Sender {
     exchange.sentAgain = true
     this.#parts.metrics?.add(retries, 1)
     exchange.bytesUp = 0
-    this.lease = undefined
     this.#control = undefined
     this.send({ ...this.#request, fresh: error instanceof StaleConnectionError })
     return true

@@ -11,10 +11,7 @@ import { withCredentials } from '../upstream/credentials.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
 import {
   type Control,
-  type Lease,
-  mostInterim,
   type ResponseHead,
-  tooManyInterim,
   UpstreamError,
   type UpstreamHandler,
   type UpstreamRequest,
@@ -153,11 +150,9 @@ interface ReplayParts {
 
 /** Turns the answer of a replay into a value with a body to read. */
 class Replay implements UpstreamHandler {
-  lease: Lease | undefined = undefined
   readonly #parts: ReplayParts
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
-  #interim = 0
   /** Why it was not sent, though there was a connection. */
   #refused: Refusal | 'again' | undefined = undefined
 
@@ -181,11 +176,6 @@ class Replay implements UpstreamHandler {
     }
   }
 
-  onInterim(): void {
-    this.#interim += 1
-    if (this.#interim > mostInterim) throw tooManyInterim()
-  }
-
   onResponseStart({ status, fields }: ResponseHead): void {
     this.#parts.learnt(outcomeOfStatus(status))
     const body = new Readable({
@@ -205,12 +195,10 @@ class Replay implements UpstreamHandler {
   }
 
   onResponseEnd(): void {
-    this.lease?.release(true)
     this.#body?.push(null)
   }
 
   onResponseError(error: Error): void {
-    this.lease?.release(false)
     if (this.#body !== undefined) {
       this.#body.destroy(error)
       return

@@ -35,8 +35,8 @@ export interface ConnectionOwner {
 
 /** A connection that speaks HTTP/1.1 or HTTP/2. */
 export interface Carrier {
-  /** Reports any failure to the handler. False: it accepts no more until it emits `drain`. */
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean
+  /** Reports any failure to the handler, after it has released the lease. False: it accepts no more until it emits `drain`. */
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean
   /** It accepts no more requests. */
   readonly destroyed: boolean
   destroy(): void
@@ -132,8 +132,7 @@ export class Connection implements Lease {
       if (this.#retired) this.retire()
       return false
     }
-    handler.lease = this
-    this.#full = !this.carrier.dispatch(request, handler)
+    this.#full = !this.carrier.dispatch(request, handler, this)
     if (this.#full && this.multiplexed) this.#unlist()
     return true
   }

@@ -5,13 +5,23 @@ import {
   brokenUpload,
   type Control,
   headersTimeout,
+  type Lease,
   type ResponseHead,
+  UpstreamError,
   type UpstreamHandler,
   type UpstreamRequest,
 } from './handler.ts'
 import { idleLimitOf, type SilenceLimits } from './settings.ts'
 import { type Sink, Upload } from './upload.ts'
 
+export interface ExchangeParts {
+  readonly limits: SilenceLimits
+  /** Released once, before the handler gets the end. */
+  readonly lease: Lease
+}
+
+/** Interim answers that an upstream may send before the real one. */
+const mostInterim = 16
 /** A time limit is counted in so many parts. */
 const limitParts = 8
 
@@ -26,14 +36,17 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
   protected paused = false
   protected over = false
   readonly #limits: SilenceLimits
+  readonly #lease: Lease
   #clock: NodeJS.Timeout | undefined
   /** Parts of the limit that went by in silence. */
   #silence = 0
+  #interim = 0
 
-  constructor(request: UpstreamRequest, handler: UpstreamHandler, limits: SilenceLimits) {
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, { limits, lease }: ExchangeParts) {
     this.request = request
     this.handler = handler
     this.#limits = limits
+    this.#lease = lease
   }
 
   /** Reading stops, or goes on. */
@@ -71,6 +84,12 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
     this.paused = false
     this.watch()
     this.hold(false)
+  }
+
+  protected tellInterim(head: ResponseHead): void {
+    this.#interim += 1
+    if (this.#interim > mostInterim) throw new UpstreamError('malformed', 'too many interim answers')
+    this.handler.onInterim?.(head)
   }
 
   /** The connection takes more of the request. */
@@ -144,5 +163,6 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
     clearInterval(this.#clock)
     this.upload?.stop()
     this.leave(error)
+    this.#lease.release(error === undefined)
   }
 }

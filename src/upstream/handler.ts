@@ -45,11 +45,9 @@ export interface Lease {
 
 /**
  * Receives the events of one exchange: first `onRequestStart` when it is about to be sent, last either `onResponseEnd` or
- * `onResponseError`. `lease` is set before; the handler releases it exactly once. An exception of a callback ends the
- * exchange; the last two must not throw.
+ * `onResponseError`. An exception of a callback ends the exchange; the last two must not throw.
  */
 export interface UpstreamHandler {
-  lease: Lease | undefined
   onRequestStart?(control: Control): void
   /** So many bytes of the body are about to be written. */
   onBodySent?(bytes: number): void
@@ -64,8 +62,11 @@ export interface UpstreamHandler {
   onResponseError(error: Error): void
 }
 
-/** Interim answers that an upstream may send before the real one. */
-export const mostInterim = 16
+/** Ends a request that has its place on a connection, and was not sent. */
+export function failUnsent(handler: UpstreamHandler, lease: Lease, error: Error): void {
+  lease.release(false)
+  handler.onResponseError(error)
+}
 
 /** Statuses that HTTP has (RFC 9110 section 15). */
 export function isStatus(status: number): boolean {
@@ -102,7 +103,6 @@ export class RefusedStreamError extends UpstreamError {
   }
 }
 
-export const tooManyInterim = (): Error => new UpstreamError('malformed', 'too many interim answers')
 export const closedConnection = (): Error => new UpstreamError('reset', 'the upstream closed the connection')
 export const givenUp = (): Error => new UpstreamError('reset', 'the connection was given up')
 export const brokenUpload = (): Error => new UpstreamError('reset', 'the body of the request broke off')

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type ExchangeParts } from './exchange.ts'
 import { UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { type Http1Head, readHead, writeHead } from './http1-head.ts'
 import { PartialHead } from './partial-head.ts'
@@ -15,9 +15,9 @@ export interface ExchangeEnd {
   readonly keepAlive: number | undefined
 }
 
-export interface ExchangeParts {
+export interface Http1Parts extends ExchangeParts {
   readonly socket: Socket
-  readonly settings: CarrierSettings
+  readonly limits: CarrierSettings
   /** Called for every piece of the request that was written. */
   readonly onSent: () => void
   /** Called once, before the handler gets the end of the exchange. */
@@ -29,7 +29,7 @@ const oneStringBytes = 2_048
 
 /** One request and its answer on a connection that speaks HTTP/1.1. */
 export class Http1Exchange extends Exchange<Http1Head> {
-  readonly #parts: ExchangeParts
+  readonly #parts: Http1Parts
   /** The received part of an incomplete head. */
   #partial: PartialHead | undefined
   /** Bytes of the body that are still to come, when its length is known. */
@@ -38,8 +38,8 @@ export class Http1Exchange extends Exchange<Http1Head> {
   /** No bytes followed the answer. */
   #exact = false
 
-  constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: ExchangeParts) {
-    super(request, handler, parts.settings)
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: Http1Parts) {
+    super(request, handler, parts)
     this.#parts = parts
   }
 
@@ -122,7 +122,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     while (!this.over) {
       const end = text.indexOf('\r\n\r\n', Math.max(at, before - 3))
       const size = (end < 0 ? text.length : end) - at
-      if (size > this.#parts.settings.maxHeaderSize) throw new UpstreamError('malformed', 'a head that is too large')
+      if (size > this.#parts.limits.maxHeaderSize) throw new UpstreamError('malformed', 'a head that is too large')
       if (end < 0) {
         if (at > 0) this.#partial = undefined
         this.#partial ??= new PartialHead()
@@ -142,13 +142,13 @@ export class Http1Exchange extends Exchange<Http1Head> {
     if (head.status === 101) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')
     if (head.status < 200) {
       if (!head.persistent) throw new UpstreamError('malformed', 'an interim answer with a body, or that is the last')
-      this.handler.onInterim?.(head)
+      this.tellInterim(head)
       return
     }
     this.head = head
     this.#left = head.contentLength ?? 0
     if (head.framing === 'chunked') {
-      this.#chunked = new ChunkedBody(chunk => this.#pass(chunk), this.#parts.settings.maxHeaderSize)
+      this.#chunked = new ChunkedBody(chunk => this.#pass(chunk), this.#parts.limits.maxHeaderSize)
     }
     this.handler.onResponseStart(head)
   }

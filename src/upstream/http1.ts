@@ -3,7 +3,9 @@ import type { Socket } from 'node:net'
 import type { Carrier, Connect } from './connection.ts'
 import {
   closedConnection,
+  failUnsent,
   givenUp,
+  type Lease,
   StaleConnectionError,
   UpstreamError,
   type UpstreamHandler,
@@ -52,12 +54,12 @@ export class Http1Connection extends EventEmitter implements Carrier {
     return this.#destroyed
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
-    if (this.#socket !== undefined) this.#start(this.#socket, request, handler)
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
+    if (this.#socket !== undefined) this.#start(request, handler, lease)
     else {
       this.#open(error => {
-        if (error !== undefined) handler.onResponseError(error)
-        else this.#start(this.#socket as Socket, request, handler)
+        if (error !== undefined) failUnsent(handler, lease, error)
+        else this.#start(request, handler, lease)
       })
     }
     return true
@@ -98,15 +100,16 @@ export class Http1Connection extends EventEmitter implements Carrier {
     })
   }
 
-  #start(socket: Socket, request: UpstreamRequest, handler: UpstreamHandler): void {
+  #start(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): void {
     if (this.#destroyed) {
-      handler.onResponseError(closedConnection())
+      failUnsent(handler, lease, closedConnection())
       return
     }
     this.#watchHead()
     this.#exchange = new Http1Exchange(request, handler, {
-      socket,
-      settings: this.#settings,
+      socket: this.#socket as Socket,
+      limits: this.#settings,
+      lease,
       onSent: () => this.#watchHead(),
       onEnd: how => this.#over(how),
     })

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import { offersConnectionAuth } from './connection-auth.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type ExchangeParts } from './exchange.ts'
 import {
   isStatus,
   RefusedStreamError,
@@ -12,11 +12,9 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { noteStreamed } from './read-buffers.ts'
-import type { SilenceLimits } from './settings.ts'
 
-export interface StreamParts {
+export interface StreamParts extends ExchangeParts {
   readonly stream: ClientHttp2Stream
-  readonly limits: SilenceLimits
   /** The connection takes no more requests: it may be dead, or authenticated for one agent. */
   readonly retire: () => void
   /** The connection is gone, and had carried an exchange to its end before. */
@@ -42,7 +40,7 @@ export class Http2Exchange extends Exchange {
   #trailers: readonly string[] = []
 
   constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: StreamParts) {
-    super(request, handler, parts.limits)
+    super(request, handler, parts)
     const { stream } = parts
     this.#stream = stream
     this.#parts = parts
@@ -50,7 +48,7 @@ export class Http2Exchange extends Exchange {
     this.watch()
     stream.on('headers', (fields, _flags, raw) => {
       this.#hear()
-      this.guarded(() => handler.onInterim?.(headOf(fields, raw)))
+      this.guarded(() => this.tellInterim(headOf(fields, raw)))
     })
     stream.on('response', (fields, _flags, raw) => this.guarded(() => this.#respond(fields, raw)))
     stream.on('trailers', (_fields, _flags, raw) => {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { asError } from '../base/as-error.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Carrier, maxStreams } from './connection.ts'
-import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { failUnsent, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -52,10 +52,10 @@ export class Http2Session extends EventEmitter implements Carrier {
     })
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
     const stream = this.#open(request)
     if (stream instanceof Error) {
-      handler.onResponseError(stream)
+      failUnsent(handler, lease, stream)
       return this.#hasRoom
     }
     clearTimeout(this.#idle)
@@ -63,6 +63,7 @@ export class Http2Session extends EventEmitter implements Carrier {
     const exchange = new Http2Exchange(request, handler, {
       stream,
       limits: this.#settings,
+      lease,
       retire: () => this.#retire(),
       isStale: () => this.#served && this.#session.destroyed,
       onEnd: () => this.#closed(),

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
 import type { Carrier, Connect } from './connection.ts'
-import { givenUp, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { failUnsent, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { Http1Connection } from './http1.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Session } from './http2.ts'
@@ -51,12 +51,12 @@ class Negotiated extends EventEmitter implements Carrier {
     return this.#destroyed || this.#carrier?.destroyed === true
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
-    if (this.#carrier !== undefined) return this.#carrier.dispatch(request, handler)
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
+    if (this.#carrier !== undefined) return this.#carrier.dispatch(request, handler, lease)
     this.#connect(undefined, (error, socket) => {
       if (this.#destroyed) socket?.destroy()
-      if (socket === undefined || this.#destroyed) handler.onResponseError(error ?? givenUp())
-      else if (this.#begin(socket).dispatch(request, handler)) this.emit('drain')
+      if (socket === undefined || this.#destroyed) failUnsent(handler, lease, error ?? givenUp())
+      else if (this.#begin(socket).dispatch(request, handler, lease)) this.emit('drain')
     })
     return false
   }

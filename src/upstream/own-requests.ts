@@ -6,7 +6,7 @@ import { createOrigin, type Origin } from '../base/origin.ts'
 import { isRefusal, type Refusal } from '../errors.ts'
 import type { Connections } from './connections.ts'
 import { failureKind } from './failure.ts'
-import type { Control, Lease, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Route } from './route.ts'
 
 /** A message to an address that the operator has configured. */
@@ -122,7 +122,6 @@ function exchange(
 
 /** Reads a short answer, or its head alone. */
 class AnswerReader implements UpstreamHandler {
-  lease: Lease | undefined = undefined
   readonly answer: Promise<Answer>
   isOver = false
   readonly #host: string
@@ -159,12 +158,10 @@ class AnswerReader implements UpstreamHandler {
   }
 
   onResponseEnd(): void {
-    this.lease?.release(true)
     if (this.#head !== undefined) this.#settle(this.#head)
   }
 
   onResponseError(error: Error): void {
-    this.lease?.release(false)
     this.giveUp(failureKind(error))
   }
 

@@ -1,13 +1,11 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { Exchange } from './exchange.ts'
+import { Exchange, type ExchangeParts } from './exchange.ts'
 import { isStatus, StaleConnectionError, UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { type Http1Head, headOf } from './http1-head.ts'
 import { noteStreamed } from './read-buffers.ts'
-import type { SilenceLimits } from './settings.ts'
 
-export interface UndiciExchangeParts {
-  readonly limits: SilenceLimits
+export interface UndiciParts extends ExchangeParts {
   /** The connection has carried another exchange before. */
   readonly isReused: boolean
   /** Called once, before the handler gets the end of the exchange: whether the connection may be used again. */
@@ -19,12 +17,12 @@ type Controller = Dispatcher.DispatchController
 /** One exchange of undici, told to a handler of ours. */
 export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandler {
   readonly body: Buffer | Readable | null
-  readonly #parts: UndiciExchangeParts
+  readonly #parts: UndiciParts
   #controller: Controller | undefined
   #reusable = true
 
-  constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: UndiciExchangeParts) {
-    super(request, handler, parts.limits)
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: UndiciParts) {
+    super(request, handler, parts)
     this.#parts = parts
     // Undici destroys the stream that it sends: the source has an answer to come, and is read through another.
     this.body = request.body instanceof Readable ? this.#passing() : request.body
@@ -47,7 +45,7 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
     this.guarded(() => {
       const head = this.#headOf(status, reason, textsOf(controller.rawHeaders))
       if (status < 200) {
-        this.handler.onInterim?.(head)
+        this.tellInterim(head)
         return
       }
       this.head = head

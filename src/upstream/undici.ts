@@ -4,7 +4,7 @@ import { Client } from 'undici'
 import { asError } from '../base/as-error.ts'
 import type { Carrier, Connect, OnSocket } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import { closedConnection, givenUp, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { closedConnection, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { keepAliveMargin } from './http1.ts'
 import { writeHead } from './http1-head.ts'
 import type { Http1Settings } from './settings.ts'
@@ -52,10 +52,11 @@ export class UndiciConnection extends EventEmitter implements Carrier {
     return this.#destroyed || this.#socket?.destroyed === true
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
     const { method, path, fields, body, bodyLength } = request
     const exchange = new UndiciExchange(request, handler, {
       limits: this.#settings,
+      lease,
       isReused: this.#served,
       onEnd: reusable => this.#over(reusable),
     })

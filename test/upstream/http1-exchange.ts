@@ -7,7 +7,7 @@ import { type Moment, openScripted, requestOf, Told } from '../fixtures/upstream
 
 function begin(told = new Told(), request: Partial<UpstreamRequest> = {}, settings: Partial<Http1Settings> = {}) {
   const upstream = openScripted(settings)
-  upstream.connection.dispatch(requestOf(request), told)
+  upstream.connection.dispatch(requestOf(request), told, told)
   return { ...upstream, told }
 }
 
@@ -40,6 +40,7 @@ for (const moment of moments) {
       say(answer)
       t.equal((await told.over).error, thrown)
       t.equal(told.ends, 1)
+      t.strictSame(told.released, [false])
       t.ok(connection.destroyed)
     })
 
@@ -68,10 +69,11 @@ t.test('what a handler does after the end has no effect', async t => {
   told.control?.abort(new Error('too late'))
   told.control?.resume()
   t.equal((await told.over).outcome, '200 abcabc')
+  t.strictSame(told.released, [true])
   t.equal(told.ends, 1)
   t.notOk(connection.destroyed)
   const next = new Told()
-  connection.dispatch(requestOf(), next)
+  connection.dispatch(requestOf(), next, next)
   told.control?.abort(new Error('far too late'))
   say(answer)
   t.equal((await next.over).outcome, '200 abcabc')
@@ -96,7 +98,7 @@ t.test('a request for a connection that is gone is not sent, and is told so', as
   connection.destroy()
   const before = sent()
   const late = new Told()
-  connection.dispatch(requestOf(), late)
+  connection.dispatch(requestOf(), late, late)
   t.equal((await late.over).outcome, 'reset')
   t.equal(late.control, undefined)
   t.equal(sent(), before)
@@ -134,6 +136,7 @@ t.test('a request in chunks carries each piece of its body, and no empty one, an
   t.match(sent(), /x\r\n0\r\n\r\n$/)
   say(answer)
   t.equal((await told.over).outcome, '200 abcabc')
+  t.strictSame(told.released, [true])
   t.notOk(connection.destroyed)
   connection.destroy()
 })
@@ -178,7 +181,7 @@ t.test('an upstream that takes nothing is given nothing, until it takes more', a
   socket._write = (_chunk, _encoding, done) => void held.push(done)
   const body = new PassThrough()
   const next = new Told()
-  connection.dispatch(requestOf({ method: 'POST', body, bodyLength: 200_000 }), next)
+  connection.dispatch(requestOf({ method: 'POST', body, bodyLength: 200_000 }), next, next)
   body.write(Buffer.alloc(100_000))
   await later()
   await later()
@@ -211,7 +214,7 @@ t.test('the time for a head counts anew for each request', async t => {
   say(answer)
   await told.over
   const next = new Told()
-  connection.dispatch(requestOf(), next)
+  connection.dispatch(requestOf(), next, next)
   await wait(100)
   say(answer)
   t.equal((await next.over).outcome, '200 abcabc')
@@ -259,7 +262,7 @@ t.test('an upstream that stops reading the body is out of time, however much the
   socket._write = () => {}
   const body = new PassThrough()
   const next = new Told()
-  connection.dispatch(requestOf({ method: 'POST', body }), next)
+  connection.dispatch(requestOf({ method: 'POST', body }), next, next)
   body.write(Buffer.alloc(100_000))
   t.equal((await next.over).outcome, 'headers_timeout')
 })
@@ -292,7 +295,7 @@ t.test('a connection that is used again does not close for the time that it was 
   await told.over
   await wait(60)
   const next = new Told()
-  connection.dispatch(requestOf(), next)
+  connection.dispatch(requestOf(), next, next)
   await wait(60)
   t.notOk(connection.destroyed, 'it is under way')
   say(answer)

@@ -66,7 +66,7 @@ function cut(text: string, places: readonly number[]): string[] {
 function begin(method: string) {
   const upstream = openScripted()
   const told = new Told()
-  upstream.connection.dispatch(requestOf({ method }), told)
+  upstream.connection.dispatch(requestOf({ method }), told, told)
   return { ...upstream, told }
 }
 

@@ -24,7 +24,7 @@ const maxHeaderSize = 4_096
 async function readByUs(method: string, pieces: readonly string[]): Promise<Reading> {
   const { connection, say, end } = openScripted({ maxHeaderSize })
   const told = new Told()
-  connection.dispatch(requestOf({ method }), told)
+  connection.dispatch(requestOf({ method }), told, told)
   for (const piece of pieces) say(piece)
   const closedFirst = told.ends === 0
   if (closedFirst) end()
