@@ -6,6 +6,7 @@ import got from 'got'
 import { Agent, interceptors, request as undiciRequest } from 'undici'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import { runPython } from '../fixtures/python.ts'
 import t from '../fixtures/tap.ts'
 
 const run = promisify(execFile)
@@ -14,26 +15,14 @@ const { token } = await gateway.agent()
 const headers = { 'Gateway-Authorization': `Bearer ${token}` }
 const following = new Agent().compose(interceptors.redirect({ maxRedirections: 5 }))
 
-/** Debian's Python, and its packages as far as they are installed. */
-async function pythonClients(): Promise<Readonly<Record<string, Get>>> {
-  const python = '/usr/bin/python3'
-  const calls = {
-    requests: 'requests.get(sys.argv[1], headers=headers).text',
-    httpx: 'httpx.get(sys.argv[1], headers=headers, follow_redirects=True).text',
-  }
-  const found: Record<string, Get> = {}
-  for (const [name, call] of Object.entries(calls)) {
-    const script = `import sys, ${name}\nheaders = {"Gateway-Authorization": sys.argv[2]}\nprint(${call}, end="")`
-    const isThere = await run(python, ['-c', `import ${name}`]).then(
-      () => true,
-      () => false,
-    )
-    if (isThere)
-      found[`Python ${name}`] = async url => (await run(python, ['-c', script, url, `Bearer ${token}`])).stdout
-    else t.comment(`${name} is not installed here: apt-get install python3-${name}`)
-  }
-  return found
+const pythonCalls = {
+  requests: 'requests.get(sys.argv[1], headers=headers).text',
+  httpx: 'httpx.get(sys.argv[1], headers=headers, follow_redirects=True).text',
 }
+const pythonClients = Object.entries(pythonCalls).map(([name, call]): [string, Get] => {
+  const script = `import sys, ${name}\nheaders = {"Gateway-Authorization": sys.argv[2]}\nprint(${call}, end="")`
+  return [`Python ${name}`, url => runPython(name, script, { args: [url, `Bearer ${token}`] })]
+})
 
 type Get = (url: string) => Promise<string>
 
@@ -43,7 +32,7 @@ const clients: Readonly<Record<string, Get>> = {
   got: url => got(url, { headers }).text(),
   undici: async url => (await undiciRequest(url, { headers, dispatcher: following })).body.text(),
   curl: async url => (await run('curl', ['-sSL', '-H', `Gateway-Authorization: Bearer ${token}`, url])).stdout,
-  ...(await pythonClients()),
+  ...Object.fromEntries(pythonClients),
 }
 
 for (const [name, get] of Object.entries(clients)) {
