@@ -45,8 +45,8 @@ const config = {
   HumanInTheLoop: { MaxPendingRequests: 100, MaxPendingPercentPerAgent: 20 },
   Trust: { QuarantineDenials: 0 },
 }
-/** System:RateLimit:MaxInFlight. */
-const underWay = 64
+/** One more than System:RateLimit:MaxInFlight. */
+const tooMany = 65
 
 const proxied = ({ gateway, hostile, over }: Scene, target: string, init: RequestInit = {}) =>
   gateway.proxy(hostile.token, target, { signal: over, headers: { 'Content-Type': 'application/json' }, ...init })
@@ -56,10 +56,11 @@ function hang(scene: Scene, count: number, target: (turn: number) => string): vo
   for (let turn = 0; turn < count; turn++) void proxied(scene, target(turn)).catch(() => {})
 }
 
-const inFlight = ({ gateway }: Scene, count: number) =>
+/** One request too many was refused. Those in flight do not have a place each before their tokens are verified. */
+const full = ({ gateway, hostile }: Scene) =>
   eventually(
-    () => gateway.gateway.inFlight(),
-    now => now >= count,
+    () => gateway.log.some(({ bound, agentId }) => bound === 'agent_requests' && agentId === hostile.id),
+    isFull => isFull,
   )
 
 const connections = ({ t, gateway }: Scene, count: number, bytes: string): Promise<readonly RawClient[]> =>
@@ -80,8 +81,8 @@ const oneMore: Attack['refused'] = {
 const attacks: Readonly<Record<string, Attack>> = {
   'dead names': {
     async begin(scene) {
-      hang(scene, underWay, turn => `http://dead-${turn}.example/`)
-      await inFlight(scene, underWay)
+      hang(scene, tooMany, turn => `http://dead-${turn}.example/`)
+      await full(scene)
     },
     refused: oneMore,
   },
@@ -89,19 +90,15 @@ const attacks: Readonly<Record<string, Attack>> = {
     async begin(scene) {
       const { hostile, upstream } = scene
       const head = `POST /proxy/${upstream}/never HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${hostile.token}\r\n`
-      await connections(
-        scene,
-        underWay,
-        `${head}Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"a":`,
-      )
-      await inFlight(scene, underWay)
+      await connections(scene, tooMany, `${head}Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"a":`)
+      await full(scene)
     },
     refused: oneMore,
   },
   'requests that are never answered': {
     async begin(scene) {
-      hang(scene, underWay, () => `${scene.upstream}/never`)
-      await inFlight(scene, underWay)
+      hang(scene, tooMany, () => `${scene.upstream}/never`)
+      await full(scene)
     },
     refused: oneMore,
   },
@@ -117,7 +114,10 @@ const attacks: Readonly<Record<string, Attack>> = {
       for (const body of [...bodies, ...bodies]) {
         void proxied(scene, `${scene.upstream}/`, { method: 'POST', body }).catch(() => {})
       }
-      await inFlight(scene, 1)
+      await eventually(
+        () => scene.gateway.gateway.inFlight(),
+        now => now > 0,
+      )
     },
   },
   'requests that are held for review': {
