@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { uuid } from '../config/formats.ts'
 import type { Log } from '../log.ts'
-import type { FailedLogin } from '../management/tokens.ts'
+import type { FailedLogin } from '../management/parts.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { createQuiet } from '../telemetry/quiet.ts'
 

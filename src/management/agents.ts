@@ -1,33 +1,27 @@
 import { detail, summarise, type Transition } from '../agents/agent.ts'
 import type { Registration } from '../agents/registration.ts'
-import type { By, Registry } from '../agents/registry.ts'
+import type { By } from '../agents/registry.ts'
 import { generateSecret } from '../agents/secret.ts'
-import type { Clock } from '../clock.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { type Call, done, type Handlers } from './call.ts'
 import { pageReply, readPage } from './list.ts'
-
-export interface AgentParts {
-  readonly registry: Registry
-  readonly hasPolicy: (name: string) => boolean
-  readonly clock: Clock
-}
+import type { ManagementParts } from './parts.ts'
 
 const weakSecretWarning = 'clientSecret: is short or easy to guess. Leave it out, and the gateway makes one'
 
 /** Operations of spec 4.2, and the roles and statuses that go with them. */
-export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handlers['guarded'] {
+export function agentHandlers({ registry, book, clock }: ManagementParts): Handlers['guarded'] {
   const policyProblem = (name: string | null | undefined) =>
-    name === undefined || name === null || hasPolicy(name)
+    name === undefined || name === null || book.entry(name) !== undefined
       ? undefined
       : refuse('invalid_body', undefined, {
           errors: [{ field: 'policyName', message: 'must be the name of a policy' }],
         })
 
   const change = (transition: Transition) => async (call: Call) =>
-    doneUnlessRefused(await registry.transition(agentId(call), transition, by(call)))
+    doneUnlessRefused(await registry.transition(call.named, transition, by(call)))
 
   return {
     listAgents(call) {
@@ -45,28 +39,26 @@ export function agentHandlers({ registry, hasPolicy, clock }: AgentParts): Handl
       return registered(agent, given, registration.clientSecret)
     },
     getAgent(call) {
-      const agent = registry.get(agentId(call))
+      const agent = registry.get(call.named)
       return agent === undefined ? refuse('not_found') : jsonReply(200, detail(agent, clock.now()))
     },
-    deleteAgent: async call => doneUnlessRefused(await registry.remove(agentId(call), by(call))),
+    deleteAgent: async call => doneUnlessRefused(await registry.remove(call.named, by(call))),
     async assignPolicy(call) {
       const { policyName } = call.body as { readonly policyName: string | null }
-      if (registry.get(agentId(call)) === undefined) return refuse('not_found')
-      return (
-        policyProblem(policyName) ?? doneUnlessRefused(await registry.setPolicy(agentId(call), policyName, by(call)))
-      )
+      if (registry.get(call.named) === undefined) return refuse('not_found')
+      return policyProblem(policyName) ?? doneUnlessRefused(await registry.setPolicy(call.named, policyName, by(call)))
     },
     async assignRoles(call) {
       const { roles } = call.body as { readonly roles: readonly Role[] }
-      return doneUnlessRefused(await registry.setRoles(agentId(call), roles, by(call)))
+      return doneUnlessRefused(await registry.setRoles(call.named, roles, by(call)))
     },
     async liftQuarantine(call) {
       // Spec 3.1 asks for no more than that the agent exists: an active one is as it should be.
-      if (registry.get(agentId(call))?.status === 'Active') return done
+      if (registry.get(call.named)?.status === 'Active') return done
       return change('liftQuarantine')(call)
     },
     async rotateSecret(call) {
-      const rotated = await registry.rotateSecret(agentId(call), by(call))
+      const rotated = await registry.rotateSecret(call.named, by(call))
       return isRefusal(rotated) ? rotated : jsonReply(200, rotated)
     },
     revokeAgent: change('revoke'),
@@ -88,10 +80,6 @@ function registered(agent: AgentRecord, given: Partial<Registration>, clientSecr
 /** Whom the audit trail names. */
 export function by(call: Call): By {
   return { actor: call.caller.agent.id, requestId: call.requestId }
-}
-
-function agentId(call: Call): string {
-  return call.params['agentId']!
 }
 
 function doneUnlessRefused(result: object): Reply | Refusal {

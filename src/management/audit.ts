@@ -3,12 +3,13 @@ import { exportTrail } from '../audit/trail.ts'
 import { escapeDeceptiveIn } from '../base/deceptive.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
-import type { AuditFilter, AuditRecord, AuditTable } from '../storage/store.ts'
+import type { AuditFilter, AuditRecord } from '../storage/store.ts'
 import type { Call, Handlers } from './call.ts'
 import { readPage } from './list.ts'
+import type { ManagementParts } from './parts.ts'
 
 /** The audit trail, for those who look into it afterwards. */
-export function auditHandlers(audit: Pick<AuditTable, 'list' | 'after'>): Handlers['guarded'] {
+export function auditHandlers({ store: { audit } }: ManagementParts): Handlers['guarded'] {
   return {
     async listAudit(call) {
       const filter = readFilter(call)

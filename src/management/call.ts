@@ -19,8 +19,8 @@ export interface OpenCall {
   readonly requestId: string
   /** Aborts when the connection closes, or the caller loses what let it in: nothing more may be told. */
   readonly left: AbortSignal
-  /** Path parameters, percent-decoded. */
-  readonly params: Readonly<Record<string, string>>
+  /** The id or name in the path, percent-decoded; empty when the path has none. */
+  readonly named: string
   /** Declared query parameters, with their defaults. */
   readonly query: Readonly<Record<string, string | number>>
   /** The JSON body; undefined when an optional body is absent. */

@@ -84,8 +84,7 @@ export function docsHandlers(): Handlers['open'] {
       headers: ['Content-Type', 'application/json; charset=utf-8'],
       body: openApiText,
     }),
-    getDocsAsset({ params }) {
-      const name = params['file']!
+    getDocsAsset({ named: name }) {
       if (name === 'initializer.js') return asset('text/javascript; charset=utf-8', initializer)
       const type = Object.hasOwn(files, name) ? files[name] : undefined
       const file = new URL(name, distribution)

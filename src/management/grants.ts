@@ -1,17 +1,14 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
-import type { Grants } from '../hitl/grants.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
 import { done, type Handlers } from './call.ts'
+import type { ManagementParts } from './parts.ts'
 
 /** Grants: listing and ending them. */
-export function grantHandlers(
-  grants: Pick<Grants, 'list' | 'revoke'>,
-  agentName: (id: string) => string | undefined,
-): Handlers['guarded'] {
+export function grantHandlers({ hitl: { grants }, registry }: ManagementParts): Handlers['guarded'] {
   const show = (grant: GrantRecord) => {
     const { id, agentId, ...rest } = grant
-    const name = agentName(agentId)
+    const name = registry.get(agentId)?.name
     return {
       id,
       agentId,
@@ -28,8 +25,8 @@ export function grantHandlers(
       const agentId = query['agentId'] as string | undefined
       return jsonReply(200, (await grants.list(agentId?.toLowerCase())).map(show))
     },
-    async revokeGrant({ params, caller, requestId }) {
-      return (await grants.revoke(params['grantId']!, { reviewer: caller.agent, requestId })) ?? done
+    async revokeGrant({ named, caller, requestId }) {
+      return (await grants.revoke(named, { reviewer: caller.agent, requestId })) ?? done
     },
   }
 }

@@ -1,29 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { agentProblem, refuseStatus } from '../agents/agent.ts'
-import type { AgentListener } from '../agents/snapshot.ts'
-import type { Clock } from '../clock.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
-import type { AgentRecord, AuditEntry } from '../storage/store.ts'
 import { presentedToken, refuseToken } from '../tokens/problem.ts'
-import type { Verify } from '../tokens/verify.ts'
 import type { Caller } from './call.ts'
 import type { Operation } from './openapi.ts'
-
-export interface GuardParts {
-  /** Verifies a token of the gateway: management accepts no other (spec 5.3). */
-  readonly verify: Verify
-  /** The registry as it is now. */
-  readonly agent: (id: string) => AgentRecord | undefined
-  readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
-  /** Takes one call of a caller: 0, or the milliseconds until it may call. */
-  readonly takeCall: (callerId: string, requestId: string) => number
-  /** Calls the listener for each change of an agent before it is answered. Returns a function that unsubscribes. */
-  readonly subscribe: (listener: AgentListener) => () => void
-  readonly clock: Clock
-  /** Host names that calls may be addressed to; empty allows any. */
-  readonly allowedHosts: readonly string[]
-}
+import type { ManagementParts } from './parts.ts'
 
 export interface Guard {
   /** Refuses what a browser was tricked into: a Host that is not ours, a change asked for by a foreign page. */
@@ -41,11 +23,11 @@ const nameless = { hostname: '', port: '' }
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export function createGuard(parts: GuardParts): Guard {
+export function createGuard(parts: ManagementParts): Guard {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
 
   const problemNow: Guard['problemNow'] = ({ agent, ownOnly, until }, { access }) => {
-    const now = parts.agent(agent.id)
+    const now = parts.registry.get(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
     const granted = ownOnly || now.roles.some(role => access.includes(role))
     return agentProblem(now) ?? (granted ? undefined : refuse('forbidden'))
@@ -54,7 +36,7 @@ export function createGuard(parts: GuardParts): Guard {
   return {
     problemNow,
     watch: (caller, operation, onLost) =>
-      parts.subscribe(id => {
+      parts.registry.subscribe(id => {
         if (id === caller.agent.id && problemNow(caller, operation) !== undefined) onLost()
       }),
     checkOrigin(req) {
@@ -94,12 +76,12 @@ export function createGuard(parts: GuardParts): Guard {
 }
 
 /** The active agent whose token the request carries (spec 5.3). */
-async function authenticate(req: IncomingMessage, parts: GuardParts): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
+async function authenticate(req: IncomingMessage, parts: ManagementParts): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
   const token = presentedToken(fieldValues(req.rawHeaders, 'authorization'), 'Authorization')
   if (typeof token !== 'string') return token
   const claims = await parts.verify(token)
   if (typeof claims === 'string') return refuseToken(claims, 'Authorization')
-  const agent = parts.agent(claims.sub)
+  const agent = parts.registry.get(claims.sub)
   if (agent === undefined) return refuseToken('unknown_agent', 'Authorization')
   return refuseStatus(agent.status) ?? { agent, until: claims.exp * 1_000 }
 }

@@ -1,6 +1,9 @@
 import { type Clock, inTime } from '../clock.ts'
+import { refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
+import { expositionType } from '../telemetry/exposition.ts'
 import type { Handlers } from './call.ts'
+import type { ManagementParts } from './parts.ts'
 
 export interface HealthParts {
   /** Parts that the gateway needs. A check rejects when its part has failed. */
@@ -47,6 +50,16 @@ export function healthHandlers({ checks, watched, timeLimit, clock }: HealthPart
         healthCheckDuration: formatSpan(took),
         parts: { ...parts, ...Object.fromEntries(others) },
       })
+    },
+  }
+}
+
+/** `GET /metrics`. */
+export function metricsHandlers({ metrics: { page } }: ManagementParts): Handlers['open'] {
+  return {
+    async getMetrics() {
+      if (page === undefined) return refuse('not_found')
+      return { status: 200, headers: ['Content-Type', expositionType], body: await page() }
     },
   }
 }

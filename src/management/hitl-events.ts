@@ -1,13 +1,8 @@
 import { Readable } from 'node:stream'
 import { printableJson } from '../base/deceptive.ts'
-import type { EventLog, HitlEvent } from '../hitl/events.ts'
+import type { HitlEvent } from '../hitl/events.ts'
 import type { Call, Handlers } from './call.ts'
-
-export interface EventParts {
-  readonly events: EventLog
-  /** Aborts when the gateway stops: streams end, so that nothing waits for them. */
-  readonly stopping: AbortSignal
-}
+import type { ManagementParts } from './parts.ts'
 
 /** A comment this often keeps what lies between from closing a stream on which nothing happens, milliseconds. */
 const heartbeatMs = 15_000
@@ -17,19 +12,18 @@ const maxBuffered = 1_048_576
 const retryMs = 2_000
 
 /** What happens to held requests, as server-sent events (WHATWG HTML, section 9.2). */
-export function eventHandlers(parts: EventParts): Handlers['guarded'] {
+export function eventHandlers({ hitl }: ManagementParts): Handlers['guarded'] {
   return {
     streamHitlEvents: call => ({
       status: 200,
       // The second field is for nginx, which would hold events back to fill its buffers.
       headers: ['Content-Type', 'text/event-stream; charset=utf-8', 'X-Accel-Buffering', 'no'],
-      body: openStream(parts, call),
+      body: openStream(hitl, call),
     }),
   }
 }
 
-function openStream(parts: EventParts, call: Call): Readable {
-  const { events, stopping } = parts
+function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): Readable {
   const stream = new Readable({ read() {} })
   let most = Number.POSITIVE_INFINITY
   let over = false

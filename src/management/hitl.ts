@@ -1,6 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { Approval, Approved } from '../hitl/model.ts'
-import type { Queue } from '../hitl/queue.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
@@ -8,17 +7,18 @@ import { jsonReply, type Reply } from '../http/respond.ts'
 import type { HitlFilter } from '../storage/store.ts'
 import { type Call, done, type Handlers } from './call.ts'
 import { listReply } from './list.ts'
+import type { ManagementParts } from './parts.ts'
 
 const noAnswer =
   'No answer is kept under this id. GET /hitl/status/{id} tells what became of a request and whether it has one.'
 
 /** Operations of spec 4.5. */
-export function hitlHandlers(queue: Queue): Handlers['guarded'] {
+export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['guarded'] {
   /** The status read; with `Prefer: wait` it is answered when the outcome is known. */
   const readAs = (member: 'request' | 'pending') => async (call: Call) => {
     const seconds = preferredWait(call.req.rawHeaders)
-    const id = hitlId(call)
-    const { agent } = call.caller
+    const { named: id, caller } = call
+    const { agent } = caller
     const read: DetailView | undefined =
       seconds === 0
         ? await queue.get(id, agent)
@@ -33,26 +33,26 @@ export function hitlHandlers(queue: Queue): Handlers['guarded'] {
     getHitlStatus: readAs('request'),
     getHitlRequest: readAs('pending'),
     async getHitlResponse(call) {
-      const answer = await queue.answer(hitlId(call), call.caller.agent)
+      const answer = await queue.answer(call.named, call.caller.agent)
       if (answer === undefined) return refuse('not_found', noAnswer)
       const { status, rawHeaders } = inertHead(answer)
       // The length is that of the stored body: the answer to HEAD names another.
       const fields = rawHeaders.filter((_, index) => !isContentLength(rawHeaders[index - (index % 2)]!))
-      return { status, headers: [...fields, 'Gateway-Hitl-Id', hitlId(call)], body: Buffer.from(answer.body) }
+      return { status, headers: [...fields, 'Gateway-Hitl-Id', call.named], body: Buffer.from(answer.body) }
     },
     async approveRequest(call) {
       const { comment, resend, grant } = (call.body ?? {}) as Pick<Approval, 'comment' | 'resend' | 'grant'>
-      const approved = await queue.approve(hitlId(call), { ...verdict(call), comment, resend, grant })
+      const approved = await queue.approve(call.named, { ...verdict(call), comment, resend, grant })
       return isRefusal(approved) ? approved : approvedReply(approved)
     },
     async withdrawRequest(call): Promise<Reply | Refusal> {
       const { caller, requestId } = call
-      const gone = await queue.withdraw(hitlId(call), { agentId: caller.agent.id, requestId, cause: 'asked' })
+      const gone = await queue.withdraw(call.named, { agentId: caller.agent.id, requestId, cause: 'asked' })
       return isRefusal(gone) ? gone : done
     },
     async denyRequest(call): Promise<Reply | Refusal> {
       const { comment } = (call.body ?? {}) as Pick<Approval, 'comment'>
-      const denied = await queue.deny(hitlId(call), { ...verdict(call), comment })
+      const denied = await queue.deny(call.named, { ...verdict(call), comment })
       return isRefusal(denied) ? denied : done
     },
   }
@@ -80,8 +80,4 @@ function filterOf({ query }: Call): HitlFilter {
 
 function verdict(call: Call) {
   return { reviewer: call.caller.agent, requestId: call.requestId }
-}
-
-function hitlId(call: Call): string {
-  return call.params['id']!
 }

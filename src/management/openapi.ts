@@ -59,6 +59,13 @@ export const openApiText = readFileSync(new URL('../../openapi.json', import.met
 
 export const openApi: OpenApiDocument = JSON.parse(openApiText)
 
+/** The document for a gateway whose metrics need no token (Telemetry:Metrics:Public). */
+export function withPublicMetrics(document: OpenApiDocument): OpenApiDocument {
+  const { get } = document.paths['/metrics'] ?? {}
+  if (get === undefined) return document
+  return { ...document, paths: { ...document.paths, '/metrics': { get: { ...get, 'x-roles': [] } } } }
+}
+
 /** Every operation that the control plane answers; those of the proxy (`x-handled-by`) are left out. */
 export function readOperations(document: OpenApiDocument): readonly Operation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -72,6 +79,7 @@ function readOperation(document: OpenApiDocument, pointer: string, operation: Op
   const [, , path = '', method = ''] = pointer.split('/')
   const access = operation['x-roles']
   if (access === undefined) throw new TypeError(`openapi.json: ${operation.operationId} has no x-roles`)
+  if (path.split('{').length > 2) throw new TypeError(`openapi.json: ${path} has more than one parameter`)
   return {
     id: operation.operationId,
     method: method.toUpperCase(),

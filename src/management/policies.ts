@@ -1,25 +1,13 @@
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
-import type { ShadowTally } from '../limits/shadow-tally.ts'
-import type { PolicyBook } from '../policies/book.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
-import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { by } from './agents.ts'
-import { type Call, done, type Handlers } from './call.ts'
+import { done, type Handlers } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
-
-/** Decides a described request, which was checked against openapi.json. */
-export type Explain = (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
-
-export interface PolicyParts {
-  readonly book: PolicyBook
-  readonly explain: Explain
-  /** How often what is in shadow would have decided otherwise. */
-  readonly shadows: Pick<ShadowTally, 'of'>
-}
+import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
-export function policyHandlers({ book, explain, shadows }: PolicyParts): Handlers['guarded'] {
+export function policyHandlers({ book, explain, shadows }: ManagementParts): Handlers['guarded'] {
   return {
     listPolicies(call) {
       const page = readPage(call)
@@ -27,7 +15,7 @@ export function policyHandlers({ book, explain, shadows }: PolicyParts): Handler
       return pageReply(page, { items: items.map(summarise), totalCount })
     },
     getPolicy(call) {
-      const entry = book.entry(policyName(call))
+      const entry = book.entry(call.named)
       if (entry === undefined) return refuse('not_found')
       const counts = shadows.of(entry.document.name).map(({ rule, would, count }) => ({ rule, would, count }))
       return jsonReply(200, { ...detail(entry), shadow: counts })
@@ -38,15 +26,15 @@ export function policyHandlers({ book, explain, shadows }: PolicyParts): Handler
       return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
     },
     async replacePolicy(call) {
-      const entry = await book.replace(policyName(call), call.body as object, by(call))
+      const entry = await book.replace(call.named, call.body as object, by(call))
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry))
     },
     async deletePolicy(call) {
-      const removed = await book.remove(policyName(call), by(call))
+      const removed = await book.remove(call.named, by(call))
       return isRefusal(removed) ? removed : done
     },
     async explainPolicy(call) {
-      const policy = book.get(policyName(call))
+      const policy = book.get(call.named)
       if (policy === undefined) return refuse('not_found')
       const explanation = await explain(policy, call.body)
       return isRefusal(explanation) ? explanation : jsonReply(200, explanation)
@@ -69,8 +57,4 @@ function summarise({ document, source }: PolicyEntry) {
 
 function detail({ document, createdAt, compiled: { version }, source }: PolicyEntry) {
   return { ...document, CreatedOn: new Date(createdAt).toISOString(), version, source }
-}
-
-function policyName(call: Call): string {
-  return call.params['name']!
 }

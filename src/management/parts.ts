@@ -1,0 +1,56 @@
+import type { IncomingMessage } from 'node:http'
+import type { Registry } from '../agents/registry.ts'
+import type { Clock } from '../clock.ts'
+import type { Refusal, RefusalCode } from '../errors.ts'
+import type { EventLog } from '../hitl/events.ts'
+import type { Grants } from '../hitl/grants.ts'
+import type { Queue } from '../hitl/queue.ts'
+import type { ShadowTally } from '../limits/shadow-tally.ts'
+import type { PolicyBook } from '../policies/book.ts'
+import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import type { AuditEntry, Store } from '../storage/store.ts'
+import type { Grant } from '../tokens/grant.ts'
+import type { Verify } from '../tokens/verify.ts'
+
+/** Parts of the gateway that the control plane uses. */
+export interface ManagementParts {
+  readonly registry: Registry
+  readonly book: PolicyBook
+  /** Decides a described request, which was checked against openapi.json. */
+  readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
+  /** How often rules in shadow would have decided otherwise. */
+  readonly shadows: Pick<ShadowTally, 'of'>
+  readonly hitl: {
+    readonly queue: Queue
+    readonly grants: Pick<Grants, 'list' | 'revoke'>
+    readonly events: EventLog
+    /** Aborts when the gateway stops: streams of events end. */
+    readonly stopping: AbortSignal
+  }
+  readonly grant: Grant
+  /** Verifies a token of the gateway: management accepts no other (spec 5.3). */
+  readonly verify: Verify
+  readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
+  readonly noteFailedLogin: (failed: FailedLogin) => void
+  /** Takes one call of a caller: 0, or the milliseconds until it may call. */
+  readonly takeCall: (callerId: string, requestId: string) => number
+  readonly store: Pick<Store, 'audit' | 'ping'>
+  /** Whether log lines are written. */
+  readonly logIsWritten: () => boolean
+  /** No page: metrics are switched off. */
+  readonly metrics: { readonly page: (() => Promise<string>) | undefined; readonly isPublic: boolean }
+  readonly clock: Clock
+  /** Host names that calls may be addressed to; empty allows any. */
+  readonly allowedHosts: readonly string[]
+  /** Address of the client: logins from it are slowed down after failures. */
+  readonly clientAddress: (req: IncomingMessage) => string
+}
+
+/** A call of `POST /tokens` that got no token. */
+export interface FailedLogin {
+  readonly code: RefusalCode
+  /** As the client sent it. */
+  readonly agentId: string | undefined
+  readonly address: string
+  readonly requestId: string
+}
