@@ -2,34 +2,26 @@ import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createRefusals, type Refusals } from './audit/refusals.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
+import { createRecentActivity } from './compose/activity.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
-import { createDataPlane, type DataPlane } from './compose/data-plane.ts'
+import { createControlPlane } from './compose/control-plane.ts'
+import { createDataPlane } from './compose/data-plane.ts'
 import { createHitl, type Hitl } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { acceptSettings, createListening } from './compose/listening.ts'
-import { createLoginNotes } from './compose/logins.ts'
 import { openRules, type Rules } from './compose/rules.ts'
-import {
-  createSharedMemory,
-  openSharedLimits,
-  type SharedLimits,
-  shareOf,
-  threadsOf,
-  threadsWarnings,
-} from './compose/shared.ts'
+import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
 import { createTelemetry, type Telemetry } from './compose/telemetry.ts'
 import { openUpstreams, type Upstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
-import { type Acceptor, createAcceptor } from './http/accept.ts'
+import { createAcceptor } from './http/accept.ts'
 import type { Address } from './http/listeners.ts'
 import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
 import type { LogStatus } from './log-output.ts'
-import { createManagement } from './management/management.ts'
 import { createClientIp } from './pipeline/client-ip.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
 import type { Store } from './storage/store.ts'
@@ -184,8 +176,15 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, recent, dataPlane, report })
-  const acceptor = acceptorOf(foundation, { dataPlane, recent, hitl, limits, telemetry, clientIpOf, report })
   const { bounds } = dataPlane
+  const management = createControlPlane({ ...foundation, hitl, recent, limits, telemetry, bounds, clientIpOf })
+  const acceptor = createAcceptor({
+    ...acceptSettings(config),
+    onProxy: dataPlane.roadWith(hitl),
+    onOwn: ({ req, res, requestId }) => management(req, res, requestId),
+    report,
+    counts: telemetry?.acceptCounts,
+  })
   const listening = createListening({ ...foundation, limits, bounds, egress: upstreams.egress }, acceptor)
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
@@ -227,7 +226,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
 
 function tellQuarantines(
   { identity }: Foundation,
-  { telemetry, hitl }: Pick<Roads, 'telemetry' | 'hitl'>,
+  { telemetry, hitl }: { readonly telemetry: Telemetry | undefined; readonly hitl: Hitl },
 ): Followers['onQuarantine'] {
   return (agentId, cause) => {
     telemetry?.metrics.count(quarantines, cause)
@@ -244,51 +243,6 @@ async function reloadCredentials({ credentials }: Upstreams, report: Report): Pr
     report('credentials of upstreams could not be reloaded, the old ones stay', error)
     return false
   }
-}
-
-interface Roads {
-  readonly dataPlane: DataPlane
-  readonly recent: RecentActivity
-  readonly hitl: Hitl
-  readonly limits: SharedLimits
-  readonly telemetry: Telemetry | undefined
-  readonly clientIpOf: ReturnType<typeof createClientIp>
-  readonly report: Report
-}
-
-function acceptorOf(foundation: Foundation, roads: Roads): Acceptor {
-  const { dataPlane, recent, hitl, limits, telemetry, clientIpOf, report } = roads
-  const { config, clock, log, store, identity, rules, refusals } = foundation
-  const { Server } = config.System
-  const management = createManagement({
-    registry: identity.registry,
-    book: rules.policies.book,
-    explain: rules.explain,
-    shadows: recent.shadows,
-    hitl,
-    grant: identity.tokens.grant,
-    verify: identity.tokens.verifyInternal,
-    noteRefusal: refusals.note,
-    takeCall(callerId, requestId) {
-      const wait = limits.managementRate.take(callerId, clock.steady())
-      if (wait > 0) dataPlane.bounds.reached('management_rate', callerId, requestId)
-      return wait
-    },
-    store,
-    logIsWritten: () => foundation.logStatus().problem === undefined,
-    metrics: { page: telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
-    clock,
-    allowedHosts: Server.AllowedHosts,
-    clientAddress: ({ socket, rawHeaders }) => clientIpOf(socket, rawHeaders),
-    noteFailedLogin: createLoginNotes({ clock, log, bounds: dataPlane.bounds }),
-  })
-  return createAcceptor({
-    ...acceptSettings(config),
-    onProxy: dataPlane.roadWith(hitl),
-    onOwn: ({ req, res, requestId }) => management(req, res, requestId),
-    report,
-    counts: telemetry?.acceptCounts,
-  })
 }
 
 /** Last opened, first closed. One that fails must not keep the others open. */

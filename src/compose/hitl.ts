@@ -20,9 +20,9 @@ export interface HitlParts {
   readonly config: Config
   readonly clock: Clock
   readonly store: Store
-  readonly identity: Identity
-  readonly upstreams: Upstreams
-  readonly dataPlane: DataPlane
+  readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
+  readonly upstreams: Pick<Upstreams, 'ownRequests'>
+  readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
   readonly recent: RecentActivity
   readonly refusals: Pick<Refusals, 'note' | 'sweep'>
   /** Tells the other threads of a grant that was withdrawn. */
@@ -140,7 +140,7 @@ export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check 
 }
 
 /** Verdicts of reviewers change the trust of the agent. */
-function noteVerdicts(events: EventLog, { registry }: Identity, { activity }: RecentActivity): void {
+function noteVerdicts(events: EventLog, { registry }: Pick<Identity, 'registry'>, { activity }: RecentActivity): void {
   events.subscribe(({ type, data, at }) => {
     const agentId = data['agentId']
     if (typeof agentId !== 'string') return

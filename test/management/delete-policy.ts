@@ -15,10 +15,11 @@ t.test('a deleted policy is gone', async t => {
 })
 
 t.test('a policy that something names stays', async t => {
-  const { call, admin, book } = await startControl(t, { usedBy: name => (name === 'p' ? 'Policy:Global' : undefined) })
+  const { call, admin, book, agent } = await startControl(t)
   await book.create({ name: 'p' }, by)
+  const { id } = await agent({ policyName: 'p' })
   const { status, json } = await call('DELETE', '/policies/p', { token: admin.token })
-  t.match({ status, json }, { status: 409, json: { code: 'in_use', detail: /Policy:Global/ } })
+  t.match({ status, json }, { status: 409, json: { code: 'in_use', detail: new RegExp(`agent ${id}`) } })
   t.ok(book.get('p'))
 })
 

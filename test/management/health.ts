@@ -20,7 +20,8 @@ t.test('a gateway whose store answers is Healthy, without a token', async t => {
 })
 
 t.test('a store that fails makes it Unhealthy, 503', async t => {
-  const { call } = await startControl(t, { ping: () => Promise.reject(new Error('gone')) })
+  const { call, store } = await startControl(t)
+  await store.close()
   t.match(await call('GET', '/health'), {
     status: 503,
     json: { status: 'Unhealthy', healthCheckDuration: span, parts: { storage: 'Unhealthy' } },

@@ -26,7 +26,7 @@ t.test('no page of another origin is let in by headers', async t => {
 })
 
 t.test('with AllowedHosts, a call to another name is refused', async t => {
-  const { url } = await startControl(t, { allowedHosts: ['Gateway.example', '127.0.0.1'] })
+  const { url } = await startControl(t, { System: { Server: { AllowedHosts: ['Gateway.example', '127.0.0.1'] } } })
   const port = Number(new URL(url).port)
   const statusFor = async (host: string) => {
     const socket = connect(port, '127.0.0.1')

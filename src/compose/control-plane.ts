@@ -1,0 +1,78 @@
+import type { Refusals } from '../audit/refusals.ts'
+import type { Clock } from '../clock.ts'
+import { uuid } from '../config/formats.ts'
+import type { Config } from '../config/schema.ts'
+import type { Log } from '../log.ts'
+import type { LogStatus } from '../log-output.ts'
+import { createManagement } from '../management/management.ts'
+import type { FailedLogin, ManagementParts } from '../management/parts.ts'
+import type { Management } from '../management/router.ts'
+import type { ClientIp } from '../pipeline/client-ip.ts'
+import type { Store } from '../storage/store.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
+import { createQuiet } from '../telemetry/quiet.ts'
+import type { RecentActivity } from './activity.ts'
+import type { Identity } from './identity.ts'
+import type { Rules } from './rules.ts'
+import type { SharedLimits } from './shared.ts'
+import type { Telemetry } from './telemetry.ts'
+
+export interface ControlPlaneParts extends LoginParts {
+  readonly config: Config
+  readonly logStatus: () => LogStatus
+  readonly store: Pick<Store, 'audit' | 'ping'>
+  readonly refusals: Pick<Refusals, 'note'>
+  readonly identity: Pick<Identity, 'registry' | 'tokens'>
+  readonly rules: Pick<Rules, 'policies' | 'explain'>
+  readonly hitl: ManagementParts['hitl']
+  readonly recent: Pick<RecentActivity, 'shadows'>
+  readonly limits: Pick<SharedLimits, 'managementRate'>
+  readonly telemetry: Pick<Telemetry, 'page'> | undefined
+  readonly clientIpOf: ClientIp
+}
+
+/** The management API over the parts of a gateway. */
+export function createControlPlane(parts: ControlPlaneParts): Management {
+  const { config, clock, store, identity, rules, bounds } = parts
+  return createManagement({
+    registry: identity.registry,
+    book: rules.policies.book,
+    explain: rules.explain,
+    shadows: parts.recent.shadows,
+    hitl: parts.hitl,
+    grant: identity.tokens.grant,
+    verify: identity.tokens.verifyInternal,
+    noteRefusal: parts.refusals.note,
+    takeCall(callerId, requestId) {
+      const wait = parts.limits.managementRate.take(callerId, clock.steady())
+      if (wait > 0) bounds.reached('management_rate', callerId, requestId)
+      return wait
+    },
+    store,
+    logIsWritten: () => parts.logStatus().problem === undefined,
+    metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
+    clock,
+    allowedHosts: config.System.Server.AllowedHosts,
+    clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),
+    noteFailedLogin: createLoginNotes(parts),
+  })
+}
+
+interface LoginParts {
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
+  readonly bounds: Bounds
+}
+
+/** Tells the operator of logins that fail: once a minute for each agent id and client address. */
+function createLoginNotes({ clock, log, bounds }: LoginParts): (failed: FailedLogin) => void {
+  const isFirst = createQuiet(clock)
+  return ({ code, agentId = '', address, requestId }) => {
+    // Any other text is the caller's own.
+    const id = uuid(agentId) === undefined ? agentId.toLowerCase() : undefined
+    if (code === 'too_many_logins') bounds.reached('logins', id, requestId)
+    else if (code === 'unauthenticated' && isFirst(`${id} ${address}`)) {
+      log.warn({ agentId: id, clientIp: address, requestId }, 'login failed')
+    }
+  }
+}
