@@ -77,10 +77,7 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
 }
 
 /** A URL that `/proxy/` refuses is refused with the same code. */
-export async function explainInTurns(
-  open: OpenExplanation | DescriptionProblem,
-  turns: WorkTurns,
-): Promise<object | Refusal> {
+async function explainInTurns(open: OpenExplanation | DescriptionProblem, turns: WorkTurns): Promise<object | Refusal> {
   if ('problem' in open) return refuse(open.part === 'target' ? 'invalid_target' : 'invalid_body', open.problem)
   for (let begun = false; ; begun = true) {
     await turns.next('', begun)
