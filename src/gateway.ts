@@ -8,7 +8,7 @@ import { createControlPlane } from './compose/control-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
 import { createHitl, type Hitl } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
-import { acceptSettings, createListening } from './compose/listening.ts'
+import { createListening, type Listening } from './compose/listening.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
@@ -17,7 +17,6 @@ import { createTelemetry, type Telemetry } from './compose/telemetry.ts'
 import { openUpstreams, type Upstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
-import { createAcceptor } from './http/accept.ts'
 import type { Address } from './http/listeners.ts'
 import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
@@ -178,14 +177,11 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const hitl = createHitl({ ...foundation, recent, dataPlane, report })
   const { bounds } = dataPlane
   const management = createControlPlane({ ...foundation, hitl, recent, limits, telemetry, bounds, clientIpOf })
-  const acceptor = createAcceptor({
-    ...acceptSettings(config),
+  const listening = createListening({
+    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts, report },
     onProxy: dataPlane.roadWith(hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
-    report,
-    counts: telemetry?.acceptCounts,
   })
-  const listening = createListening({ ...foundation, limits, bounds, egress: upstreams.egress }, acceptor)
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
   foundation.followers.onQuarantine = tellQuarantines(foundation, { telemetry, hitl })
@@ -203,12 +199,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       return addresses
     },
     inFlight: () => limits.inFlightInAll(),
-    async reload() {
-      const policiesRead = await rules.policies.reload()
-      const credentialsRead = await reloadCredentials(upstreams, report)
-      const threadsRead = (await pool?.reload()) ?? true
-      return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
-    },
+    reload: () => reload(foundation, { pool, listening, report }),
     async close() {
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
@@ -233,6 +224,19 @@ function tellQuarantines(
     const agentName = identity.registry.get(agentId)?.name ?? null
     hitl.events.publish('quarantined', null, { agentId, agentName, cause })
   }
+}
+
+interface Reloaded {
+  readonly pool: Pool | undefined
+  readonly listening: Listening
+  readonly report: Report
+}
+
+async function reload({ rules, upstreams }: Foundation, { pool, listening, report }: Reloaded): Promise<boolean> {
+  const policiesRead = await rules.policies.reload()
+  const credentialsRead = await reloadCredentials(upstreams, report)
+  const threadsRead = (await pool?.reload()) ?? true
+  return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
 }
 
 async function reloadCredentials({ credentials }: Upstreams, report: Report): Promise<boolean> {

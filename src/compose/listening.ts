@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
-import type { AcceptOptions, Acceptor } from '../http/accept.ts'
+import { type AcceptOptions, createAcceptor } from '../http/accept.ts'
 import {
   type Address,
   assertFree,
@@ -22,7 +22,7 @@ import { describeCertificate, readCertificate } from './certificate.ts'
 import type { SharedLimits } from './shared.ts'
 import { longestWaitSeconds } from './upstreams.ts'
 
-export interface ListeningParts {
+export interface ListeningParts extends Pick<AcceptOptions, 'onProxy' | 'onOwn' | 'counts' | 'report'> {
   readonly config: Config
   readonly baseDirectory: string
   readonly certificate: Certificate | undefined
@@ -36,14 +36,6 @@ export interface ListeningParts {
 
 /** Turns of the event loop that exchanges may take to end after their connections were cut off. */
 const longestEnd = 100
-
-/** The options of the acceptor that come from the configuration. */
-export function acceptSettings({ System, Proxy: proxy }: Config): Pick<AcceptOptions, 'bodyTimeoutMs' | 'viaName'> {
-  return {
-    bodyTimeoutMs: System.Server.IdleTimeoutSeconds * 1_000,
-    viaName: proxy.Via ? viaName : undefined,
-  }
-}
 
 /** Where clients reach the gateway. */
 export interface Listening extends Pick<Listener, 'adopt'> {
@@ -60,7 +52,7 @@ export interface Listening extends Pick<Listener, 'adopt'> {
   reload(): Promise<boolean>
 }
 
-export function createListening(parts: ListeningParts, acceptor: Acceptor): Listening {
+export function createListening(parts: ListeningParts): Listening {
   const { config, baseDirectory, certificate, egress, log } = parts
   const { Server } = config.System
   const listener = createListener(
@@ -74,7 +66,7 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
       quietMs: longestQuiet(config) * 1_000,
       certificate,
     },
-    acceptor,
+    acceptorOf(parts),
   )
   return {
     adopt: connection => listener.adopt(connection),
@@ -114,6 +106,18 @@ export function createListening(parts: ListeningParts, acceptor: Acceptor): List
       }
     },
   }
+}
+
+function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts) {
+  const bodyTimeoutMs = config.System.Server.IdleTimeoutSeconds * 1_000
+  return createAcceptor({
+    onProxy,
+    onOwn,
+    counts,
+    report,
+    bodyTimeoutMs,
+    viaName: config.Proxy.Via ? viaName : undefined,
+  })
 }
 
 /** Passed sockets replace the configured port. */

@@ -5,12 +5,11 @@ import { createRecentActivity } from '../compose/activity.ts'
 import { readCertificate } from '../compose/certificate.ts'
 import { createDataPlane, type Reviews } from '../compose/data-plane.ts'
 import { decisionSettings, languageOf } from '../compose/language.ts'
-import { acceptSettings, createListening } from '../compose/listening.ts'
+import { createListening } from '../compose/listening.ts'
 import { createRulebooks } from '../compose/rules.ts'
 import { openSharedLimits } from '../compose/shared.ts'
 import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
-import { createAcceptor } from '../http/accept.ts'
 import { type Link, openLink } from '../link.ts'
 import { describeError, type Log, type LogLevel } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
@@ -94,17 +93,12 @@ async function serve() {
     rulebookOf: createRulebooks(config, decisionSettings(config), policies),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
-  const acceptor = createAcceptor({
-    ...acceptSettings(config),
+  const listening = createListening({
+    ...{ ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, counts: counters?.acceptCounts, report },
     onProxy: dataPlane.roadWith(reviews),
     onOwn: createPassOn(main, report),
-    counts: counters?.acceptCounts,
-    report,
+    passedSockets: [],
   })
-  const listening = createListening(
-    { ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, passedSockets: [] },
-    acceptor,
-  )
   setInterval(() => {
     dataPlane.sweep()
     counters?.sample()

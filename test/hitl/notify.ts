@@ -65,6 +65,18 @@ t.test('Slack gets a text that nobody can put markup into', async t => {
   t.notOk(posted[0]?.headers.includes('Gateway-Signature'))
 })
 
+t.test('a hook and Slack are told which agent was quarantined and why', async t => {
+  const Events = ['quarantined'] as const
+  const hooks = [{ ...hook, Events } as const, { ...hook, Format: 'slack', Events } as const]
+  const { notifier, events, posted } = start({ hooks })
+  const data = { agentId: 'agent-1', agentName: 'a<b', cause: 'denials' }
+  events.publish('quarantined', null, data)
+  await notifier.idle()
+  const [generic, slack] = posted.map(({ body }) => JSON.parse(body))
+  t.match(generic, { type: 'hitl.quarantined', hitlId: null, data })
+  t.strictSame(slack, { text: 'Agent agent-1: quarantined (denials)' })
+})
+
 t.test('a hook that fails for now is tried again, with nothing out of order', async t => {
   const answers = [503, new TypeError('reset'), 200, 429, 200]
   const post = async () => {
