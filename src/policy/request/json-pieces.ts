@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer'
 import type { Budget, Work } from '../values/work.ts'
-import { setMember } from './exact-json.ts'
+import { type ParseJson, setMember } from './exact-json.ts'
 import { bytesOf, closingQuote, endOfPart, endOfWord, type Piece, surveyPiece } from './json-survey.ts'
 
 /** Deepest nesting that is read; deeper bodies are unreadable. */
@@ -25,7 +25,8 @@ export class PieceReader implements Work {
   mayRound = false
   readonly #bytes: Buffer
   readonly #isAscii: boolean
-  readonly #parse: (text: string) => unknown
+  readonly #mayEscape: boolean
+  readonly #parse: ParseJson
   readonly #maxValues: number
   readonly #mostSteps: number
   readonly #frames: Frame[] = []
@@ -45,9 +46,10 @@ export class PieceReader implements Work {
    * @param parse reads a piece; throws when it is no JSON
    * @param mostSteps that a piece takes
    */
-  constructor(bytes: Buffer, parse: (text: string) => unknown, maxValues: number, mostSteps = 32_768) {
+  constructor(bytes: Buffer, parse: ParseJson, maxValues: number, mostSteps = 32_768) {
     this.#bytes = bytes
     this.#isAscii = isAscii(bytes)
+    this.#mayEscape = bytes.includes(92)
     this.#parse = parse
     this.#maxValues = maxValues
     this.#mostSteps = mostSteps
@@ -89,7 +91,7 @@ export class PieceReader implements Work {
       } else this.#leave(frame)
       return 1
     }
-    const piece = surveyPiece(this.#bytes, this.#at, this.#mostSteps)
+    const piece = surveyPiece(this.#bytes, this.#at, this.#mostSteps, this.#mayEscape)
     this.#count(piece.values, piece.deepest)
     this.mayRound ||= piece.longNumbers
     if (this.problem === undefined) this.#take(frame, piece)
@@ -104,13 +106,13 @@ export class PieceReader implements Work {
   #take(frame: Frame | undefined, piece: Piece): void {
     if (frame === undefined) {
       this.#isFound = piece.end === this.#bytes.length
-      if (this.#isFound) this.#later(piece.steps, () => this.#readWhole(piece))
+      if (this.#isFound) this.#later(costOf(piece), () => this.#readWhole(piece))
       else this.#open(undefined, value => this.#attach(value))
     } else if (piece.end >= 0) {
       const from = this.#at
       this.#at = piece.end
       frame.hasRead = true
-      this.#later(piece.steps, () => this.#read(frame, this.#decode(from, piece.end), piece.members))
+      this.#later(costOf(piece), () => this.#read(frame, this.#decode(from, piece.end), piece))
     } else if (Array.isArray(frame.container)) {
       const { container } = frame
       this.#open(frame, value => container.push(value))
@@ -127,22 +129,22 @@ export class PieceReader implements Work {
     this.value = value
   }
 
-  #readWhole({ members }: Piece): void {
-    this.value = this.#parse(this.#decode(0, this.#bytes.length))
-    this.#hasDuplicates = members > 0 && countMembers(this.value) !== members
+  #readWhole(piece: Piece): void {
+    this.value = this.#parse(this.#decode(0, this.#bytes.length), piece.escapedNames)
+    this.#hasDuplicates = piece.members > 0 && countMembers(this.value) !== piece.members
   }
 
   /** Reads elements or members. */
-  #read(frame: Frame, text: string, members: number): void {
+  #read(frame: Frame, text: string, { members, escapedNames }: Piece): void {
     const { container } = frame
     if (Array.isArray(container)) {
-      const elements = this.#parse(`[${text}]`) as unknown[]
+      const elements = this.#parse(`[${text}]`, escapedNames) as unknown[]
       if (elements.length === 0) throw new SyntaxError('no element')
       for (let at = 0; at < elements.length; at++) container.push(elements[at])
       if (members > 0) this.#hasDuplicates ||= countMembers(elements) !== members
       return
     }
-    const object = this.#parse(`{${text}}`) as Record<string, unknown>
+    const object = this.#parse(`{${text}}`, escapedNames) as Record<string, unknown>
     const names = Object.keys(object)
     if (names.length === 0) throw new SyntaxError('no member')
     if (members !== names.length) this.#hasDuplicates ||= countMembers(object) !== members
@@ -174,9 +176,11 @@ export class PieceReader implements Work {
       const string = this.#openString(() => this.#later(1, () => attach(string.value)))
     } else if (code === openList || code === openObject) this.#push(code, attach)
     else {
+      // Its name was too long to survey it.
+      this.mayRound = true
       const word = this.#decode(this.#at, Math.abs(endOfWord(this.#bytes, this.#at)))
       this.#at += word.length
-      this.#later(1, () => attach(this.#parse(word)))
+      this.#later(1, () => attach(this.#parse(word, false)))
     }
   }
 
@@ -253,6 +257,9 @@ interface Job {
   readonly steps: number
   readonly run: () => void
 }
+
+/** Text with escaped names is read twice. */
+const costOf = ({ steps, escapedNames }: Piece): number => (escapedNames ? steps * 3 : steps)
 
 /** Members of all objects in the tree, whose depth was checked before. Of equal names one is counted. */
 function countMembers(value: unknown): number {

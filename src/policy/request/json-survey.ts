@@ -30,10 +30,16 @@ export interface Piece {
   readonly deepest: number
   /** Whether some number may not fit into a double. */
   readonly longNumbers: boolean
+  /** Whether some name is written with an escape. */
+  readonly escapedNames: boolean
 }
 
-/** The longest piece from `from` on, of whole elements or members, that takes no more than `mostSteps`. */
-export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number): Piece {
+/**
+ * The longest piece from `from` on, of whole elements or members, that takes no more than `mostSteps`.
+ *
+ * @param mayEscape there are backslashes in the text
+ */
+export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number, mayEscape: boolean): Piece {
   let depth = 0
   let deepest = 0
   let steps = 1
@@ -41,6 +47,8 @@ export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number):
   let begun = 0
   let members = 0
   let longNumbers = false
+  let escapedNames = false
+  let nameFrom = from
   let end = -1
   let begunBefore = 0
   let membersBefore = 0
@@ -54,9 +62,14 @@ export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number):
       if (last < 0) break
       steps += stepsOfText(last - at)
       begun++
+      nameFrom = at
       at = last
-    } else if (kind === colonKind) members++
-    else if (kind === numberKind) {
+    } else if (kind === colonKind) {
+      members++
+      escapedNames ||= mayEscape && hasSlash(bytes, nameFrom, at)
+      // No byte is searched twice, not even between colons that follow each other.
+      nameFrom = at
+    } else if (kind === numberKind) {
       const last = endOfWord(bytes, at)
       if (last < 0 || last - at > shortNumber) longNumbers = true
       begun++
@@ -77,9 +90,17 @@ export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number):
     }
     if (steps > mostSteps && (end >= 0 || depth > 0)) break
   }
-  if (at < bytes.length)
-    return { end, steps, values: begunBefore - membersBefore, members: membersBefore, deepest, longNumbers }
-  return { end: bytes.length, steps, values: begun - members, members, deepest, longNumbers }
+  if (at >= bytes.length) {
+    end = bytes.length
+    begunBefore = begun
+    membersBefore = members
+  }
+  return { end, steps, values: begunBefore - membersBefore, members: membersBefore, deepest, longNumbers, escapedNames }
+}
+
+function hasSlash(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (bytes[at] === 92) return true
+  return false
 }
 
 /** The longest string that a piece of so many steps may hold, bytes. */

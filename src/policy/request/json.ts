@@ -1,6 +1,6 @@
 import { finish } from '../turns/evaluation.ts'
 import type { Budget, Work } from '../values/work.ts'
-import { ExactReader } from './exact-json.ts'
+import { ExactReader, parseJson } from './exact-json.ts'
 import { PieceReader } from './json-pieces.ts'
 
 /** Most values that a body may have: members and elements, lists and objects included. */
@@ -42,7 +42,7 @@ export class JsonReading implements Work {
   /** @param bytes valid UTF-8 */
   constructor(bytes: Buffer, maxValues: number) {
     this.#bytes = bytes
-    this.#pieces = new PieceReader(bytes, JSON.parse, maxValues)
+    this.#pieces = new PieceReader(bytes, parseJson, maxValues)
   }
 
   advance(budget: Budget): boolean {

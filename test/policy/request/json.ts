@@ -1,5 +1,6 @@
 /** Strict JSON gives what its first, slower form gave, and counts values before it parses them. Threat T24. */
 import fc from 'fast-check'
+import { parseJson } from '../../../src/policy/request/exact-json.ts'
 import { JsonDocument, readJson as readBytes } from '../../../src/policy/request/json.ts'
 import { PieceReader } from '../../../src/policy/request/json-pieces.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
@@ -89,14 +90,14 @@ t.test('values and reasons are those of the first form', async () => {
 
 /** The text read in the smallest pieces and turns, or that it is no JSON. */
 function inPieces(text: string, mostSteps: number): unknown {
-  const reader = new PieceReader(Buffer.from(text), JSON.parse, 100_000, mostSteps)
+  const reader = new PieceReader(Buffer.from(text), parseJson, 100_000, mostSteps)
   while (!reader.advance({ left: 1 }));
   return reader.problem === 'not valid JSON' ? 'invalid' : shown(reader.value)
 }
 
 function atOnce(text: string): unknown {
   try {
-    return shown(JSON.parse(text))
+    return shown(parseJson(text, true))
   } catch {
     return 'invalid'
   }
@@ -153,7 +154,7 @@ t.test('no body, however long its strings, takes long without a pause', async t 
     return parse(text)
   }
   for (const [name, text] of bodies) {
-    const reader = new PieceReader(Buffer.from(text), JSON.parse, 100_000)
+    const reader = new PieceReader(Buffer.from(text), parseJson, 100_000)
     let most = 0
     for (let isOver = false; !isOver; ) {
       const budget = { left: 1 }
@@ -177,6 +178,31 @@ t.test('equal names are found in whichever pieces they are', async t => {
   ]) {
     t.equal(readJson(text), 'duplicate keys', text.slice(0, 30))
   }
+})
+
+t.test('a name with escapes is read as JSON says, whatever was read before', async t => {
+  const hostile = (name: string) => `\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}`
+  for (const [at, name] of ['amount', 'method', 'a', 'é', '"', '\\', '\ud800', '😀', 'ab'].entries()) {
+    const first = hostile(name)
+    const written = `{"p${at}":1,"${first}${JSON.stringify(name.slice(1)).slice(1, -1)}":2}`
+    // V8 14.6 takes the name that it met last behind the first member for this one, if the text begins like it.
+    readJson(`{"p${at}":1,${JSON.stringify(first.slice(0, name.length))}:2}`)
+    t.equal(
+      JSON.stringify(read(written)),
+      JSON.stringify([
+        [`p${at}`, 1],
+        [name, 2],
+      ]),
+      written,
+    )
+    t.equal(readJson(`{"p${at}":1,${written.slice(8, -1)},${JSON.stringify(name)}:3}`), 'duplicate keys')
+    t.equal(readJson(`[[${written}],{"p${at}":1,${JSON.stringify(name)}:3,${written.slice(8)}]`), 'duplicate keys')
+  }
+})
+
+t.test('a number behind a name that is too long for one piece stays exact', async t => {
+  const name = 'n'.repeat(300_000)
+  t.same(read(`{"${name}":9007199254740993}`), [[name, { long: '9007199254740993' }]])
 })
 
 t.test('an object has at most 10,000 members, a list more', async t => {
