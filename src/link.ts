@@ -65,7 +65,7 @@ export interface Link<Theirs> {
 type AnyMethod = (signal: AbortSignal, ...args: readonly unknown[]) => unknown
 
 interface Waiting {
-  resolve(value: never): void
+  resolve(value: unknown): void
   reject(error: Error): void
 }
 
@@ -158,7 +158,7 @@ function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefI
         const caller = waiting.get(one.answer)
         waiting.delete(one.answer)
         if ('failure' in one) caller?.reject(errorOf(one.failure))
-        else caller?.resolve(one.value as never)
+        else caller?.resolve(one.value)
       }
       if (unrefIdle && waiting.size === 0) port.unref()
     },

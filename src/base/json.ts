@@ -55,7 +55,7 @@ function ambiguityOf(text: string, refused: string | undefined): string | undefi
 
 /** Adds a name, given as a JSON string, to those of its object. */
 function nameProblem(string: string, names: Set<string>, refused: string | undefined): string | undefined {
-  const name = JSON.parse(string) as string
+  const name: string = JSON.parse(string)
   if (names.has(name)) return `has the name ${string} twice in one object`
   if (name === refused) return `has the name ${string}`
   names.add(name)

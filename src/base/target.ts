@@ -3,6 +3,7 @@ import { domainToUnicode } from 'node:url'
 import { canonicalAddress } from './address.ts'
 import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
+import { forgetOldest } from './records.ts'
 
 /**
  * The one parsed URL of a proxied request. Policy, review record, audit and wire all use these strings, so that
@@ -39,7 +40,7 @@ export function parseTarget(raw: string): Target | string {
   if (problem !== undefined) return problem
   const match = form.exec(raw)
   if (match === null) return notAbsolute(raw)
-  const origin = parseOrigin(match[1]!.toLowerCase() as 'http' | 'https', match[2]!)
+  const origin = parseOrigin(match[1]!.length === 4 ? 'http' : 'https', match[2]!)
   if (typeof origin === 'string') return origin
   const path = match[3] === '' ? '/' : match[3]!
   if (dotSegment.test(path)) return 'The path has dot segments. Send it as it should reach the upstream.'
@@ -72,8 +73,8 @@ function parseOrigin(scheme: 'http' | 'https', authority: string): Origin | stri
   if (known !== undefined) return known
   const parsed = checkAuthority(scheme, authority)
   if (typeof parsed === 'string') return parsed
-  if (origins.size >= maxOrigins) origins.delete(origins.keys().next().value as string)
   origins.set(text, parsed)
+  forgetOldest(origins, maxOrigins)
   return parsed
 }
 

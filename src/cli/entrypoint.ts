@@ -73,11 +73,12 @@ export async function postJson(
     agent: false,
   })
   sent.end(JSON.stringify(body))
-  const [answer] = (await once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
+  const answering = once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
       `No gateway answers at ${entrypoint.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
     )
-  })) as [IncomingMessage]
+  })
+  const answer: IncomingMessage = (await answering)[0]
   let text = ''
   for await (const chunk of answer.setEncoding('utf8')) text += chunk
   return { status: answer.statusCode ?? 0, text }

@@ -5,7 +5,7 @@ import { type Setting, settingsOf } from './setting.ts'
 
 /** A rule over several settings. The problem stands at the first of them that was given. */
 interface CrossCheck {
-  readonly settings: readonly Setting<unknown>[]
+  readonly settings: readonly [Setting<unknown>, ...Setting<unknown>[]]
   /** Says what must be when something is wrong. Called only when each of the settings is valid. */
   readonly problem: (config: Config) => string | false
 }
@@ -128,7 +128,7 @@ export function crossCheck(config: Config, given: Findings['given'], fallbackPla
     if (found.some(one => one.value === undefined)) continue
     const message = problem(config)
     if (message === false) continue
-    const name = pathOf.get(settings[0] as Setting<unknown>)
+    const name = pathOf.get(settings[0])
     problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
   }
   return problems

@@ -103,7 +103,7 @@ export const hitlEvents = [
 ] as const
 
 export const hitlEvent: Format = value =>
-  (hitlEvents as readonly string[]).includes(value) ? undefined : `must be one of ${hitlEvents.join(', ')}`
+  hitlEvents.some(event => event === value) ? undefined : `must be one of ${hitlEvents.join(', ')}`
 
 export const uuid: Format = value =>
   /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? undefined : 'must be a UUID'

@@ -1,4 +1,5 @@
-import { defaultRisk, type RiskSignalName, riskSignals } from '../policy/risk/risk-signals.ts'
+import { mapValues } from '../base/records.ts'
+import { defaultRisk, riskSignals } from '../policy/risk/risk-signals.ts'
 import { chosenSecretProblem, secretProblem } from './entropy.ts'
 import {
   cidr,
@@ -29,7 +30,6 @@ import {
   number,
   objects,
   optional,
-  type Setting,
   secret,
   secretList,
   text,
@@ -38,12 +38,7 @@ import {
 } from './setting.ts'
 
 /** Points of each risk signal; 0 switches it off, less than 0 speaks for the request. */
-const signalPoints = Object.fromEntries(
-  Object.entries(riskSignals).map(([name, { points, meaning }]) => [
-    name,
-    integer(points, meaning, { min: -100, max: 100 }),
-  ]),
-) as Record<RiskSignalName, Setting<number>>
+const signalPoints = mapValues(riskSignals, ({ points, meaning }) => integer(points, meaning, { min: -100, max: 100 }))
 
 /**
  * Every setting of the gateway, once. The path of a key here is its name in gateway.yaml (any letter case) and,

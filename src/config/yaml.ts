@@ -1,16 +1,4 @@
-import {
-  type Document,
-  isMap,
-  isNode,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseDocument,
-  visit,
-  type YAMLError,
-} from 'yaml'
+import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml'
 
 /** Aliases of one document that may be followed; more is a bomb (policy-language section 8, E_YAML). */
 const mostAliases = 100
@@ -88,7 +76,7 @@ function findOffset(document: Document, path: readonly string[]): number {
   let node: unknown = document.contents
   let offset = startOf(node) ?? 0
   for (const part of path) {
-    const pair = isMap(node) ? (node.items as Pair[]).find(({ key }) => isScalar(key) && key.value === part) : undefined
+    const pair = isMap(node) ? node.items.find(({ key }) => isScalar(key) && key.value === part) : undefined
     node = isSeq(node) ? node.items[Number(part)] : pair?.value
     const found = startOf(pair?.key) ?? startOf(node)
     if (found === undefined) return offset
@@ -98,5 +86,5 @@ function findOffset(document: Document, path: readonly string[]): number {
 }
 
 function startOf(node: unknown): number | undefined {
-  return isNode(node) ? (node as Node).range?.[0] : undefined
+  return isNode(node) ? node.range?.[0] : undefined
 }

@@ -89,8 +89,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
       server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed', nextId()))
-      server.on('clientError', (error: ParserError, socket) => {
-        if (putBack(error, socket as Socket)) return
+      server.on('clientError', (error: ParserError, socket: Socket) => {
+        if (putBack(error, socket)) return
         const code = refuseUnreadable(error, socket, nextId())
         if (code !== undefined) options.counts?.refused(code)
       })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import { type AddressInfo, createServer, type Server as NetServer } from 'node:net'
+import { createServer, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../errors.ts'
@@ -63,8 +63,10 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
         return { url: `unix:${place.path}`, port: undefined }
       }
       const server = 'fd' in place ? await listenPassed(servers, place) : await listenTcp(servers.tcp(), place)
-      const address = server.address() as AddressInfo | null
-      if (address === null) return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
+      const address = server.address()
+      // Node knows no address of a unix socket, and only a descriptor can be one here.
+      if (address === null || typeof address === 'string')
+        return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
       return { url: `${scheme}://${host}:${address.port}`, port: address.port }
     },

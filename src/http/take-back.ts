@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
 
 /** Where node keeps the text of a head. Its types do not show it; tests hold that it is so. */
-type WithHead = ServerResponse & { _header: string | null }
+type WithHead = ServerResponse & { _header?: string | null }
 
 /** Undoes `writeHead` as long as node has written nothing, so that another head can be written. */
-export function takeBackHead(res: ServerResponse): void {
-  ;(res as WithHead)._header = null
+export function takeBackHead(res: WithHead): void {
+  res._header = null
   res.statusMessage = ''
 }

@@ -28,7 +28,7 @@ export function replacedBy(res: ServerResponse): RefusalCode | undefined {
 /** Answers. Returns the code if the bytes belong to no request that was dispatched. */
 export function refuseUnreadable(
   error: NodeJS.ErrnoException,
-  socket: Duplex & Answering,
+  socket: Socket & Answering,
   requestId: string,
 ): RefusalCode | undefined {
   if (lingering.has(socket)) return undefined
@@ -41,10 +41,10 @@ export function refuseUnreadable(
   if (answer?.req.complete === true) {
     // The request before is valid: it gets its own answer, and then the connection is closed.
     answer.shouldKeepAlive = false
-    answer.once('finish', () => (socket as Socket).destroySoon())
+    answer.once('finish', () => socket.destroySoon())
   } else if (answer?._headerSent === true) {
     // The head of another answer was sent already: no second one may follow. What is written is still sent.
-    ;(socket as Socket).destroySoon()
+    socket.destroySoon()
   } else {
     if (answer !== undefined) replaced.set(answer, code)
     if (code === 'http_version_not_supported') endHttp2(socket, requestId)

@@ -3,6 +3,7 @@
  * an agent that was idle for eight days is forgotten, and a restart forgets all.
  */
 import type { Activity } from '../base/activity.ts'
+import { forgetOldest } from '../base/records.ts'
 
 /** All times are wall clock milliseconds since the epoch. */
 export interface ActivityLog {
@@ -46,7 +47,7 @@ export function createActivityLog(limits: ActivityLimits = { agents: 10_000, hos
       log.movedAt = now
       agents.delete(agentId)
       agents.set(agentId, log)
-      if (agents.size > limits.agents) agents.delete(agents.keys().next().value as string)
+      forgetOldest(agents, limits.agents)
     }
     log.lastUse = now
     return log
@@ -137,7 +138,7 @@ class AgentLog {
     // The order of use matters only once one must be forgotten.
     if (this.hosts.size >= this.#maxHosts) this.hosts.delete(host)
     this.hosts.add(host)
-    if (this.hosts.size > this.#maxHosts) this.hosts.delete(this.hosts.values().next().value as string)
+    forgetOldest(this.hosts, this.#maxHosts)
     if (bytes <= 0) return
     this.bytes.add(now, bytes)
     const usual = this.usualBodyBytes

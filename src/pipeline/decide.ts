@@ -179,7 +179,7 @@ class RequestView implements RequestHead {
     const { target } = exchange
     this.#exchange = exchange
     this.#parts = parts
-    this.method = exchange.req.method as string
+    this.method = exchange.method
     this.url = target.url
     this.origin = target.origin.key
     this.scheme = target.origin.scheme

@@ -137,6 +137,11 @@ export class Exchange {
     this.startedAt = startedAt
   }
 
+  get method(): string {
+    // A request that a server gets always has one.
+    return this.req.method ?? ''
+  }
+
   get hasBody(): boolean {
     return this.fields.contentLength !== 0
   }

@@ -58,7 +58,7 @@ function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
   const fields = requestFields(exchange, parts)
   return {
     agentId: exchange.agent.id,
-    method: exchange.req.method as string,
+    method: exchange.method,
     path: exchange.target.requestTarget,
     fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),

@@ -46,12 +46,12 @@ export function readRpcCall(body: Buffer): RpcCall | undefined {
   const parsed = isQuicklyParsed(body) ? parseJson(body.toString()) : undefined
   const messages: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed]
   if (!messages.every(isMessage)) return undefined
-  const requests = messages.filter(({ method, id }) => typeof method === 'string' && isId(id))
-  if (requests.length === 0 || requests.length > maxBatch) return undefined
-  const [first] = requests as [Message]
+  const requests = messages.filter(isRequest)
+  const [first] = requests
+  if (first === undefined || requests.length > maxBatch) return undefined
   const isBatch = Array.isArray(parsed)
   return {
-    ids: requests.map(({ id }) => id as RpcId),
+    ids: requests.map(({ id }) => id),
     isBatch,
     progressToken: isBatch ? undefined : progressTokenOf(first),
     opensSession: requests.some(({ method }) => method === 'initialize'),
@@ -113,6 +113,10 @@ export function parseJson(text: string): unknown {
 
 export function isMessage(value: unknown): value is Message {
   return isRecord(value) && value['jsonrpc'] === '2.0'
+}
+
+function isRequest(message: Message): message is Message & { readonly id: RpcId } {
+  return typeof message['method'] === 'string' && isId(message['id'])
 }
 
 function isRecord(value: unknown): value is Message {

@@ -38,7 +38,7 @@ export async function readRefused(exchange: Exchange, refusal: Refusal, parts: P
 /** Key by which `notifications/cancelled` finds a call: an id within a session with a server. */
 export function cancelKeyOf(exchange: Admitted): string | undefined {
   const { call } = exchange.rpc ?? {}
-  return call === undefined || call.isBatch ? undefined : keyOf(exchange, call.ids[0] as RpcId)
+  return call === undefined || call.isBatch ? undefined : keyOf(exchange, call.ids[0]!)
 }
 
 function keyOf({ target, req }: Admitted, id: RpcId): string {

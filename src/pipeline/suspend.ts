@@ -43,10 +43,10 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
 
 /** The stored form of the request. */
 export function suspensionOf(exchange: Decided, body: Buffer, parts: Parts): Suspension {
-  const { target, agent, decision, req, requestId } = exchange
+  const { target, agent, decision, requestId } = exchange
   if (decision.decision === 'Allow') throw new Error('cannot happen: held without a decision that asks for it')
   return {
-    request: { method: req.method as string, url: target.url, rawHeaders: heldFields(exchange, parts), body },
+    request: { method: exchange.method, url: target.url, rawHeaders: heldFields(exchange, parts), body },
     facts: factsOf(exchange, parts),
     decision,
     agent,

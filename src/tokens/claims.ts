@@ -21,7 +21,8 @@ export function areClaims(payload: Readonly<Record<string, unknown>>, now: numbe
   return !Array.isArray(aud) || aud.every(one => typeof one === 'string')
 }
 
-const isTime = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+const isTime = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 
 /** Whether a token that was verified before is still good. It ends at `exp` sharp. */
 export const isAlive = (claims: { readonly exp: number }, now: number): boolean => claims.exp * 1000 > now

@@ -149,7 +149,7 @@ function createTokenCheck(keySet: KeySet, { settings, clock }: ExternalParts) {
 
 function isAccepted(header: Readonly<Record<string, unknown>>): boolean {
   const { alg, typ, kid } = header
-  if (!algorithms.includes(alg as string)) return false
+  if (typeof alg !== 'string' || !algorithms.includes(alg)) return false
   if (typ !== undefined && !(typeof typ === 'string' && headerTypes.has(typ.toLowerCase()))) return false
   if (kid !== undefined && typeof kid !== 'string') return false
   return Object.keys(header).every(name => headerNames.has(name))

@@ -131,8 +131,8 @@ const innerZones = /^(?:local|localhost|internal|invalid|test|example|onion|arpa
 
 /** Whether a name that has no address could only have had a public one, by what it looks like. */
 export function isPublicName(host: string): boolean {
-  const labels = host.split('.')
-  return labels.length > 1 && !innerZones.test(labels.at(-1) as string)
+  const last = host.lastIndexOf('.')
+  return last >= 0 && !innerZones.test(host.slice(last + 1))
 }
 
 function codeOf(error: Error): string {

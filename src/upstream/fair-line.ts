@@ -32,14 +32,12 @@ export function createFairLine({ atOnce, atOnceEach, waitingEach }: FairLineLimi
   const owners = new Map<string, Owner>()
   let running = 0
 
-  const isReady = ({ running: own, waiting }: Owner) => own < atOnceEach && waiting.length > 0
-
   const runOne = (): boolean => {
     for (const [name, owner] of owners) {
-      if (!isReady(owner)) continue
+      const work = owner.running < atOnceEach ? owner.waiting.shift() : undefined
+      if (work === undefined) continue
       owners.delete(name)
       owners.set(name, owner)
-      const work = owner.waiting.shift() as Work
       if (work.waits) start(name, owner, work)
       else forgetIdle(name, owner)
       return true

@@ -94,7 +94,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     this.heard = true
     this.guarded(() => {
       const at = this.head === undefined ? this.#readHeads(bytes) : 0
-      if (this.head !== undefined && !this.over) this.#readBody(at === 0 ? bytes : bytes.subarray(at))
+      if (this.head !== undefined && !this.over) this.#readBody(this.head, at === 0 ? bytes : bytes.subarray(at))
     })
   }
 
@@ -153,8 +153,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     this.handler.onResponseStart(head)
   }
 
-  #readBody(bytes: Buffer): void {
-    const head = this.head as Http1Head
+  #readBody(head: Http1Head, bytes: Buffer): void {
     let used = 0
     if (head.framing === 'length') {
       used = Math.min(this.#left, bytes.length)

@@ -70,8 +70,8 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #open(done: (error?: Error) => void): void {
-    const read = (bytes: number, buffer: Uint8Array) => {
-      this.#read((buffer as Buffer).subarray(0, bytes))
+    const read = (bytes: number) => {
+      this.#read(readBuffer.subarray(0, bytes))
       return true
     }
     this.#connect({ buffer: readBuffer, callback: read }, (error, socket) => {
@@ -101,13 +101,14 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #start(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): void {
-    if (this.#destroyed) {
+    const socket = this.#socket
+    if (socket === undefined || this.#destroyed) {
       failUnsent(handler, lease, closedConnection())
       return
     }
     this.#watchHead()
     this.#exchange = new Http1Exchange(request, handler, {
-      socket: this.#socket as Socket,
+      socket,
       limits: this.#settings,
       lease,
       onSent: () => this.#watchHead(),

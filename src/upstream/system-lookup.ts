@@ -64,7 +64,7 @@ async function askBoth(resolver: Resolver, name: string) {
   const [v4, v6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
   const found4 = v4.status === 'fulfilled' ? v4.value : []
   const found6 = v6.status === 'fulfilled' ? v6.value : []
-  const errors = [v4, v6].flatMap(result => (result.status === 'rejected' ? [result.reason as unknown] : []))
+  const errors = [v4, v6].flatMap(result => (result.status === 'rejected' ? [result.reason] : []))
   const error = errors.find(reason => !negative.has(codeOf(reason))) ?? errors[0]
   return { addresses: hasIPv6() ? [...found6, ...found4] : [...found4, ...found6], error }
 }

@@ -133,7 +133,7 @@ function passesFor(chosen: ReadonlySet<Detector>): readonly Pass[] {
     signs.email && new SignPass('@', signs.email, isEmail),
     signs.phone && new SignPass('+', signs.phone, isPhone),
   ]
-  return passes.filter(pass => pass !== undefined && Number.isFinite(pass.best)) as Pass[]
+  return passes.filter((pass): pass is Pass => pass !== undefined && Number.isFinite(pass.best))
 }
 
 const searchFor = (group: Detector['group']) => new Search(new Set(detectors.filter(one => one.group === group)))

@@ -65,7 +65,7 @@ function hostKeys({ field, operator, value }: Condition): readonly string[] | un
 
 function normalised(words: readonly string[]): readonly string[] {
   const { normalise } = fieldKinds.get('input.host') ?? {}
-  return words.map(word => (normalise?.(word) ?? word) as string)
+  return words.map(word => normalise?.(word) ?? word)
 }
 
 function patternKeys(word: string): readonly string[] {

@@ -53,14 +53,15 @@ function readNodes(values: readonly unknown[], path: string, depth: number, read
 
 function readNode(value: unknown, path: string, depth: number, reading: Reading): Node | undefined {
   reading.nodes++
-  const group = isRecord(value) ? groupKeys.find(key => Object.hasOwn(value, key)) : undefined
-  if (group !== undefined) return readGroup(value as Record<string, unknown>, group, { path, depth }, reading)
-  if (!isRecord(value) || !('field' in value || 'Field' in value)) {
+  const given = isRecord(value) ? value : {}
+  const group = groupKeys.find(key => Object.hasOwn(given, key))
+  if (group !== undefined) return readGroup(given, group, { path, depth }, reading)
+  if (!('field' in given || 'Field' in given)) {
     reading.problems.add('E_CONDITION', path, 'must be a condition (field, operator, value) or a group (all, any, not)')
     return undefined
   }
   reading.count++
-  const keys = Keys.of(value, { path, known: conditionKeys, ignored: [] }, reading.problems)
+  const keys = Keys.of(given, { path, known: conditionKeys, ignored: [] }, reading.problems)
   return keys === undefined ? undefined : readCondition(keys, path, reading)
 }
 

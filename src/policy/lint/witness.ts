@@ -13,7 +13,7 @@ interface Draft {
   readonly query: [string, string][]
   readonly headers: Record<string, string>
   readonly agent: Record<string, unknown>
-  body: unknown
+  body: Record<string, unknown> | undefined
   destinationIp: string | undefined
 }
 
@@ -88,13 +88,13 @@ function firstWord(value: string): string | undefined {
 function place(draft: Draft, { field }: Condition, value: unknown): boolean {
   const steps = parsePath(field)
   if (typeof steps === 'string') return false
-  const [area, name] = field.split(/[.[]/)
+  const [area, name = ''] = field.split(/[.[]/)
   const rest = steps.slice(2)
-  if (area === 'agent') return placeAgent(draft, name as string, value)
+  if (area === 'agent') return placeAgent(draft, name, value)
   if (area !== 'input') return false
   if (name === 'body') return placeBody(draft, rest, value)
   const key = rest[0]?.kind === 'key' ? rest[0].key : ''
-  return rest.length <= 1 && placeHead(draft, { name: name as string, key }, String(value))
+  return rest.length <= 1 && placeHead(draft, { name, key }, String(value))
 }
 
 interface HeadPlace {
@@ -128,7 +128,7 @@ function placeAgent(draft: Draft, name: string, value: unknown): boolean {
 function placeBody(draft: Draft, steps: readonly Step[], value: unknown): boolean {
   if (steps.length === 0 || steps[0]?.kind !== 'key') return false
   draft.body ??= {}
-  return insert(draft.body as Record<string, unknown>, steps, value)
+  return insert(draft.body, steps, value)
 }
 
 /** Sets the value that the steps lead to, and makes the objects and lists on the way. `[*]` is the first element. */

@@ -99,7 +99,7 @@ export class ExactReader {
     const end = endOfString(this.#text, start)
     this.#at = end + 1
     const plain = this.#text.slice(start + 1, end)
-    return plain.includes('\\') ? (JSON.parse(`"${plain}"`) as string) : plain
+    return plain.includes('\\') ? JSON.parse(`"${plain}"`) : plain
   }
 
   #number(): unknown {

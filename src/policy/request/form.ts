@@ -147,5 +147,5 @@ function plusToSpace(part: string): string {
 }
 
 function decodeOrRepair(part: string): string {
-  return decodePart(part) ?? (new URLSearchParams(`x=${part}`).get('x') as string)
+  return decodePart(part) ?? new URLSearchParams(`x=${part}`).get('x') ?? ''
 }

@@ -1,4 +1,5 @@
 import { isAscii } from 'node:buffer'
+import { isRecord } from '../values/path.ts'
 import type { Budget, Work } from '../values/work.ts'
 import { type ParseJson, setMember } from './exact-json.ts'
 import { bytesOf, closingQuote, endOfPart, endOfWord, type Piece, surveyPiece } from './json-survey.ts'
@@ -138,13 +139,14 @@ export class PieceReader implements Work {
   #read(frame: Frame, text: string, { members, escapedNames }: Piece): void {
     const { container } = frame
     if (Array.isArray(container)) {
-      const elements = this.#parse(`[${text}]`, escapedNames) as unknown[]
-      if (elements.length === 0) throw new SyntaxError('no element')
+      const elements = this.#parse(`[${text}]`, escapedNames)
+      if (!Array.isArray(elements) || elements.length === 0) throw new SyntaxError('no element')
       for (let at = 0; at < elements.length; at++) container.push(elements[at])
       if (members > 0) this.#hasDuplicates ||= countMembers(elements) !== members
       return
     }
-    const object = this.#parse(`{${text}}`, escapedNames) as Record<string, unknown>
+    const object = this.#parse(`{${text}}`, escapedNames)
+    if (!isRecord(object)) throw new SyntaxError('no object')
     const names = Object.keys(object)
     if (names.length === 0) throw new SyntaxError('no member')
     if (members !== names.length) this.#hasDuplicates ||= countMembers(object) !== members
@@ -214,7 +216,7 @@ export class PieceReader implements Work {
     const to = end < 0 ? endOfPart(this.#bytes, from, limit) : end
     const steps = (to - from) >> 2
     this.#later(steps, () => {
-      string.value += JSON.parse(`"${this.#decode(from, to)}"`) as string
+      string.value += JSON.parse(`"${this.#decode(from, to)}"`)
     })
     this.#at = to
     if (end >= 0) {

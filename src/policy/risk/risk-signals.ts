@@ -1,3 +1,4 @@
+import { mapValues } from '../../base/records.ts'
 import type { Zone } from '../language/fields/zone.ts'
 import { clockMinutes, inWindow, type Window } from '../language/operators/ordering.ts'
 import type { Facts } from '../request/facts.ts'
@@ -50,9 +51,7 @@ export interface RiskSettings {
 /** The defaults of the settings. */
 export const defaultRisk: RiskSettings = {
   threshold: 0.8,
-  points: Object.fromEntries(
-    Object.entries(riskSignals).map(([name, { points }]) => [name, points]),
-  ) as RiskSettings['points'],
+  points: mapValues(riskSignals, ({ points }) => points),
   sensitivePaths: [
     '/admin',
     '/export',

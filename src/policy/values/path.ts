@@ -70,7 +70,7 @@ function bracketed(match: RegExpExecArray): Step | undefined {
   if (match[1] !== undefined) return { kind: 'each' }
   if (match[2] !== undefined) return { kind: 'index', index: Number(match[2]) }
   try {
-    return { kind: 'key', key: JSON.parse(match[3]!) as string }
+    return { kind: 'key', key: JSON.parse(match[3]!) }
   } catch {
     return undefined
   }

@@ -80,7 +80,7 @@ export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 
 
 /** Marks what an older database cannot know, when this is one. Returns what was done. */
 async function takeUp({ connection, db }: Connected, directory: string): Promise<string | undefined> {
-  const { user_version: version } = connection.prepare('pragma user_version').get() as { user_version: number }
+  const version = connection.prepare('pragma user_version').get()?.['user_version']
   const why = version === backupVersion ? 'it is a backup' : contradiction(directory, connection)
   if (why === undefined) return undefined
   // First, so that a crash in between leaves no token of before valid.
@@ -205,8 +205,8 @@ function damageIn(connection: DatabaseSync): string | undefined {
     `select quick_check as line from pragma_table_list as tables, pragma_quick_check(tables.name)
     where tables.schema = 'main' and tables.name not in ('audit', 'hitl_sealed') and line != 'ok' limit 1`,
   )
-  const row = found.get() as { line: string } | undefined
-  return row?.line.replaceAll(/\s+/g, ' ')
+  const line = found.get()?.['line']
+  return line === undefined ? undefined : String(line).replaceAll(/\s+/g, ' ')
 }
 
 /** Opens `file` so that what is committed is on the disk. */

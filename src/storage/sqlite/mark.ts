@@ -21,25 +21,23 @@ const fileOf = (directory: string): string => join(directory, markFile)
 export function contradiction(directory: string, connection: DatabaseSync): string | undefined {
   const mark = readMark(directory)
   if (mark === undefined) return undefined
-  const found = connection.prepare('select hash from audit where seq = ?').get(mark.seq) as
-    | Pick<Mark, 'hash'>
-    | undefined
+  const found = connection.prepare('select hash from audit where seq = ?').get(mark.seq)
   if (found === undefined) return `its audit trail ends before entry ${mark.seq}, which was there`
-  return found.hash === mark.hash ? undefined : `entry ${mark.seq} of its audit trail is another one`
+  return found['hash'] === mark.hash ? undefined : `entry ${mark.seq} of its audit trail is another one`
 }
 
 /** Keeps the mark in step with the database. Failing is no harm: an older mark only notices less. */
 export function createMarker(directory: string, connection: DatabaseSync): () => void {
   const last = connection.prepare('select seq, hash from audit order by seq desc limit 1')
-  let written = 0
+  let written: unknown = 0
   return () => {
-    const mark = last.get() as Mark | undefined
-    if (mark === undefined || mark.seq === written) return
+    const mark = last.get()
+    if (mark === undefined || mark['seq'] === written) return
     try {
       const draft = `${fileOf(directory)}.new`
       writeFileSync(draft, `${JSON.stringify(mark)}\n`, { mode: 0o600 })
       renameSync(draft, fileOf(directory))
-      written = mark.seq
+      written = mark['seq']
     } catch {
       // The disk is full, for instance. The next change tries again.
     }

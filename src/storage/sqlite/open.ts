@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { keysOf } from '../../base/records.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { methods, type TableName, type Tables } from '../methods.ts'
 import { type Store, StoreError } from '../store.ts'
@@ -79,9 +80,9 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 
 /** The tables of the contract, each method sent through `call`. */
 function bind(call: Call): Tables {
-  const tables = Object.entries(methods).map(([table, kinds]) => {
-    const names = Object.keys(kinds)
-    const bound = names.map(name => [name, (...args: unknown[]) => call(table as TableName, name, args)])
+  const tables = keysOf(methods).map(table => {
+    const names = Object.keys(methods[table])
+    const bound = names.map(name => [name, (...args: unknown[]) => call(table, name, args)])
     return [table, Object.fromEntries(bound)]
   })
   return Object.fromEntries(tables)

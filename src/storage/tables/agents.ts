@@ -1,3 +1,4 @@
+import { keysOf } from '../../base/records.ts'
 import type { AgentRow, Db, Operations } from '../schema.ts'
 import type { AgentChange, AgentRecord, AgentTable } from '../store.ts'
 import { append, withFacts } from './audit.ts'
@@ -44,7 +45,7 @@ export const agents: Operations<AgentTable> = {
     const { numUpdatedRows } = await query.executeTakeFirst()
     if (numUpdatedRows === 0n) return 'wrongState'
     const { secretHash: _, ...shown } = change
-    const changed = Object.keys(shown) as (keyof typeof shown)[]
+    const changed = keysOf(shown)
     const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
     const after = { ...before, ...shown }
     await append(db, withFacts(entry, { before: fields(before), after: fields(after) }))

@@ -141,7 +141,8 @@ export const hitl: Operations<HitlTable> = {
 
 /** The item that `record` repeats: by its idempotency key, or without one by its digest. */
 function sameRequest(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
-  return record.idempotencyKey === null ? joinedBy(db, record, limits) : holderOfKey(db, record)
+  const { idempotencyKey: key } = record
+  return key === null ? joinedBy(db, record, limits) : holderOfKey(db, record, key)
 }
 
 async function joinedBy(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
@@ -152,8 +153,8 @@ async function joinedBy(db: Db, record: HitlRecord, limits: HitlLimits): Promise
 }
 
 /** The item that holds the idempotency key of `record`. An expired one that does is removed. */
-async function holderOfKey(db: Db, record: HitlRecord): Promise<HitlBrief | undefined> {
-  const { rows } = await selectHolder(db, { agentId: record.agentId, key: record.idempotencyKey as string })
+async function holderOfKey(db: Db, record: HitlRecord, key: string): Promise<HitlBrief | undefined> {
+  const { rows } = await selectHolder(db, { agentId: record.agentId, key })
   const [row] = rows
   if (row === undefined) return undefined
   const item = toBrief(row)

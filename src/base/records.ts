@@ -1,0 +1,27 @@
+/** The keys of an object that has no more than its type says, which `Object.keys` does not know. */
+export function keysOf<R extends object>(record: R): (keyof R & string)[] {
+  // The caller promises that there are no further keys.
+  return Object.keys(record) as (keyof R & string)[]
+}
+
+/** The same keys, each with what `toValue` makes of its value. */
+export function mapValues<K extends string, A, B>(
+  record: Readonly<Record<K, A>>,
+  toValue: (value: A) => B,
+): Record<K, B> {
+  const mapped = keysOf(record).map(key => [key, toValue(record[key])])
+  // The keys are those of `record`.
+  return Object.fromEntries(mapped) as Record<K, B>
+}
+
+/** Forgets what was added first when there is more than `most`. */
+export function forgetOldest<K>(
+  kept: Pick<Map<K, unknown> | Set<K>, 'size' | 'delete'> & { keys(): Iterable<K> },
+  most: number,
+): void {
+  if (kept.size <= most) return
+  for (const oldest of kept.keys()) {
+    kept.delete(oldest)
+    return
+  }
+}
