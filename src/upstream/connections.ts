@@ -11,7 +11,7 @@ import { createCarrier, isHttp2 } from './negotiated.ts'
 import { Outbox } from './outbox.ts'
 import { createPool, hasItsShare, nextWaiter, retireIdle, takeFree } from './pool.ts'
 import type { Resolution } from './resolve.ts'
-import type { ConnectionSettings, Http1Settings } from './settings.ts'
+import type { CarrierSettings, ConnectionSettings } from './settings.ts'
 import { refuseAll, UpstreamBusyError, type Waiter } from './waiting-line.ts'
 
 /** Bytes and milliseconds. An upstream's Keep-Alive hint may ask for `maxKeepAliveMs` at most. */
@@ -26,7 +26,7 @@ const ownKeyOf = ({ key }: Origin): string => `${key} HTTP/1.1`
  */
 export class Connections implements ConnectionOwner {
   readonly #settings: ConnectionSettings
-  readonly #http: Http1Settings
+  readonly #http: CarrierSettings
   readonly #clock: Clock
   readonly #pools = new Map<string, Pool>()
   readonly #dial: Dial
@@ -264,7 +264,7 @@ export class Connections implements ConnectionOwner {
   }
 
   /** An upstream that closed idle connections early is not given the time to do it again. */
-  #httpFor({ key }: Origin): Http1Settings {
+  #httpFor({ key }: Origin): CarrierSettings {
     const most = this.#keepAlives.of(key, this.#clock.steady())
     if (most >= http.keepAliveMs) return this.#http
     return { ...this.#http, keepAliveMs: most, maxKeepAliveMs: most }

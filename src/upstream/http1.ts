@@ -13,7 +13,7 @@ import {
 } from './handler.ts'
 import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
 import { noteStreamed } from './read-buffers.ts'
-import type { Http1Settings } from './settings.ts'
+import type { CarrierSettings } from './settings.ts'
 
 /** How long before the upstream would close an idle connection it is not used any more, milliseconds. */
 export const keepAliveMargin = 2_000
@@ -32,7 +32,7 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536)
  */
 export class Http1Connection extends EventEmitter implements Carrier {
   readonly #authority: string
-  readonly #settings: Http1Settings
+  readonly #settings: CarrierSettings
   readonly #connect: Connect
   #socket: Socket | undefined
   #exchange: Http1Exchange | undefined
@@ -43,7 +43,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
   /** It has carried an exchange to its end. */
   #served = false
 
-  constructor(authority: string, settings: Http1Settings, connect: Connect) {
+  constructor(authority: string, settings: CarrierSettings, connect: Connect) {
     super()
     this.#authority = authority
     this.#settings = settings

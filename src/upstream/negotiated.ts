@@ -6,13 +6,13 @@ import { failUnsent, givenUp, type Lease, type UpstreamHandler, type UpstreamReq
 import { Http1Connection } from './http1.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Session } from './http2.ts'
-import type { ConnectionSettings, Http1Settings } from './settings.ts'
+import type { CarrierSettings, ConnectionSettings } from './settings.ts'
 
 export interface CarrierParts {
   readonly origin: Origin
   /** Offer HTTP/2. */
   readonly http2: boolean
-  readonly settings: Http1Settings
+  readonly settings: CarrierSettings
   readonly openHttp1: ConnectionSettings['openHttp1']
 }
 

@@ -1,14 +1,9 @@
 import type { Connection } from './connection.ts'
-import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { Resolution } from './resolve.ts'
+import type { Sending } from './waiting-line.ts'
 
 /** A request that has got its connection. */
-export interface Posted {
+export interface Posted extends Sending {
   readonly connection: Connection
-  /** The addresses that were checked for this request; those of the connection may be a later request's. */
-  readonly resolution: Resolution
-  readonly request: UpstreamRequest
-  readonly handler: UpstreamHandler
 }
 
 /**

@@ -4,6 +4,7 @@ import { literalAddress } from '../base/address.ts'
 import { normaliseHost } from '../base/host.ts'
 import { createOrigin, type Origin } from '../base/origin.ts'
 import { isRefusal, type Refusal } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
 import type { Connections } from './connections.ts'
 import { failureKind } from './failure.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
@@ -82,10 +83,8 @@ function destinationOf(url: URL): { readonly origin: Origin; readonly path: stri
   return { origin: createOrigin(scheme, host, port), path: url.pathname + url.search }
 }
 
-function isCompressed(fields: readonly string[]): boolean {
-  const index = fields.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-encoding')
-  return index >= 0 && fields[index + 1]?.toLowerCase() !== 'identity'
-}
+const isCompressed = (fields: readonly string[]): boolean =>
+  fieldValues(fields, 'content-encoding').some(coding => coding.toLowerCase() !== 'identity')
 
 interface Limits {
   readonly ms: number

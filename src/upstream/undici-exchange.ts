@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { fieldValues } from '../http/headers.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import { isStatus, StaleConnectionError, UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { type Http1Head, headOf } from './http1-head.ts'
@@ -63,7 +64,7 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
   onResponseEnd(controller: Controller): void {
     const trailers = textsOf(controller.rawTrailers)
     // As the built-in client has it: it would be passed on, and frames nothing (RFC 9110 section 6.5.1).
-    if (trailers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length')) {
+    if (fieldValues(trailers, 'content-length').length > 0) {
       this.fail(new UpstreamError('malformed', 'a length behind the body'))
     } else this.complete(trailers)
   }

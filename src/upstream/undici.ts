@@ -7,7 +7,7 @@ import { usesConnectionAuth } from './connection-auth.ts'
 import { closedConnection, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { keepAliveMargin } from './http1.ts'
 import { writeHead } from './http1-head.ts'
-import type { Http1Settings } from './settings.ts'
+import type { CarrierSettings } from './settings.ts'
 import { UndiciExchange } from './undici-exchange.ts'
 
 /** Undici wants an origin. Where the connection really leads is decided by `connect`, and `Host` is set for each request. */
@@ -22,7 +22,7 @@ const nowhere = 'http://upstream.invalid'
  */
 export class UndiciConnection extends EventEmitter implements Carrier {
   readonly #authority: string
-  readonly #settings: Http1Settings
+  readonly #settings: CarrierSettings
   readonly #client: Client
   #socket: Socket | undefined
   #exchange: UndiciExchange | undefined
@@ -30,7 +30,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
   /** It has carried an exchange to its end. */
   #served = false
 
-  constructor(authority: string, settings: Http1Settings, connect: Connect) {
+  constructor(authority: string, settings: CarrierSettings, connect: Connect) {
     super()
     this.#authority = authority
     this.#settings = settings

@@ -6,11 +6,16 @@ export class UpstreamBusyError extends Error {
   override readonly name = 'UpstreamBusyError'
 }
 
-/** A request that waits for a connection. */
-export interface Waiter {
+/** A request on its way to a connection. */
+export interface Sending {
+  /** The addresses that were checked for it; those of its connection may be a later request's. */
   readonly resolution: Resolution
   readonly request: UpstreamRequest
   readonly handler: UpstreamHandler
+}
+
+/** One that waits for a connection. */
+export interface Waiter extends Sending {
   /** Steady milliseconds. */
   readonly since: number
 }

@@ -1,11 +1,11 @@
 /** One exchange with an upstream that is no socket: what its handler does, and when. */
 import { PassThrough } from 'node:stream'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
-import type { Http1Settings } from '../../src/upstream/settings.ts'
+import type { CarrierSettings } from '../../src/upstream/settings.ts'
 import t from '../fixtures/tap.ts'
 import { type Moment, openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
-function begin(told = new Told(), request: Partial<UpstreamRequest> = {}, settings: Partial<Http1Settings> = {}) {
+function begin(told = new Told(), request: Partial<UpstreamRequest> = {}, settings: Partial<CarrierSettings> = {}) {
   const upstream = openScripted(settings)
   upstream.connection.dispatch(requestOf(request), told, told)
   return { ...upstream, told }
@@ -269,7 +269,7 @@ t.test('an upstream that stops reading the body is out of time, however much the
 
 t.test('an idle connection closes after the time that is set, or sooner when the upstream says so', async t => {
   const answers = (hint: string) => `HTTP/1.1 200 OK\r\nContent-Length: 0\r\n${hint}\r\n`
-  const cases: readonly (readonly [string, Partial<Http1Settings>, boolean])[] = [
+  const cases: readonly (readonly [string, Partial<CarrierSettings>, boolean])[] = [
     ['', { keepAliveMs: 30 }, true],
     ['', { keepAliveMs: 60_000 }, false],
     ['Keep-Alive: timeout=0\r\n', {}, true],
