@@ -73,7 +73,7 @@ export function longestWaitSeconds({ Proxy: { HeadersTimeoutSeconds } }: Config)
 /** Loaded only where it is wanted: it takes memory and time at the start. */
 async function openUndici(): Promise<OpenHttp1> {
   const { UndiciConnection } = await import('../upstream/undici.ts')
-  return (authority, settings, connect) => new UndiciConnection(authority, settings, connect)
+  return (...parts) => new UndiciConnection(...parts)
 }
 
 function readAuthorities(path: string): string {

@@ -35,13 +35,21 @@ export interface ConnectionOwner {
 
 /** A connection that speaks HTTP/1.1 or HTTP/2. */
 export interface Carrier {
-  /** Reports any failure to the handler, after it has released the lease. False: it accepts no more until it emits `drain`. */
+  /** Reports any failure to the handler, after it has released the lease. False: it accepts no more until `onDrain`. */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean
   /** It accepts no more requests. */
   readonly destroyed: boolean
   destroy(): void
-  /** `dropped`: the upstream closes it while it carries nothing. */
-  on(event: 'disconnect' | 'drain' | 'dropped', listener: () => void): unknown
+}
+
+/** Receives the events of a carrier. */
+export interface CarrierEvents {
+  /** It accepts requests again. */
+  onDrain(): void
+  /** The upstream closes it while it carries nothing. `onDisconnect` follows. */
+  onDropped(): void
+  /** It accepts no more requests. */
+  onDisconnect(): void
 }
 
 export type OnSocket = (error: Error | null, socket?: Socket) => void
@@ -53,7 +61,7 @@ export interface ConnectionParts {
   readonly owner: ConnectionOwner
   readonly pool: Pool
   readonly resolution: Resolution
-  readonly carrier: Carrier
+  readonly open: (events: CarrierEvents) => Carrier
   /** Used for one request and then closed. */
   readonly alone: boolean
 }
@@ -62,7 +70,7 @@ export interface ConnectionParts {
 export const maxStreams = 100
 
 /** One connection to one origin. Carries one request at a time, over HTTP/2 as many as there is room for. */
-export class Connection implements Lease {
+export class Connection implements Lease, CarrierEvents {
   readonly pool: Pool
   readonly carrier: Carrier
   resolution: Resolution
@@ -82,20 +90,17 @@ export class Connection implements Lease {
   readonly #alone: boolean
   /** Requests in flight. */
   #underway = 1
-  /** It accepts no more until it emits `drain`. */
+  /** It accepts no more until `onDrain`. */
   #full = false
   #retired = false
   #gone = false
 
-  constructor({ owner, pool, resolution, carrier, alone }: ConnectionParts) {
+  constructor({ owner, pool, resolution, open, alone }: ConnectionParts) {
     this.#owner = owner
     this.pool = pool
     this.resolution = resolution
-    this.carrier = carrier
     this.#alone = alone
-    carrier.on('disconnect', () => this.retire())
-    carrier.on('drain', () => this.#drained())
-    carrier.on('dropped', () => owner.dropped(this))
+    this.carrier = open(this)
   }
 
   get idle(): boolean {
@@ -157,8 +162,15 @@ export class Connection implements Lease {
     this.#owner.discard(this)
   }
 
-  /** It accepts requests again. */
-  #drained(): void {
+  onDisconnect(): void {
+    this.retire()
+  }
+
+  onDropped(): void {
+    this.#owner.dropped(this)
+  }
+
+  onDrain(): void {
     this.#full = false
     if (this.multiplexed && this.hasRoom && !this.#retired) this.#owner.giveBack(this)
   }

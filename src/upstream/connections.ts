@@ -2,7 +2,7 @@ import type { OnReadOpts } from 'node:net'
 import { matchesAnyHost } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../clock.ts'
-import { Connection, type ConnectionOwner, type OnSocket, type Pool } from './connection.ts'
+import { type CarrierEvents, Connection, type ConnectionOwner, type OnSocket, type Pool } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { createDial, type Dial } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
@@ -258,8 +258,9 @@ export class Connections implements ConnectionOwner {
       })
     }
     const { openHttp1 } = this.#settings
-    const carrier = createCarrier({ origin, http2, settings: this.#httpFor(origin), openHttp1 }, connect)
-    const connection = new Connection({ owner: this, pool, resolution, carrier, alone: only !== undefined })
+    const settings = this.#httpFor(origin)
+    const open = (events: CarrierEvents) => createCarrier({ origin, http2, settings, openHttp1, events }, connect)
+    const connection = new Connection({ owner: this, pool, resolution, open, alone: only !== undefined })
     return connection
   }
 

@@ -1,6 +1,5 @@
-import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import type { Carrier, Connect } from './connection.ts'
+import type { Carrier, CarrierEvents, Connect } from './connection.ts'
 import {
   closedConnection,
   failUnsent,
@@ -27,13 +26,12 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536)
 /**
  * A connection that speaks HTTP/1.1, one exchange at a time. It connects at the first. Bytes that arrive between exchanges
  * close it, since they could be taken for the answer to the next request.
- *
- * Emits `disconnect` when it accepts no more, and before that `dropped` if the upstream closes it between exchanges.
  */
-export class Http1Connection extends EventEmitter implements Carrier {
+export class Http1Connection implements Carrier {
   readonly #authority: string
   readonly #settings: CarrierSettings
   readonly #connect: Connect
+  readonly #events: CarrierEvents
   #socket: Socket | undefined
   #exchange: Http1Exchange | undefined
   #headersTimer: NodeJS.Timeout | undefined
@@ -43,11 +41,11 @@ export class Http1Connection extends EventEmitter implements Carrier {
   /** It has carried an exchange to its end. */
   #served = false
 
-  constructor(authority: string, settings: CarrierSettings, connect: Connect) {
-    super()
+  constructor(authority: string, settings: CarrierSettings, connect: Connect, events: CarrierEvents) {
     this.#authority = authority
     this.#settings = settings
     this.#connect = connect
+    this.#events = events
   }
 
   get destroyed(): boolean {
@@ -143,7 +141,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
   }
 
   #lost(error: Error): Error {
-    if (this.#served && this.#exchange === undefined && !this.#destroyed) this.emit('dropped')
+    if (this.#served && this.#exchange === undefined && !this.#destroyed) this.#events.onDropped()
     return this.#isStale ? new StaleConnectionError() : error
   }
 
@@ -176,7 +174,7 @@ export class Http1Connection extends EventEmitter implements Carrier {
     clearTimeout(this.#idleTimer)
     clearTimeout(this.#headersTimer)
     this.#socket?.destroy()
-    this.emit('disconnect')
+    this.#events.onDisconnect()
     if (error !== undefined) this.#exchange?.fail(error)
   }
 }

@@ -1,9 +1,8 @@
-import { EventEmitter } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import { asError } from '../base/as-error.ts'
 import type { Origin } from '../base/origin.ts'
-import { type Carrier, maxStreams } from './connection.ts'
+import { type Carrier, type CarrierEvents, maxStreams } from './connection.ts'
 import { failUnsent, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
@@ -13,25 +12,22 @@ import type { CarrierSettings } from './settings.ts'
 const streamWindow = 262_144
 const connectionWindow = 1_048_576
 
-/**
- * A connection that speaks HTTP/2, over Node's own client.
- *
- * Emits `drain` when it takes requests again, and `disconnect` when it takes no more.
- */
-export class Http2Session extends EventEmitter implements Carrier {
+/** A connection that speaks HTTP/2, over Node's own client. */
+export class Http2Session implements Carrier {
   readonly #origin: Origin
   readonly #settings: CarrierSettings
   readonly #session: ClientHttp2Session
+  readonly #events: CarrierEvents
   #mostStreams = 1
   #streams = 0
   /** It has carried an exchange to its end. */
   #served = false
   #idle: NodeJS.Timeout | undefined
 
-  constructor(socket: Socket, origin: Origin, settings: CarrierSettings) {
-    super()
+  constructor(socket: Socket, origin: Origin, settings: CarrierSettings, events: CarrierEvents) {
     this.#origin = origin
     this.#settings = settings
+    this.#events = events
     const session = connect(origin.key, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: streamWindow, maxHeaderListSize: settings.maxHeaderSize },
@@ -41,14 +37,14 @@ export class Http2Session extends EventEmitter implements Carrier {
     session.once('connect', () => session.setLocalWindowSize(connectionWindow))
     session.on('remoteSettings', ({ maxConcurrentStreams = maxStreams }) => {
       this.#mostStreams = Math.min(maxConcurrentStreams, maxStreams)
-      if (this.#hasRoom) this.emit('drain')
+      if (this.#hasRoom) this.#events.onDrain()
     })
     session.on('goaway', () => this.#retire())
     // Each stream gets its own event.
     session.on('error', () => {})
     session.once('close', () => {
       clearTimeout(this.#idle)
-      this.emit('disconnect')
+      this.#events.onDisconnect()
     })
   }
 
@@ -120,12 +116,12 @@ export class Http2Session extends EventEmitter implements Carrier {
     if (this.#streams === 0 && !this.#session.closed) {
       this.#idle = setTimeout(() => this.#session.close(), this.#settings.keepAliveMs).unref()
     }
-    if (this.#hasRoom) this.emit('drain')
+    if (this.#hasRoom) this.#events.onDrain()
   }
 
   /** Those under way go on, and then it closes. */
   #retire(): void {
     this.#session.close()
-    this.emit('disconnect')
+    this.#events.onDisconnect()
   }
 }

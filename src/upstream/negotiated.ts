@@ -1,7 +1,6 @@
-import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
-import type { Carrier, Connect } from './connection.ts'
+import type { Carrier, CarrierEvents, Connect } from './connection.ts'
 import { failUnsent, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { Http1Connection } from './http1.ts'
 import { authorityOf } from './http1-head.ts'
@@ -14,6 +13,7 @@ export interface CarrierParts {
   readonly http2: boolean
   readonly settings: CarrierSettings
   readonly openHttp1: ConnectionSettings['openHttp1']
+  readonly events: CarrierEvents
 }
 
 /** Carries requests over a connection that is opened by `connect`. */
@@ -21,9 +21,9 @@ export function createCarrier(parts: CarrierParts, connect: Connect): Carrier {
   return parts.http2 ? new Negotiated(parts, connect) : createHttp1(parts, connect)
 }
 
-function createHttp1({ origin, settings, openHttp1 }: CarrierParts, connect: Connect): Carrier {
+function createHttp1({ origin, settings, openHttp1, events }: CarrierParts, connect: Connect): Carrier {
   const authority = authorityOf(origin)
-  return openHttp1?.(authority, settings, connect) ?? new Http1Connection(authority, settings, connect)
+  return openHttp1?.(authority, settings, connect, events) ?? new Http1Connection(authority, settings, connect, events)
 }
 
 /** The upstream has chosen it. */
@@ -33,16 +33,15 @@ export function isHttp2(socket: Socket): boolean {
 
 /**
  * Connects at its first request, and goes on in the protocol that the upstream has chosen. It is given no second
- * request before it has said with `drain` that it takes more, or the first is over.
+ * request before `onDrain`, or the end of the first.
  */
-class Negotiated extends EventEmitter implements Carrier {
+class Negotiated implements Carrier {
   readonly #parts: CarrierParts
   readonly #connect: Connect
   #carrier: Carrier | undefined
   #destroyed = false
 
   constructor(parts: CarrierParts, connect: Connect) {
-    super()
     this.#parts = parts
     this.#connect = connect
   }
@@ -56,7 +55,7 @@ class Negotiated extends EventEmitter implements Carrier {
     this.#connect(undefined, (error, socket) => {
       if (this.#destroyed) socket?.destroy()
       if (socket === undefined || this.#destroyed) failUnsent(handler, lease, error ?? givenUp())
-      else if (this.#begin(socket).dispatch(request, handler, lease)) this.emit('drain')
+      else if (this.#begin(socket).dispatch(request, handler, lease)) this.#parts.events.onDrain()
     })
     return false
   }
@@ -67,13 +66,10 @@ class Negotiated extends EventEmitter implements Carrier {
   }
 
   #begin(socket: Socket): Carrier {
-    const { origin, settings } = this.#parts
+    const { origin, settings, events } = this.#parts
     this.#carrier = isHttp2(socket)
-      ? new Http2Session(socket, origin, settings)
+      ? new Http2Session(socket, origin, settings, events)
       : createHttp1(this.#parts, (_, done) => done(null, socket))
-    this.#carrier.on('disconnect', () => this.emit('disconnect'))
-    this.#carrier.on('drain', () => this.emit('drain'))
-    this.#carrier.on('dropped', () => this.emit('dropped'))
     return this.#carrier
   }
 }

@@ -1,7 +1,7 @@
 /** Time limits and sizes of the connections to upstreams. */
 import type { HostPattern } from '../base/host.ts'
 import { fieldValues } from '../http/headers.ts'
-import type { Carrier, Connect } from './connection.ts'
+import type { Carrier, CarrierEvents, Connect } from './connection.ts'
 import type { DialSettings } from './dial.ts'
 
 /** How long an upstream may be silent. */
@@ -37,7 +37,12 @@ export interface ConnectionSettings extends DialSettings, SilenceLimits {
 }
 
 /** Makes a connection that connects at its first request. */
-export type OpenHttp1 = (authority: string, settings: CarrierSettings, connect: Connect) => Carrier
+export type OpenHttp1 = (
+  authority: string,
+  settings: CarrierSettings,
+  connect: Connect,
+  events: CarrierEvents,
+) => Carrier
 
 /** @param fields of the answer, flat */
 export function idleLimitOf(fields: readonly string[], limits: SilenceLimits): number {

@@ -1,8 +1,7 @@
-import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Client } from 'undici'
 import { asError } from '../base/as-error.ts'
-import type { Carrier, Connect, OnSocket } from './connection.ts'
+import type { Carrier, CarrierEvents, Connect, OnSocket } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { closedConnection, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { keepAliveMargin } from './http1.ts'
@@ -17,23 +16,22 @@ const nowhere = 'http://upstream.invalid'
  * The second client of HTTP/1.1 (`Proxy:Client: Undici`): one undici client over one connection of ours, one exchange at
  * a time. Pool, dial, pinned addresses, queue and time limits are those of the built-in client; undici writes requests and
  * reads answers.
- *
- * Emits `disconnect` when it takes no more, before that `dropped` when the upstream closes it between exchanges.
  */
-export class UndiciConnection extends EventEmitter implements Carrier {
+export class UndiciConnection implements Carrier {
   readonly #authority: string
   readonly #settings: CarrierSettings
   readonly #client: Client
+  readonly #events: CarrierEvents
   #socket: Socket | undefined
   #exchange: UndiciExchange | undefined
   #destroyed = false
   /** It has carried an exchange to its end. */
   #served = false
 
-  constructor(authority: string, settings: CarrierSettings, connect: Connect) {
-    super()
+  constructor(authority: string, settings: CarrierSettings, connect: Connect, events: CarrierEvents) {
     this.#authority = authority
     this.#settings = settings
+    this.#events = events
     this.#client = new Client(nowhere, {
       connect: (_options, done) => this.#open(connect, done as OnSocket),
       pipelining: 1,
@@ -117,7 +115,7 @@ export class UndiciConnection extends EventEmitter implements Carrier {
   }
 
   #ended(): void {
-    if (this.#served && this.#exchange === undefined && !this.#destroyed) this.emit('dropped')
+    if (this.#served && this.#exchange === undefined && !this.#destroyed) this.#events.onDropped()
   }
 
   #over(reusable: boolean): void {
@@ -131,6 +129,6 @@ export class UndiciConnection extends EventEmitter implements Carrier {
     this.#destroyed = true
     // Later: undici may be in the middle of reading.
     setImmediate(() => this.#client.destroy().catch(() => {}))
-    this.emit('disconnect')
+    this.#events.onDisconnect()
   }
 }

@@ -81,13 +81,11 @@ t.test('what a handler does after the end has no effect', async t => {
 })
 
 t.test('a connection that is given up ends its exchange, and is given up once', async t => {
-  const { connection, told } = begin()
-  let disconnects = 0
-  connection.on('disconnect', () => (disconnects += 1))
+  const { connection, told, disconnects } = begin()
   connection.destroy()
   connection.destroy()
   t.equal((await told.over).outcome, 'reset')
-  t.equal(disconnects, 1)
+  t.equal(disconnects(), 1)
   t.equal(told.ends, 1)
 })
 

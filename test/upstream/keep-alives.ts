@@ -41,9 +41,10 @@ function openNoting(t: Test) {
   const connections = openConnections(
     t,
     {
-      openHttp1: (authority, settings, connect) => {
+      openHttp1: (...parts) => {
+        const [, settings] = parts
         kept.push([settings.keepAliveMs, settings.maxKeepAliveMs])
-        return isUndici ? openUndici(authority, settings, connect) : new Http1Connection(authority, settings, connect)
+        return isUndici ? openUndici(...parts) : new Http1Connection(...parts)
       },
     },
     clock,

@@ -7,8 +7,10 @@ import type { OnReadOpts, Socket } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { createOrigin } from '../../src/base/origin.ts'
+import type { Connect } from '../../src/upstream/connection.ts'
 import { Connections } from '../../src/upstream/connections.ts'
 import { Http1Connection } from '../../src/upstream/http1.ts'
+import type { OpenHttp1 } from '../../src/upstream/settings.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { Peer, type Script, steps, World } from '../fixtures/odd-upstream.ts'
 import { runs } from '../fixtures/runs.ts'
@@ -80,12 +82,14 @@ async function play(asked: readonly Asked[], script: readonly Script[]): Promise
     connectTimeoutMs: 1_000,
   }
   const limits = { perOrigin: 2, total: 2, maxWaiting: 100, waitMs: 60_000, http2Hosts: [] }
-  const openHttp1 = (authority: string, settings: ConstructorParameters<typeof Http1Connection>[1]) =>
-    new Http1Connection(authority, settings, (onread, done) => {
+  const openHttp1: OpenHttp1 = (authority, settings, _connect, events) => {
+    const connectHere: Connect = (onread, done) => {
       const socket = connect(world, onread as OnReadOpts)
       sockets.push(socket)
       process.nextTick(done, null, socket as Socket)
-    })
+    }
+    return new Http1Connection(authority, settings, connectHere, events)
+  }
   const connections = new Connections({ ...timeouts, ...limits, openHttp1 }, createClock())
   const resolution = { addresses: ['127.0.0.1'], validUntil: Number.POSITIVE_INFINITY }
   const tolds: Told[] = []
