@@ -138,7 +138,7 @@ const first = 3
 
 /**
  * Descriptors of the sockets that systemd, or a compatible parent, passed to this process (sd_listen_fds(3)).
- * What was meant for another process is not looked at.
+ * Sockets that were passed to another process are ignored.
  *
  * @throws StartupError
  */

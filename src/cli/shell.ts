@@ -49,7 +49,7 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
   try {
     return parseArgs({ args: [...shell.args], options, allowPositionals: true, strict: true })
   } catch (error) {
-    // What Node says behind the first sentence is about operands that look like options: no command takes such.
+    // Node's further sentences are about operands that look like options, which no command has.
     throw new UsageError(asError(error).message.replace(/\. To specify .*/s, ''))
   }
 }

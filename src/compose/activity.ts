@@ -5,7 +5,7 @@ import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 export interface RecentActivity {
   /** Recent activity of agents, denials by reviewers included. */
   readonly activity: ActivityLog
-  /** What rules in shadow would have decided. */
+  /** Decisions that rules in shadow would have changed. */
   readonly shadows: ShadowTally
   close(): void
 }

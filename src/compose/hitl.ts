@@ -25,7 +25,7 @@ export interface HitlParts {
   readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
   readonly recent: RecentActivity
   readonly refusals: Pick<Refusals, 'note' | 'sweep'>
-  /** Tells the other threads of a grant that was withdrawn. */
+  /** Called for a grant that was withdrawn, for the other threads. */
   readonly onGrant: (id: string) => Promise<void>
   readonly report: (what: string, error: unknown) => void
 }
@@ -42,7 +42,7 @@ export interface Hitl {
   /** Answers calls that wait for a verdict. Call before the connections are drained. */
   stop(): void
   /**
-   * Waits for what is being sent upstream, `limitMs` at most, and a moment for the webhooks; then tells no more.
+   * Waits for requests that are being sent upstream, `limitMs` at most, and for the webhooks a moment; then closes them.
    * Returns how many were given up: they are on record as unknown.
    */
   finish(limitMs: number): Promise<number>

@@ -34,7 +34,7 @@ function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {
   }
 }
 
-/** What applies to an agent with this policy and nothing else. */
+/** The rules of an agent that has this policy, in a gateway that has no other. */
 export function soloRulebook(policy: CompiledPolicy, settings: DecisionSettings): Rulebook {
   const ofNobody = { global: undefined, shadows: [], unassignedEffect: 'Deny' } as const
   return createRulebook({ ...ofNobody, policyName: policy.name, policy, ...settings })

@@ -87,7 +87,7 @@ async function explainInTurns(open: OpenExplanation | DescriptionProblem, turns:
   }
 }
 
-/** What still refers to a policy, for people. */
+/** The setting or agent that still names a policy, for people; undefined when there is none. */
 function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {
   if (Policy.Global === name) return 'the setting Policy:Global'
   if (Policy.AssignOnRegistration === name) return 'the setting Policy:AssignOnRegistration'

@@ -129,11 +129,15 @@ export function openSharedLimits(config: Config, { memory, thread, log }: Limits
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
   const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
-  const amountTables = [memory.connections, memory.requests, memory.heldBytes].map(
-    table => new SharedTable(table, amountShape(Threads), thread),
-  )
-  const amounts = amountTables.map(table => createSharedAmount(table, thread))
-  const [open, requests, held] = amounts as [SharedAmount, SharedAmount, SharedAmount]
+  const tables = [rates, circuits]
+  const amounts: SharedAmount[] = []
+  const amountOf = (buffer: SharedArrayBuffer): SharedAmount => {
+    const table = new SharedTable(buffer, amountShape(Threads), thread)
+    const amount = createSharedAmount(table, thread)
+    tables.push(table)
+    amounts.push(amount)
+    return amount
+  }
   const all = new Int32Array(memory.inFlight)
   return {
     rateLimiter: createRateLimiter(paceOf(RateLimit), rates),
@@ -143,13 +147,16 @@ export function openSharedLimits(config: Config, { memory, thread, log }: Limits
       circuits,
       ({ change, ...whose }) => log[change === 'closed' ? 'info' : 'warn'](whose, circuitWords[change]),
     ),
-    connections: createConnectionCount({ all: MaxConnections, perPeer: MaxConnectionsPerAddress }, open),
-    requests,
-    heldBytes: createHeldBytes(heldBytesLimits(config), held),
+    connections: createConnectionCount(
+      { all: MaxConnections, perPeer: MaxConnectionsPerAddress },
+      amountOf(memory.connections),
+    ),
+    requests: amountOf(memory.requests),
+    heldBytes: createHeldBytes(heldBytesLimits(config), amountOf(memory.heldBytes)),
     inFlight: all.subarray(thread, thread + 1),
     inFlightInAll: () => all.reduce((sum, count) => sum + count, 0),
     forget(dead) {
-      for (const table of [rates, circuits, ...amountTables]) table.releaseLock(dead)
+      for (const table of tables) table.releaseLock(dead)
       for (const amount of amounts) amount.forget(dead)
       all[dead] = 0
     },

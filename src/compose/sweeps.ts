@@ -15,10 +15,10 @@ export interface SweepParts extends ResyncParts {
   readonly limits: Pick<SharedLimits, 'breaker'>
 }
 
-/** How often the parts tidy up behind themselves, milliseconds. */
+/** Time between two sweeps, milliseconds. */
 const sweepMs = 1_000
 
-/** Starts the work of every second in the main thread. */
+/** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
   const { clock, dataPlane, hitl, telemetry, limits, report } = parts
   const resync = createResync(parts)

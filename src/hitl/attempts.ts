@@ -38,7 +38,7 @@ export function createAttempts(clock: Pick<Clock, 'steady'>, leaseMs: number): A
   const working = new Set<Promise<unknown>>()
 
   function follow<T>(work: Promise<T>): Promise<T> {
-    // A rejection is the caller's; here only the end counts.
+    // The caller handles a rejection; here it only ends the work.
     const tracked: Promise<unknown> = work.then(
       () => working.delete(tracked),
       () => working.delete(tracked),

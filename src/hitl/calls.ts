@@ -16,7 +16,7 @@ export interface CallTerms {
   readonly ms: number
   /** Whether an earlier call may have been told the id: its idempotency key had named the request before. */
   readonly repeatsKey: boolean
-  /** Whether the call is told the id when its time is over, so that the request stays held without it. */
+  /** Whether the answer at the end of its time names the id: then the request stays held after the call. */
   readonly staysHeld: boolean
   /** By which the agent can cancel the call; unique among the calls of the agent. */
   readonly cancelKey?: string | undefined

@@ -1,6 +1,6 @@
 /**
- * What happens to held requests, as it happens: for reviewers' event streams, for webhooks, and for calls that wait
- * for a verdict. In memory and bounded: the store has the truth, this only says where to look.
+ * Events of held requests and of quarantines, for reviewers' event streams, webhooks, and calls that wait for a
+ * verdict. They are kept in memory, a bounded number of them. The store is the record; an event says where to look.
  */
 import type { hitlEvents } from '../config/formats.ts'
 
@@ -23,9 +23,9 @@ export type HitlListener = (event: HitlEvent) => void
 export interface EventLog {
   publish(type: HitlEventType, hitlId: string | null, data: Readonly<Record<string, unknown>>): void
   /**
-   * Hears of every event from now on, and first of those after `lastId`.
+   * Calls the listener for the kept events after `lastId`, then for every new one.
    *
-   * @param lastId id of the last event seen, or what an earlier subscription called the newest; undefined: only new ones
+   * @param lastId id of the last event seen, or `newest` of an earlier subscription; undefined: only new events
    */
   subscribe(listener: HitlListener, lastId?: string): Subscription
 }
@@ -40,7 +40,7 @@ export interface Subscription {
 
 export interface EventLogOptions {
   readonly clock: { now(): number }
-  /** Events kept for those who come back. */
+  /** Most events that are kept for readers who reconnect. */
   readonly capacity: number
   /** Called for listeners that throw. */
   readonly report: (what: string, error: unknown) => void
@@ -48,7 +48,7 @@ export interface EventLogOptions {
 
 export function createEventLog(options: EventLogOptions): EventLog {
   const { clock, capacity, report } = options
-  // Ids of an earlier run are not ids of this one.
+  // An id from before a restart must not match an event of this run.
   const run = clock.now().toString(36)
   const kept: HitlEvent[] = []
   const listeners = new Set<HitlListener>()

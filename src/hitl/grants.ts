@@ -71,7 +71,7 @@ export function createGrants(options: GrantOptions): Grants {
   }
 }
 
-/** Undefined also for a key that names a sending already: it is the queue's to say which. */
+/** Undefined also when the key already names a request: the queue answers with that one. */
 async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant | undefined> {
   const { store, clock, settings } = options
   const now = clock.now()
@@ -115,14 +115,14 @@ function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }
   )
 }
 
-/** What decided must be something that a policy says, so that it is the same the next time. */
+/** A grant answers decisions of policies only: a policy decides the same request the same way the next time. */
 const grantable = new Set(['rule', 'global', 'default'])
 
 function isGrantable(decision: { source: string; policy: unknown; approvals: number }): boolean {
   return grantable.has(decision.source) && decision.policy !== null && decision.approvals <= 1
 }
 
-/** What is wrong with the terms for this item; undefined when they can be granted. */
+/** Why these terms cannot be granted for this item; undefined when they can. */
 export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | undefined {
   if (!isGrantable(JSON.parse(item.decision))) {
     return refuse(

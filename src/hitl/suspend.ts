@@ -1,5 +1,5 @@
 /**
- * Holding a request: redacted for people, sealed for the wire, both stored before the agent hears of it (spec 3.2).
+ * Holding a request: redacted for people, sealed for the wire, both stored before the agent is answered (spec 3.2).
  */
 import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'

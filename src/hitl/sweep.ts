@@ -1,6 +1,6 @@
 /**
- * What time does: pending requests expire, replays without a report become unknown, decided requests and grants that
- * are over go.
+ * Changes by time alone: pending requests expire, replays without a report become unknown, old decided requests and
+ * expired grants are deleted.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Attempts } from './attempts.ts'

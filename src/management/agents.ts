@@ -5,7 +5,7 @@ import { generateSecret } from '../agents/secret.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
-import { type Call, done, type Handlers } from './call.ts'
+import { bodyOf, type Call, done, type Handlers } from './call.ts'
 import { pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -30,7 +30,7 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
       return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
     },
     async registerAgent(call) {
-      const given = call.body as Omit<Registration, 'clientSecret'> & Partial<Registration>
+      const given = bodyOf<Omit<Registration, 'clientSecret'> & Partial<Registration>>(call)
       const registration: Registration = { ...given, clientSecret: given.clientSecret ?? generateSecret() }
       const problem = policyProblem(registration.policyName)
       if (problem !== undefined) return problem
@@ -44,12 +44,12 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
     },
     deleteAgent: async call => doneUnlessRefused(await registry.remove(call.named, by(call))),
     async assignPolicy(call) {
-      const { policyName } = call.body as { readonly policyName: string | null }
+      const { policyName } = bodyOf<{ readonly policyName: string | null }>(call)
       if (registry.get(call.named) === undefined) return refuse('not_found')
       return policyProblem(policyName) ?? doneUnlessRefused(await registry.setPolicy(call.named, policyName, by(call)))
     },
     async assignRoles(call) {
-      const { roles } = call.body as { readonly roles: readonly Role[] }
+      const { roles } = bodyOf<{ readonly roles: readonly Role[] }>(call)
       return doneUnlessRefused(await registry.setRoles(call.named, roles, by(call)))
     },
     async liftQuarantine(call) {

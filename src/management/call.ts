@@ -34,6 +34,16 @@ export interface Call extends OpenCall {
   readonly problemNow: () => Refusal | undefined
 }
 
+/** The body of a call. The caller names the type that openapi.json describes, against which the body was checked. */
+export function bodyOf<T>({ body }: OpenCall): T {
+  return body as T
+}
+
+/** The query of an operation whose parameters are all text, as openapi.json says. */
+export function textsOf({ query }: OpenCall): Readonly<Record<string, string | undefined>> {
+  return query as Readonly<Record<string, string | undefined>>
+}
+
 type Answer = Reply | Refusal
 
 /** Handlers by operationId. They answer with a value; a rejection is a fault of the gateway. */

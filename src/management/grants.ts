@@ -1,7 +1,7 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
-import { done, type Handlers } from './call.ts'
+import { done, type Handlers, textsOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Grants: listing and ending them. */
@@ -21,8 +21,8 @@ export function grantHandlers({ hitl: { grants }, registry }: ManagementParts): 
     }
   }
   return {
-    async listGrants({ query }) {
-      const agentId = query['agentId'] as string | undefined
+    async listGrants(call) {
+      const { agentId } = textsOf(call)
       return jsonReply(200, (await grants.list(agentId?.toLowerCase())).map(show))
     },
     async revokeGrant({ named, caller, requestId }) {

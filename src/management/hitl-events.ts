@@ -11,7 +11,7 @@ const maxBuffered = 1_048_576
 /** When a reader should come back, milliseconds. */
 const retryMs = 2_000
 
-/** What happens to held requests, as server-sent events (WHATWG HTML, section 9.2). */
+/** The events of held requests and of quarantines, as server-sent events (WHATWG HTML, section 9.2). */
 export function eventHandlers({ hitl }: ManagementParts): Handlers['guarded'] {
   return {
     streamHitlEvents: call => ({

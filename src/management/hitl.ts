@@ -5,7 +5,7 @@ import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { HitlFilter } from '../storage/store.ts'
-import { type Call, done, type Handlers } from './call.ts'
+import { bodyOf, type Call, done, type Handlers, textsOf } from './call.ts'
 import { listReply } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -41,7 +41,7 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
       return { status, headers: [...fields, 'Gateway-Hitl-Id', call.named], body: Buffer.from(answer.body) }
     },
     async approveRequest(call) {
-      const { comment, resend, grant } = (call.body ?? {}) as Pick<Approval, 'comment' | 'resend' | 'grant'>
+      const { comment, resend, grant } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
       const approved = await queue.approve(call.named, { ...verdict(call), comment, resend, grant })
       return isRefusal(approved) ? approved : approvedReply(approved)
     },
@@ -51,7 +51,7 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
       return isRefusal(gone) ? gone : done
     },
     async denyRequest(call): Promise<Reply | Refusal> {
-      const { comment } = (call.body ?? {}) as Pick<Approval, 'comment'>
+      const { comment } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
       const denied = await queue.deny(call.named, { ...verdict(call), comment })
       return isRefusal(denied) ? denied : done
     },
@@ -69,8 +69,8 @@ function approvedReply(approved: Approved): Reply {
 
 const isContentLength = (name: string) => name.toLowerCase() === 'content-length'
 
-function filterOf({ query }: Call): HitlFilter {
-  const { agentId, host, rule } = query as Readonly<Record<string, string | undefined>>
+function filterOf(call: Call): HitlFilter {
+  const { agentId, host, rule } = textsOf(call)
   return {
     ...(agentId !== undefined && { agentId: agentId.toLowerCase() }),
     ...(host !== undefined && { host }),

@@ -2,7 +2,7 @@ import { isRefusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { by } from './agents.ts'
-import { done, type Handlers } from './call.ts'
+import { bodyOf, done, type Handlers } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -26,7 +26,7 @@ export function policyHandlers({ book, explain, shadows }: ManagementParts): Han
       return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
     },
     async replacePolicy(call) {
-      const entry = await book.replace(call.named, call.body as object, by(call))
+      const entry = await book.replace(call.named, bodyOf<object>(call), by(call))
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry))
     },
     async deletePolicy(call) {

@@ -28,7 +28,7 @@ export interface HitlRow
   /** Host name of `url` in lower case, without port; empty when `url` is no URL. Kept for filtering. */
   readonly host: string
   readonly approvedBy: string
-  /** What `replay` was before a resend claimed the item; null when the first claim holds it. */
+  /** Value of `replay` before a resend claimed the item; null while the first claim holds it. */
   readonly replayBefore: ReplayState | null
 }
 

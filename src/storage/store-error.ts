@@ -15,7 +15,7 @@ export class StoreError extends Error {
   }
 }
 
-/** What the caller is told. */
+/** The text of the answer. */
 function refuseStore({ inDoubt }: StoreError): Refusal {
   return refuse('store_unavailable', inDoubt ? unknownOutcome : undefined)
 }

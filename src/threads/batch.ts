@@ -30,7 +30,7 @@ export function createBatch<T>(tell: (items: readonly T[]) => void): Batch<T> {
 /** The same thing a number of times. */
 export type Counted<T> = readonly [item: T, times: number]
 
-/** A batch of things of which many are equal: those with the same key are told once, with their number. */
+/** A batch of things of which many are equal: those with the same key are sent once, with their number. */
 export function createTally<T>(keyOf: (item: T) => string, tell: (items: readonly Counted<T>[]) => void): Batch<T> {
   const known = new Map<string, [T, number]>()
   const batch = createBatch<Counted<T>>(items => {

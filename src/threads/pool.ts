@@ -27,7 +27,7 @@ export interface PoolOptions {
   readonly forget: (thread: number) => void
 }
 
-/** The threads beside the main one. A change that is told to them holds in all of them when the call resolves. */
+/** The threads beside the main one. When a call with a change resolves, the change is in force in all of them. */
 export interface Pool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(list: PolicyList): Promise<void>
@@ -128,7 +128,7 @@ class ThreadPool implements Pool {
     await this.#members.get(thread)?.end()
   }
 
-  /** Starts a thread, which first learns what is in force: whatever changes from here on is told to it as well. */
+  /** Starts a thread with the agents and policies in force; it gets every change from here on. */
   async #start(thread: number): Promise<void> {
     const { data, agents, methods, clock, log } = this.#options
     const fence = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))

@@ -32,7 +32,7 @@ import { shareActivity } from './share.ts'
 const port = parentPort
 if (port === null) throw new Error('cannot happen: thread.ts runs as a thread only')
 
-/** How often a thread tidies up behind itself, milliseconds. */
+/** Time between two sweeps of a thread, milliseconds. */
 const sweepMs = 1_000
 
 const data: ThreadData = workerData

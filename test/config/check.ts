@@ -25,6 +25,12 @@ t.test('an authority over plain http needs RequireHttpsMetadata: false', async t
   t.strictSame(problems(identity(`{ ${http}, RequireHttpsMetadata: false }`)), [])
 })
 
+t.test('hours of work are a window that is not empty', async t => {
+  const hours = (window: string) => problems(`Risk: { Hours: "${window}" }`)
+  t.match(hours('08:00-08:00'), [/Risk:Hours: must be like 08:00-18:00/])
+  t.strictSame(hours('22:00-06:00'), [])
+})
+
 t.test('a rule over several settings is not asked while one of them is wrong by itself', async t => {
   t.strictSame(problems(identity('{ Authority: nowhere, Audience: gateway }')), [
     `gateway.yaml:1:68: ${prefix}:Authority: must be an http or https URL without user or fragment`,

@@ -104,3 +104,15 @@ t.test('one address has so many connections and no more', async t => {
   // The thread that had it may see the end of a connection a little later than its client.
   t.ok(await eventually(connect, client => client !== undefined), 'a place that is free again is given')
 })
+
+t.test('all clients together have so many connections, and the log names the limit', async t => {
+  const config = { System: { Server: { MaxConnections: 4 } } }
+  const full = await startGateway(t, { config })
+  for (let count = 0; count < 8; count++) {
+    const client = await openRaw(t, full.port)
+    client.write('GET /health HTTP/1.1\r\nHost: g\r\n\r\n')
+    await client.until(/200 OK/).catch(() => {})
+  }
+  const told = () => full.log.find(({ bound }) => bound === 'connections')
+  t.match(await eventually(told, line => line !== undefined), { message: 'a limit was reached', clientIp: '127.0.0.1' })
+})

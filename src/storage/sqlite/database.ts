@@ -3,8 +3,8 @@
  */
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { Kysely, SqliteDialect } from 'kysely'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
 import { asError } from '../../base/as-error.ts'
 import { systemClock } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
@@ -12,7 +12,6 @@ import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { renewEpoch } from '../private-file.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
-import { adapt } from './adapter.ts'
 import { DatabaseFiles } from './files.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
@@ -39,7 +38,7 @@ export interface Connected {
 export const backupVersion = 1
 
 export interface Database extends Connected {
-  /** What was done because an older database was brought back; undefined when none was. */
+  /** Repairs after an older database was restored, for the log; undefined when none was restored. */
   readonly restored: string | undefined
   /** Notes how far the audit trail has got (mark.ts). */
   readonly mark: () => void
@@ -226,4 +225,37 @@ export async function migrateWhole(opened: Connected, steps: typeof migrations):
   opened.connection.exec('begin immediate')
   await migrate(opened.db, steps)
   opened.connection.exec('commit')
+}
+
+/**
+ * node:sqlite in the shape that Kysely's SqliteDialect takes. Statements are kept compiled, one for each text: the texts
+ * of this layer are few, their parameters are bound.
+ */
+function adapt(db: DatabaseSync): SqliteDatabase {
+  const statements = new Map<string, SqliteStatement>()
+  return {
+    prepare(text) {
+      const known = statements.get(text)
+      if (known !== undefined) return known
+      const statement = toStatement(db.prepare(text))
+      statements.set(text, statement)
+      return statement
+    },
+    close: () => db.close(),
+  }
+}
+
+function toStatement(statement: StatementSync): SqliteStatement {
+  return {
+    reader: statement.columns().length > 0,
+    all: parameters => statement.all(...bound(parameters)),
+    run: parameters => statement.run(...bound(parameters)),
+    iterate: parameters => statement.iterate(...bound(parameters)),
+  }
+}
+
+/** Kysely does not know which values the engine takes; the engine refuses others. */
+function bound(parameters: readonly unknown[]): readonly SQLInputValue[] {
+  // The types of the tables (schema.ts) hold nothing else.
+  return parameters as readonly SQLInputValue[]
 }

@@ -1,5 +1,5 @@
 /**
- * What happens to an item after it was suspended. Each is one conditional update: of any number of callers one wins.
+ * Changes of an item after it was suspended. Each is one conditional update: of several callers at once, one succeeds.
  */
 import type { Db, Operations } from '../schema.ts'
 import { changed, statement } from '../statement.ts'
