@@ -175,8 +175,9 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, recent, dataPlane, report })
-  const { bounds } = dataPlane
-  const management = createControlPlane({ ...foundation, hitl, recent, limits, telemetry, bounds, clientIpOf })
+  const { bounds, workTurns } = dataPlane
+  const controlled = { ...foundation, hitl, recent, limits, telemetry, bounds, workTurns, clientIpOf }
+  const management = createControlPlane(controlled)
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts, report },
     onProxy: dataPlane.roadWith(hitl),

@@ -8,6 +8,7 @@ import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
 import type { Management } from '../management/router.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
+import type { WorkTurns } from '../pipeline/work-turns.ts'
 import type { Store } from '../storage/store.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { createQuiet } from '../telemetry/quiet.ts'
@@ -29,6 +30,7 @@ export interface ControlPlaneParts extends LoginParts {
   readonly limits: Pick<SharedLimits, 'managementRate'>
   readonly telemetry: Pick<Telemetry, 'page'> | undefined
   readonly clientIpOf: ClientIp
+  readonly workTurns: WorkTurns
 }
 
 /** The management API over the parts of a gateway. */
@@ -37,7 +39,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
   return createManagement({
     registry: identity.registry,
     book: rules.policies.book,
-    explain: rules.explain,
+    explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
     grant: identity.tokens.grant,

@@ -14,7 +14,7 @@ import { createSender } from '../pipeline/replay.ts'
 import { withLog } from '../pipeline/replay-log.ts'
 import { end, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
-import { createWorkTurns } from '../pipeline/work-turns.ts'
+import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
 import { type Bounds, createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -52,6 +52,7 @@ export interface DataPlane {
   /** Sends what a person approved. */
   readonly send: Send
   readonly bounds: Bounds
+  readonly workTurns: WorkTurns
   /** Requests that this grant let pass, and that have not left yet, are decided again. */
   forgetGrant(id: string): void
   /** Forgets idle entries and ends stalled exchanges. Call about every second. */
@@ -125,7 +126,8 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       return arrival => enforce(arrival, all)
     },
     send: withLog(createSender(parts), { log, clock }),
-    bounds: parts.bounds,
+    bounds,
+    workTurns: parts.workTurns,
     forgetGrant: id => forgetGrant(id, parts),
     sweep() {
       watch.sweep()

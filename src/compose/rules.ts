@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { type Refusal, refuse, StartupError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
+import type { WorkTurns } from '../pipeline/work-turns.ts'
 import { describeChanges } from '../policies/changes.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { openPolicies, type Policies } from '../policies/open.ts'
@@ -31,8 +31,12 @@ export interface RulesParts {
 export interface Rules {
   readonly policies: Policies
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
-  /** Explains the decision of a policy on a described request, rule by rule. */
-  readonly explain: (policy: CompiledPolicy, description: unknown) => Promise<object | Refusal>
+  /**
+   * Explains the decision of a policy on a described request, rule by rule.
+   *
+   * @param turns those of the data plane, so that a round of the event loop has one turn for requests and explanations
+   */
+  readonly explain: (policy: CompiledPolicy, description: unknown, turns: WorkTurns) => Promise<object | Refusal>
 }
 
 /** @throws StartupError with a line for each mistake in the policies, or when a setting names one that is not there */
@@ -63,11 +67,10 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
     policies.close()
     throw new StartupError(missing.join('\n'))
   }
-  const turns = createWorkTurns()
   return {
     policies,
     rulebookOf: createRulebooks(config, settings, policies.book),
-    explain: (policy, description) =>
+    explain: (policy, description, turns) =>
       // The body was checked against openapi.json, which describes this very shape.
       explainInTurns(
         openExplanation(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
