@@ -180,7 +180,7 @@ class Replay implements UpstreamHandler {
     this.#parts.learnt(outcomeOfStatus(status))
     const body = new Readable({
       read: () => this.#control?.resume(),
-      // Whoever reads it may leave, and it would stand still for good.
+      // Its reader may leave: without this the exchange would wait for good.
       destroy: (error, done) => {
         this.#control?.abort(new Error('nobody reads the answer'))
         done(error)

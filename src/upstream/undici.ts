@@ -40,7 +40,7 @@ export class UndiciConnection implements Carrier {
       keepAliveTimeout: settings.keepAliveMs,
       keepAliveMaxTimeout: settings.maxKeepAliveMs,
       keepAliveTimeoutThreshold: keepAliveMargin,
-      // Exchanges keep time themselves, to the millisecond and with regard to what the client still sends.
+      // Exchanges keep time themselves: a client that still sends makes no upstream late.
       headersTimeout: 0,
       bodyTimeout: 0,
     })

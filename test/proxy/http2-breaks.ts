@@ -252,6 +252,25 @@ t.test('an upstream that does not answer, or stops midway, is cut off in time', 
   await until(() => origin.seen.every(({ closed }) => closed !== undefined))
 })
 
+t.test('a client that sends its body slowly does not make the upstream late', async t => {
+  const origin = await startHttp2(t, (stream, _, headers) => {
+    if (headers[':path'] !== '/slow') return
+    stream.once('end', () => {
+      stream.respond({ ':status': 200 })
+      stream.end('all of it')
+    })
+  })
+  const { gateway, token, send } = await startHttp2Gateway(t, { HeadersTimeoutSeconds: 1 })
+  const client = await openRaw(t, gateway.port)
+  client.write(`POST /proxy/${origin.url}/slow HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n`)
+  client.write('Content-Length: 10\r\n\r\nhalf ')
+  await until(() => origin.seen[0]?.body === 'half ')
+  // Sent later, and so late only when the slow one has waited longer.
+  t.equal((await send(`${origin.url}/silent`)).status, 504)
+  client.write('whole')
+  t.match(await client.until(/all of it/), /^HTTP\/1\.1 200 /)
+})
+
 t.test('an event stream may be silent for longer than another answer', async t => {
   const origin = await startHttp2(t, stream => {
     stream.respond({ ':status': 200, 'content-type': 'text/event-stream' })
