@@ -78,6 +78,7 @@ export function openLink<Ours, Theirs>(
   options: LinkOptions = {},
 ): Link<Theirs> {
   const run = async (method: string, signal: AbortSignal, args: readonly unknown[]) =>
+    // The other side knows these methods by their type, and calls no others.
     (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
   const work = createWork(port, run)
   const calls = createCalls(port, options)

@@ -23,6 +23,7 @@ const isLayout = (char: string): boolean => char === '\n' || char === '\t'
 
 /** The same for each text and each member name inside a JSON value. */
 export function escapeDeceptiveIn<T>(value: T): T {
+  // A text becomes a text, and everything else keeps its type.
   return escapedIn(value) as T
 }
 

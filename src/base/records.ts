@@ -14,6 +14,11 @@ export function mapValues<K extends string, A, B>(
   return Object.fromEntries(mapped) as Record<K, B>
 }
 
+/** What JSON calls an object. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** Forgets what was added first when there is more than `most`. */
 export function forgetOldest<K>(
   kept: Pick<Map<K, unknown> | Set<K>, 'size' | 'delete'> & { keys(): Iterable<K> },

@@ -20,6 +20,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const findings: Findings = { given: new Map(), problems: [] }
   if (sources.file !== undefined) readFile(schema, sources.file, findings)
   readEnvironment(schema, sources.env, findings)
+  // Each setting of the schema has a value of its type: what was given was checked, and defaults have it.
   const config = assemble(schema, findings.given) as Config
   const problems = [...findings.problems, ...crossCheck(config, findings.given, sources.file?.path ?? 'configuration')]
   return problems.length > 0 ? { problems } : { config }

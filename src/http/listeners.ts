@@ -64,9 +64,10 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
       }
       const server = 'fd' in place ? await listenPassed(servers, place) : await listenTcp(servers.tcp(), place)
       const address = server.address()
-      // Node knows no address of a unix socket, and only a descriptor can be one here.
-      if (address === null || typeof address === 'string')
+      if (address === null || typeof address === 'string') {
+        // Node knows no address of a unix socket that was passed, and no other place gets here.
         return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
+      }
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
       return { url: `${scheme}://${host}:${address.port}`, port: address.port }
     },

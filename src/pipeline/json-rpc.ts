@@ -2,6 +2,7 @@
  * JSON-RPC 2.0 as clients of the Model Context Protocol send it over HTTP (MCP, "Streamable HTTP"): one message or, in
  * its revision of 2025-03-26, a batch.
  */
+import { isObject } from '../base/records.ts'
 import type { Refusal } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 
@@ -79,7 +80,7 @@ export function readCancellation(body: Buffer): RpcId | undefined {
   const message = parseJson(body.toString())
   if (!isMessage(message) || message['method'] !== 'notifications/cancelled' || 'id' in message) return undefined
   const { params } = message
-  const id = isRecord(params) ? params['requestId'] : undefined
+  const id = isObject(params) ? params['requestId'] : undefined
   return isId(id) ? id : undefined
 }
 
@@ -98,8 +99,8 @@ export function progressMessage(progressToken: RpcId, step: number, message: str
 }
 
 function progressTokenOf({ params }: Message): RpcId | undefined {
-  const meta = isRecord(params) ? params['_meta'] : undefined
-  const token = isRecord(meta) ? meta['progressToken'] : undefined
+  const meta = isObject(params) ? params['_meta'] : undefined
+  const token = isObject(meta) ? meta['progressToken'] : undefined
   return isId(token) ? token : undefined
 }
 
@@ -112,15 +113,11 @@ export function parseJson(text: string): unknown {
 }
 
 export function isMessage(value: unknown): value is Message {
-  return isRecord(value) && value['jsonrpc'] === '2.0'
+  return isObject(value) && value['jsonrpc'] === '2.0'
 }
 
 function isRequest(message: Message): message is Message & { readonly id: RpcId } {
   return typeof message['method'] === 'string' && isId(message['id'])
-}
-
-function isRecord(value: unknown): value is Message {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isId(value: unknown): value is RpcId {

@@ -26,9 +26,11 @@ export function statement<V extends object, R>(
   return (db, values) => {
     // A transaction is another Kysely, over the same adapter.
     const engine = db.getExecutor().adapter
+    // The proxy has every property that is asked for.
     const query = built.get(engine) ?? build(db, placeholders as V).compile()
     built.set(engine, query)
     const parameters = query.parameters.map(parameter =>
+      // Placeholders are made for the properties of the values alone.
       parameter instanceof Placeholder ? values[parameter.name as keyof V] : parameter,
     )
     return db.executeQuery({ ...query, parameters })
@@ -37,6 +39,7 @@ export function statement<V extends object, R>(
 
 /** The placeholders of a whole row, for an insert. */
 export function columns<R extends object, K extends keyof R>(values: R, names: readonly K[]): Pick<R, K> {
+  // The names are those of K.
   return Object.fromEntries(names.map(name => [name, values[name]])) as Pick<R, K>
 }
 

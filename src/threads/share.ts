@@ -18,6 +18,7 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
   channel.unref()
   const tally = createTally<Note>(keyOf, notes => channel.postMessage(notes))
   channel.onmessage = event => {
+    // Threads of this gateway alone post to the channel, and notes alone.
     const { data } = event as { readonly data: readonly Counted<Note>[] }
     for (const [note, times] of data) for (let time = 0; time < times; time++) apply(recent, note)
   }

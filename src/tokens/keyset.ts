@@ -1,4 +1,5 @@
-import { createLocalJWKSet, type LocalJWKSet } from 'jose'
+import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from 'jose'
+import { isObject } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
 
 /** Keys are fetched again at this age: tokens of a withdrawn key end within it. */
@@ -123,13 +124,13 @@ async function discover(options: KeySetOptions): Promise<Discovery> {
 
 function readKeys(document: Uint8Array): LocalJWKSet {
   // jose checks the shape, and takes public keys only.
-  return createLocalJWKSet(parseObject(document) as unknown as Parameters<typeof createLocalJWKSet>[0])
+  return createLocalJWKSet(parseObject(document) as Readonly<Record<string, unknown>> & JSONWebKeySet)
 }
 
 function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  if (typeof value !== 'object' || value === null) throw new TypeError('not a JSON object')
-  return value as Record<string, unknown>
+  if (!isObject(value)) throw new TypeError('not a JSON object')
+  return value
 }
 
 const withoutSlash = (url: string): string => url.replace(/\/$/, '')

@@ -37,7 +37,7 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
       const { body } = this.request
       if (this.over || body === null) return
       if (Buffer.isBuffer(body)) this.handler.onBodySent?.(body.length)
-      else this.#stream(body, this.body as Readable)
+      else if (this.body instanceof Readable) this.#stream(body, this.body)
     })
   }
 

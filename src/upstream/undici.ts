@@ -33,6 +33,7 @@ export class UndiciConnection implements Carrier {
     this.#settings = settings
     this.#events = events
     this.#client = new Client(nowhere, {
+      // Undici's type wants an error or a socket; OnSocket cannot say that one of them is always there.
       connect: (_options, done) => this.#open(connect, done as OnSocket),
       pipelining: 1,
       allowH2: false,

@@ -114,6 +114,7 @@ function valuesFail(left: Leaf, right: Leaf): boolean {
 function holdsOf({ condition, scope }: Leaf, value: string): boolean {
   const test = compileCondition(condition, scope)
   const key = condition.field.slice('input.'.length)
+  // The condition reads one plain field, and nothing else of a request.
   return test(new Facts({ [key]: value, contentLength: 0, rawHeaders: [] } as unknown as RequestHead, noRisk)) === True
 }
 

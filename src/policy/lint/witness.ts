@@ -143,5 +143,6 @@ function insert(target: Record<string | number, unknown>, steps: readonly Step[]
   const known = Object.hasOwn(target, key) ? target[key] : undefined
   const fits = next.kind === 'each' ? Array.isArray(known) : isRecord(known)
   target[key] = fits ? known : next.kind === 'each' ? [] : Object.create(null)
+  // An object or a list, by the line above; a list takes its index as the key.
   return insert(target[key] as Record<string | number, unknown>, steps.slice(1), value)
 }

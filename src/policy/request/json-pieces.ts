@@ -278,6 +278,7 @@ function countMembers(value: unknown): number {
   const names = Object.keys(value)
   count = names.length
   for (const name of names) {
+    // The names are those of `value`, which comes from JSON.
     const member = (value as Record<string, unknown>)[name]
     if (typeof member === 'object' && member !== null) count += countMembers(member)
   }

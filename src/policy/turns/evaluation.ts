@@ -80,6 +80,7 @@ export class EvaluationTurns {
   /** Finishes the work on a text, which may have begun in an earlier turn. */
   goOn<W extends Work>(key: object, text: string, begin: () => W): W {
     const open = this.#open
+    // The same key always comes with the same kind of work.
     const work = open?.key === key && open.text === text ? (open.work as W) : begin()
     this.#open = { key, text, work }
     finish(work)
@@ -94,6 +95,7 @@ export class EvaluationTurns {
       results = new Map()
       this.#texts.set(key, results)
     }
+    // One key has results of one type.
     return results as Map<string, T>
   }
 }
@@ -122,6 +124,7 @@ export function resume<W extends Work>(key: object, text: string, begin: () => W
 export function onceForText<T>(key: object, text: string, work: (text: string) => T): T {
   if (current === undefined) return work(text)
   const results = current.resultsOf<T>(key)
+  // T may include undefined, so `has` is asked.
   if (results.has(text)) return results.get(text) as T
   const result = work(text)
   results.set(text, result)
@@ -139,6 +142,7 @@ export function findIn(search: Search, text: string): string | undefined {
 export function once<T>(key: object, work: () => T): T {
   if (current === undefined) return work()
   const { kept } = current
+  // One key has results of one type.
   if (kept.has(key)) return kept.get(key) as T
   const result = work()
   kept.set(key, result)
@@ -148,8 +152,9 @@ export function once<T>(key: object, work: () => T): T {
 /** Asks a condition on the body, whose steps are counted. */
 export function askCounted<F>(test: (facts: F) => Truth, facts: F): Truth {
   if (current === undefined) return test(facts)
-  const known = current.kept.get(test)
-  if (known !== undefined) return known as Truth
+  // A test is the key of nothing but its truth.
+  const known = current.kept.get(test) as Truth | undefined
+  if (known !== undefined) return known
   isCharging = true
   const result = test(facts)
   isCharging = false
@@ -193,6 +198,7 @@ const stepsPerLongNumber = 64
  */
 export function progressOf<T>(test: object, first: Truth, begin: () => T): Progress<T> {
   const known = isCharging ? current?.progress.get(test) : undefined
+  // One test always begins with the same type.
   if (known !== undefined) return known as Progress<T>
   const progress = { at: 0, result: first, state: begin() }
   if (isCharging) current?.progress.set(test, progress)

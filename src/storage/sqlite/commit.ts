@@ -124,6 +124,7 @@ export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
 
 function run(db: Db, { table, method, args }: Call): Promise<unknown> {
   const methodsOf: Record<TableName, object> = operations
+  // Each method of each table is such a function; an unknown name gives undefined.
   const operation = (methodsOf[table] as Record<string, (...args: unknown[]) => Promise<unknown>>)[method]
   if (operation === undefined) throw new Error(`cannot happen: no operation ${table}.${method}`)
   return operation(db, ...args)

@@ -69,7 +69,6 @@ export class RegexSearch implements Work {
   }
 
   advance(budget: Budget): boolean {
-    this.#state ??= this.#automaton.start(beginning, 0) as State
     while (budget.left > 0) {
       if (this.#run(budget)) return true
     }
@@ -82,7 +81,7 @@ export class RegexSearch implements Work {
     const text = this.#text
     const from = this.#at
     const end = Math.min(text.length, from + charactersPerPiece)
-    let state = this.#state as State
+    let state: State = this.#state ?? this.#automaton.start(beginning, 0)
     let at = from
     while (at < end) {
       const code = text.codePointAt(at) ?? 0
@@ -118,10 +117,10 @@ export class RegexSearch implements Work {
 
   #step(state: State, kind: number, code: number): State | null {
     const automaton = this.#automaton
-    const next = automaton.step(state, kind, code, unanchored) as State | null
+    const next: State | null = automaton.step(state, kind, code, unanchored)
     if (next !== null) return next
     automaton.clearCache()
-    return automaton.step(state, kind, code, unanchored) as State | null
+    return automaton.step(state, kind, code, unanchored)
   }
 
   #end(found: boolean): boolean {
