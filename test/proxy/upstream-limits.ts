@@ -1,19 +1,20 @@
 /** Threat T31 of SECURITY.md. */
 import type { ServerResponse } from 'node:http'
-import { startGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import t from '../fixtures/tap.ts'
 
 /** Each thread has its part of the connections: to the last one it shows with one thread. */
 const oneThread = { System: { Server: { Threads: 1 } } }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise(setImmediate)
-}
+const until = (holds: () => boolean) => eventually(holds, so => so)
 
 t.test('an agent has half of the connections of an origin, some requests wait for one, and more are 503', async t => {
   const waiting: ServerResponse[] = []
-  const origin = await startOrigin(t, (_req, res) => void waiting.push(res))
+  const origin = await startOrigin(t, (req, res) => {
+    if (req.url === '/') waiting.push(res)
+    else res.end('done')
+  })
   const gateway = await startGateway(t, {
     config: { ...oneThread, Proxy: { MaxConnectionsPerOrigin: 4, MaxWaiting: 1 } },
   })
@@ -29,8 +30,6 @@ t.test('an agent has half of the connections of an origin, some requests wait fo
   t.equal(refused.headers.get('retry-after'), '1')
   t.equal(origin.connections(), 2)
   for (const res of waiting.splice(0)) res.end('done')
-  await until(() => waiting.length === 1)
-  waiting[0]?.end('done')
   for (const answer of await Promise.all(calls)) t.equal(answer.status, 200)
   t.strictSame([(await third).status, (await fourth).status].sort(), [200, 503])
   t.equal(origin.connections(), 2, 'the one that waited got a connection that was there')
