@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { createRefusals, type Refusals } from './audit/refusals.ts'
+import { createRefusals } from './audit/refusals.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { createRecentActivity } from './compose/activity.ts'
+import type { Base } from './compose/base.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
 import { createControlPlane } from './compose/control-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
@@ -23,7 +24,6 @@ import type { Log } from './log.ts'
 import type { LogStatus } from './log-output.ts'
 import { createClientIp } from './pipeline/client-ip.ts'
 import { openSqliteStore } from './storage/sqlite/open.ts'
-import type { Store } from './storage/store.ts'
 import { quarantines } from './telemetry/layout.ts'
 import { openPool } from './threads/open.ts'
 import type { Pool } from './threads/pool.ts'
@@ -65,17 +65,9 @@ export interface Gateway {
 }
 
 /** The parts that hold something open, in the order they are opened. */
-interface Foundation {
-  readonly config: Config
-  readonly baseDirectory: string
-  readonly dataDirectory: string
+interface Foundation extends Base {
   readonly passedSockets: readonly number[]
   readonly certificate: Certificate | undefined
-  readonly clock: Clock
-  readonly log: Log
-  readonly logStatus: () => LogStatus
-  readonly store: Store
-  readonly refusals: Refusals
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
@@ -95,7 +87,6 @@ interface Followers {
 const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
 
 type Closers = (() => unknown)[]
-type Report = (what: string, error: unknown) => void
 
 /** At least this long may an approved request take to be recorded when the gateway stops, milliseconds. */
 const recordMs = 1_000
@@ -121,6 +112,7 @@ type Opened = Omit<Foundation, 'warnings'>
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
   const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
   const { logStatus = alwaysWritten } = options
+  const report: Base['report'] = (what, error) => log.error({ error }, what)
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const onFault = (why: string): void => log.error({}, `the storage writes no more: ${why}`)
@@ -151,13 +143,12 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
-  const opened = { store, refusals, upstreams, identity, rules, followers, onGrant }
+  const opened = { report, store, refusals, upstreams, identity, rules, followers, onGrant }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
   const { config, clock, log, upstreams, rules, identity } = foundation
-  const report: Report = (what, error) => log.error({ error }, what)
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log })
@@ -168,18 +159,18 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const telemetry = createTelemetry({ ...foundation, limits, memory })
   closers.push(() => telemetry?.close())
   const dataPlane = createDataPlane({
-    ...{ config, clock, log, upstreams, limits, recent, clientIpOf, report },
+    ...{ ...foundation, limits, recent, clientIpOf },
     metrics: telemetry?.metrics,
     agents: identity.registry,
     verifyToken: identity.tokens.verify,
     rulebookOf: rules.rulebookOf,
   })
-  const hitl = createHitl({ ...foundation, recent, dataPlane, report })
+  const hitl = createHitl({ ...foundation, recent, dataPlane })
   const { bounds, workTurns } = dataPlane
   const controlled = { ...foundation, hitl, recent, limits, telemetry, bounds, workTurns, clientIpOf }
   const management = createControlPlane(controlled)
   const listening = createListening({
-    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts, report },
+    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
     onProxy: dataPlane.roadWith(hitl),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
   })
@@ -189,7 +180,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   closers.push(() => pool?.close())
   const { registry } = identity
   const { book } = rules.policies
-  const sweeper = startSweeps({ ...foundation, registry, book, dataPlane, hitl, telemetry, limits, report })
+  const sweeper = startSweeps({ ...foundation, registry, book, dataPlane, hitl, telemetry, limits })
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),
@@ -200,7 +191,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       return addresses
     },
     inFlight: () => limits.inFlightInAll(),
-    reload: () => reload(foundation, { pool, listening, report }),
+    reload: () => reload(foundation, listening),
     async close() {
       const limitMs = config.System.Server.DrainSeconds * 1_000
       const start = clock.steady()
@@ -227,20 +218,14 @@ function tellQuarantines(
   }
 }
 
-interface Reloaded {
-  readonly pool: Pool | undefined
-  readonly listening: Listening
-  readonly report: Report
-}
-
-async function reload({ rules, upstreams }: Foundation, { pool, listening, report }: Reloaded): Promise<boolean> {
+async function reload({ rules, upstreams, followers, report }: Foundation, listening: Listening): Promise<boolean> {
   const policiesRead = await rules.policies.reload()
   const credentialsRead = await reloadCredentials(upstreams, report)
-  const threadsRead = (await pool?.reload()) ?? true
+  const threadsRead = (await followers.pool?.reload()) ?? true
   return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
 }
 
-async function reloadCredentials({ credentials }: Upstreams, report: Report): Promise<boolean> {
+async function reloadCredentials({ credentials }: Upstreams, report: Base['report']): Promise<boolean> {
   try {
     await credentials?.reload()
     return true

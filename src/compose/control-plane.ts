@@ -1,28 +1,19 @@
-import type { Refusals } from '../audit/refusals.ts'
-import type { Clock } from '../clock.ts'
 import { uuid } from '../config/formats.ts'
-import type { Config } from '../config/schema.ts'
-import type { Log } from '../log.ts'
-import type { LogStatus } from '../log-output.ts'
 import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
 import type { Management } from '../management/router.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { WorkTurns } from '../pipeline/work-turns.ts'
-import type { Store } from '../storage/store.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { createQuiet } from '../telemetry/quiet.ts'
 import type { RecentActivity } from './activity.ts'
+import type { Base } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
-export interface ControlPlaneParts extends LoginParts {
-  readonly config: Config
-  readonly logStatus: () => LogStatus
-  readonly store: Pick<Store, 'audit' | 'ping'>
-  readonly refusals: Pick<Refusals, 'note'>
+export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'refusals'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
@@ -31,6 +22,7 @@ export interface ControlPlaneParts extends LoginParts {
   readonly telemetry: Pick<Telemetry, 'page'> | undefined
   readonly clientIpOf: ClientIp
   readonly workTurns: WorkTurns
+  readonly bounds: Bounds
 }
 
 /** The management API over the parts of a gateway. */
@@ -60,14 +52,12 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
   })
 }
 
-interface LoginParts {
-  readonly clock: Clock
-  readonly log: Pick<Log, 'warn'>
-  readonly bounds: Bounds
-}
-
 /** Tells the operator of logins that fail: once a minute for each agent id and client address. */
-function createLoginNotes({ clock, log, bounds }: LoginParts): (failed: FailedLogin) => void {
+function createLoginNotes({
+  clock,
+  log,
+  bounds,
+}: Pick<ControlPlaneParts, 'clock' | 'log' | 'bounds'>): (failed: FailedLogin) => void {
   const isFirst = createQuiet(clock)
   return ({ code, agentId = '', address, requestId }) => {
     // Any other text is the caller's own.

@@ -1,10 +1,8 @@
 import type { Registry } from '../agents/registry.ts'
-import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
 import { resetConnection } from '../http/reset.ts'
-import type { Log } from '../log.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Arrival, Exchange } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
@@ -20,14 +18,12 @@ import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { RecentActivity } from './activity.ts'
+import type { Base } from './base.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface DataPlaneParts {
-  readonly config: Config
-  readonly clock: Clock
-  readonly log: Log
+export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report'> {
   readonly upstreams: Upstreams
   readonly agents: Pick<Registry, 'get' | 'subscribe' | 'trustOf' | 'recordTrust'>
   readonly verifyToken: Verify
@@ -39,7 +35,6 @@ export interface DataPlaneParts {
   /** Whether the main thread has given this one up. It never gives up itself. */
   readonly isFenced?: () => boolean
   readonly clientIpOf: ClientIp
-  readonly report: (what: string, error: unknown) => void
 }
 
 /** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */

@@ -1,5 +1,4 @@
-import type { Refusals } from '../audit/refusals.ts'
-import { type Clock, inTime } from '../clock.ts'
+import { inTime } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import { createEventLog, type EventLog } from '../hitl/events.ts'
@@ -8,26 +7,21 @@ import type { HitlOptions } from '../hitl/model.ts'
 import { createNotifier } from '../hitl/notify.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
 import { mayDecide } from '../hitl/view.ts'
-import type { Store } from '../storage/store.ts'
 import { deriveKey } from '../tokens/key.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
 import type { RecentActivity } from './activity.ts'
+import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface HitlParts {
-  readonly config: Config
-  readonly clock: Clock
-  readonly store: Store
+export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'refusals' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
   readonly upstreams: Pick<Upstreams, 'ownRequests'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
   readonly recent: RecentActivity
-  readonly refusals: Pick<Refusals, 'note' | 'sweep'>
   /** Called for a grant that was withdrawn, for the other threads. */
   readonly onGrant: (id: string) => Promise<void>
-  readonly report: (what: string, error: unknown) => void
 }
 
 /** Everything about requests that wait for a person. */

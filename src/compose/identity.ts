@@ -2,20 +2,13 @@ import { agentProblem } from '../agents/agent.ts'
 import { bootstrapAdmin } from '../agents/bootstrap.ts'
 import { openRegistry, type Registry, type RegistryOptions } from '../agents/registry.ts'
 import { createSecretHasher } from '../agents/secret.ts'
-import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
-import type { Log } from '../log.ts'
-import type { Store } from '../storage/store.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
 import { openTokens, type Tokens } from '../tokens/open.ts'
+import type { Base } from './base.ts'
 
-export interface IdentityParts {
-  readonly config: Config
-  readonly dataDirectory: string
-  readonly store: Store
-  readonly clock: Clock
-  readonly log: Log
+export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
   /** Called for each change of an agent, which is answered only when this is done. */
   readonly onAgent?: RegistryOptions['onChange']

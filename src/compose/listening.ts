@@ -13,24 +13,23 @@ import {
 } from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
 import type { Certificate } from '../http/servers.ts'
-import type { Log } from '../log.ts'
 import { createPeerOf } from '../pipeline/client-ip.ts'
 import { viaName } from '../pipeline/hops.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Egress } from '../upstream/egress.ts'
+import type { Base } from './base.ts'
 import { describeCertificate, readCertificate } from './certificate.ts'
 import type { SharedLimits } from './shared.ts'
 import { longestWaitSeconds } from './upstreams.ts'
 
-export interface ListeningParts extends Pick<AcceptOptions, 'onProxy' | 'onOwn' | 'counts' | 'report'> {
-  readonly config: Config
-  readonly baseDirectory: string
+export interface ListeningParts
+  extends Pick<AcceptOptions, 'onProxy' | 'onOwn' | 'counts' | 'report'>,
+    Pick<Base, 'config' | 'baseDirectory' | 'log'> {
   readonly certificate: Certificate | undefined
   /** Descriptors of sockets that were passed to this process. */
   readonly passedSockets: readonly number[]
   readonly egress: Egress
   readonly limits: Pick<SharedLimits, 'connections'>
-  readonly log: Log
   readonly bounds: Bounds
 }
 

@@ -1,9 +1,7 @@
 import { resolve } from 'node:path'
 import type { Registry } from '../agents/registry.ts'
-import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { type Refusal, refuse, StartupError } from '../errors.ts'
-import type { Log } from '../log.ts'
 import type { WorkTurns } from '../pipeline/work-turns.ts'
 import { describeChanges } from '../policies/changes.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
@@ -12,16 +10,12 @@ import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { type OpenExplanation, openExplanation } from '../policy/evaluation/explain.ts'
 import { createRulebook, type DecisionSettings, type Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { DescriptionProblem, RequestDescription } from '../policy/request/describe.ts'
-import type { AgentRecord, Store } from '../storage/store.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Base } from './base.ts'
 import { decisionSettings, languageOf, missingPolicies, soloRulebook, soloRulebooks } from './language.ts'
 import { createSelfTest } from './policy-tests.ts'
 
-export interface RulesParts {
-  readonly config: Config
-  readonly baseDirectory: string
-  readonly store: Store
-  readonly clock: Clock
-  readonly log: Log
+export interface RulesParts extends Pick<Base, 'config' | 'baseDirectory' | 'clock' | 'log' | 'store'> {
   readonly registry: Registry
   /** Called with the policies in force after each change, which is answered only when this is done. */
   readonly onPolicies?: (list: readonly PolicyEntry[]) => Promise<void>

@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs'
 import { bootstrapFile } from '../agents/bootstrap.ts'
-import type { Config } from '../config/schema.ts'
 import type { Certificate } from '../http/servers.ts'
+import type { Base } from './base.ts'
 import { describeCertificate } from './certificate.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
 
-export interface SummaryParts {
-  readonly config: Config
-  readonly dataDirectory: string
+export interface SummaryParts extends Pick<Base, 'config' | 'dataDirectory'> {
   readonly certificate: Certificate | undefined
   readonly identity: Pick<Identity, 'tokens'>
   readonly rules: Pick<Rules, 'policies'>

@@ -1,14 +1,12 @@
 import type { Registry } from '../agents/registry.ts'
-import type { Clock } from '../clock.ts'
 import type { PolicyBook } from '../policies/book.ts'
-import type { Store } from '../storage/store.ts'
+import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Hitl } from './hitl.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
-export interface SweepParts extends ResyncParts {
-  readonly clock: Clock
+export interface SweepParts extends ResyncParts, Pick<Base, 'clock'> {
   readonly dataPlane: Pick<DataPlane, 'sweep'>
   readonly hitl: Pick<Hitl, 'sweep'>
   readonly telemetry: Pick<Telemetry, 'sample'> | undefined
@@ -31,11 +29,9 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
   }, sweepMs)
 }
 
-interface ResyncParts {
-  readonly store: Pick<Store, 'doubts'>
+interface ResyncParts extends Pick<Base, 'store' | 'report'> {
   readonly registry: Pick<Registry, 'reload'>
   readonly book: Pick<PolicyBook, 'restore'>
-  readonly report: (what: string, error: unknown) => void
 }
 
 /**

@@ -1,21 +1,14 @@
-import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema.ts'
 import type { AcceptCounts } from '../http/accept.ts'
-import type { LogStatus } from '../log-output.ts'
-import type { Store } from '../storage/store.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import { exposition, type Reading } from '../telemetry/exposition.ts'
 import { clientConnections, requests, upstreamConnections } from '../telemetry/layout.ts'
 import { createMetrics, type Metrics, readTotals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
+import type { Base } from './base.ts'
 import type { SharedLimits, SharedMemory } from './shared.ts'
 
-export interface TelemetryParts {
-  readonly config: Config
-  readonly clock: Clock
-  readonly store: Pick<Store, 'hitl'>
+export interface TelemetryParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store'> {
   readonly limits: SharedLimits
-  readonly logStatus: () => LogStatus
   readonly memory: Pick<SharedMemory, 'metrics'>
 }
 

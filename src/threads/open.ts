@@ -1,25 +1,18 @@
-import type { Clock } from '../clock.ts'
+import type { Base } from '../compose/base.ts'
 import type { Hitl } from '../compose/hitl.ts'
 import type { Identity } from '../compose/identity.ts'
 import type { Listening } from '../compose/listening.ts'
 import type { Rules } from '../compose/rules.ts'
 import type { SharedLimits, SharedMemory } from '../compose/shared.ts'
 import type { Environment } from '../config/environment.ts'
-import type { Config } from '../config/schema.ts'
 import type { Methods } from '../link.ts'
-import type { Log } from '../log.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { createPool, type Pool } from './pool.ts'
 import { PortStream } from './port-stream.ts'
 import type { ControlCalls } from './protocol.ts'
 
-export interface OpenPoolParts {
-  readonly config: Config
-  readonly baseDirectory: string
-  readonly dataDirectory: string
-  readonly clock: Clock
-  readonly log: Log
+export interface OpenPoolParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'log'> {
   readonly identity: Identity
   readonly rules: Rules
   readonly hitl: Hitl
