@@ -64,7 +64,7 @@ for (const threads of [1, 2]) {
   })
 }
 
-t.test('200 bodies of 1 MB that a rule reads do not end a process with a heap of 64 MB', async t => {
+t.test('100 bodies of 1 MB that a rule reads do not end a process with a heap of 64 MB', async t => {
   const origin = await startOrigin(t, (req, res) => void req.resume().once('end', () => res.end('ok')))
   const cwd = t.testdir({ 'gateway.yaml': JSON.stringify(settings(1)) })
   const served = await startServed(t, { cwd, node: ['--max-old-space-size=64'] })
@@ -82,7 +82,7 @@ t.test('200 bodies of 1 MB that a rule reads do not end a process with a heap of
     sending.end(body)
     return promise
   }
-  const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => post(tokens[i % tokens.length])))
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => post(tokens[i % tokens.length])))
   const kinds = new Set(answers)
   t.ok(kinds.has('200 '), 'some pass')
   t.ok(kinds.has('503 busy'), 'and some are refused')

@@ -84,12 +84,11 @@ for (const how of ['in a loop', 'in the system']) {
 }
 
 t.test('a thread that hangs is replaced though nobody changes anything', { parallel: true }, async t => {
-  const gateway = await start(t, 20)
-  await gateway.hang('in a loop')
+  const gateway = await start(t, 1)
+  // Unlike a loop it takes no processor from the tests beside it.
+  await gateway.hang('in the system')
   await gateway.run.shows(/thread 1 does not answer and is ended/)
   await gateway.run.shows(/thread 1 has ended and is replaced/)
-  gateway.run.child.kill('SIGTERM')
-  t.equal(await gateway.run.ended, 0)
 })
 
 t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, async t => {
