@@ -48,8 +48,10 @@ t.test('the call itself waits as long as its rule says, and gets what was approv
 
 t.test('what is denied is 403 with the comment, and clients that say how long they wait are heard', async t => {
   const answer = proxy(patient.token, `${origin.url}/things`, post)
-  await deny(await onlyItem(t, patient), { comment: 'not today' })
-  t.match(await (await answer).json(), { code: 'hitl_denied', comment: 'not today' })
+  const id = await onlyItem(t, patient)
+  await deny(id, { comment: 'not today' })
+  t.match(await (await answer).json(), { status: 403, code: 'hitl_denied', hitlId: id, comment: 'not today' })
+  t.equal(origin.seen.length, 0)
   for (const Prefer of ['respond-async', 'wait=0', 'wait=1']) {
     const early = await proxy(patient.token, `${origin.url}/${Prefer}`, { ...post, headers: { Prefer } })
     t.equal(early.status, 202, Prefer)

@@ -12,7 +12,7 @@ const review = await startReview(t, {
   },
   config: { HumanInTheLoop: { MaxStoredResponseBytes: 1_000 } },
 })
-const { origin, proxy, newBot, waiting, approve, deny, call } = review
+const { origin, proxy, newBot, waiting, approve, call } = review
 
 const wait = (seconds: number, more: object = {}) => ({
   method: 'POST',
@@ -38,17 +38,6 @@ t.test("an agent that waits gets the upstream's answer on its own connection whi
   t.match(origin.seen, [{ method: 'POST', target: '/things', body: Buffer.from('a body') }])
   t.equal(origin.seen.length, 1)
   t.notOk(origin.seen[0]!.rawHeaders.join().includes(bot.token))
-})
-
-t.test("a denial is 403 with the reviewer's comment", async t => {
-  const bot = await newBot()
-  const answer = proxy(bot.token, `${origin.url}/things`, wait(55))
-  const [item] = await waiting(bot, 1)
-  t.equal((await deny(item!.id, { comment: 'not this month' })).status, 200)
-  const { status, headers } = await answer
-  t.same({ status, code: headers.get('gateway-error') }, { status: 403, code: 'hitl_denied' })
-  t.match(await (await answer).json(), { code: 'hitl_denied', hitlId: item!.id, comment: 'not this month' })
-  t.equal(origin.seen.length, 0)
 })
 
 t.test('when the time is over it is 202, and says how long it waited', async t => {

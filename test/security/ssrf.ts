@@ -191,7 +191,8 @@ t.test('T04 a name whose answers alternate is never followed to a refused addres
   }
   t.strictSame(statuses.slice(0, 5), [200, 403, 403, 403, 502])
   t.strictSame(statuses.slice(5), [200, 403, 403, 403, 502])
-  t.equal(turn, 10, 'one look-up a request')
+  t.equal(turn, 10, 'one look-up a request, and its answer is what was dialled')
+  t.ok(dialled.length <= 2, 'no socket for what is refused')
 })
 
 t.test('T04 a request that was held is checked anew when it is approved', async t => {
