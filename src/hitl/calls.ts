@@ -1,6 +1,6 @@
 /**
- * Calls that wait for the outcome of the request they made. When the last of them ends without having been told
- * anything, nobody would get the outcome, and the request is withdrawn. In memory: a call ends with its connection.
+ * Calls that wait for the outcome of the request they made. When the last of them ends unanswered, nobody would get the
+ * outcome, and the request is withdrawn. Kept in memory: a call ends with its connection.
  */
 import type { Refusal } from '../errors.ts'
 import type { HitlBrief, Store } from '../storage/store.ts'
@@ -75,7 +75,7 @@ export function createCalls(options: CallOptions): Calls {
         const undecided = isUndecided(view)
         if (!signal.aborted && (!undecided || terms.staysHeld)) {
           own.staysHeld ||= undecided
-          // Without it a later request gets this outcome once more: that is no reason to keep it from this call.
+          // If this fails, a later request gets the same outcome again. This call is answered all the same.
           await store.hitl.unjoin(id).catch(error => report('a held request could not be closed to others', error))
         }
       } finally {

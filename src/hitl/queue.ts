@@ -1,5 +1,5 @@
 /**
- * Human in the loop, whole: what the proxy pipeline and the management API call (spec 3.2, 4.5).
+ * The queue of held requests, as the proxy pipeline and the management API use it (spec 3.2, 4.5).
  */
 import type { Refusal } from '../errors.ts'
 import { type HitlBrief, type HitlFilter, type HitlItem, orUnavailable } from '../storage/store.ts'
@@ -20,8 +20,8 @@ export interface Queue {
   /** `already_exists` when an idempotency key of the agent names a sending already. */
   checkKey(agentId: string, key: string): Promise<Refusal | undefined>
   /**
-   * Pending requests, oldest first, some at a time, for those who read all: each a RequestView as JSON text. What is
-   * decided while they are read may be among them.
+   * Pending requests, oldest first, some at a time: each a RequestView of a reviewer, as JSON text. A request that is
+   * decided during the reading may be among them.
    */
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
   /** Undefined when there is none, or none that this viewer may see. */
@@ -115,7 +115,6 @@ const slice = 100
 
 type ListOptions = Pick<HitlOptions, 'store' | 'clock' | 'agentName'>
 
-/** Pending requests, oldest first, some at a time; each a RequestView for those who read all, as JSON text. */
 async function* listPending(
   { store, clock, agentName }: ListOptions,
   filter?: HitlFilter,

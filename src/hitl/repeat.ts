@@ -1,6 +1,6 @@
 /**
- * When two requests are the same: method, target, body and the fields that are sent, except those that each attempt has
- * of its own. Those do not change what is asked for, and the first request is what is sent.
+ * Two requests are the same when method, target, body and header fields are equal. Fields that differ from attempt to
+ * attempt are not compared: they do not change the request, and the first one is sent.
  */
 import type { HeldRequest } from './model.ts'
 import { frameRequest } from './seal.ts'

@@ -124,7 +124,7 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
       return record(seal(options.sealingKeys[0], `response:${item.id}`, frame.bytes))
     },
   })
-  // An answer that broke off before it was whole is an attempt that failed, with the status it began with.
+  // An answer that broke off is recorded as failed, with its status.
   void attempt.lease.during(work.catch(() => (recorded ? undefined : record(null, 'failed'))))
   const own = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
   const granted = await grant(options, attempt)

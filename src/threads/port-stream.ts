@@ -36,7 +36,7 @@ export class PortStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    // A copy of its own, which is handed over: a small Buffer is part of a pool that would be copied whole.
+    // Copied, so that it can be transferred: a small Buffer is part of a pool, and all of the pool would be sent.
     const bytes = new Uint8Array(chunk)
     this.bytesWritten += bytes.length
     this.#written = done

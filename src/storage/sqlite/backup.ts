@@ -62,7 +62,7 @@ export async function bringBack(source: string, directory: string, stamp: string
   try {
     if (existsSync(join(directory, 'gateway.db'))) assertUnused(join(directory, 'gateway.db'))
     const before = setAside(directory, join(directory, `before-restore-${stamp}`))
-    // The database comes last: until then there is none, and with it all is there.
+    // The database comes last: when it is there, the rest is, too.
     for (const name of [...companions, 'gateway.db']) {
       if (existsSync(join(source, name))) copyDurably(join(source, name), join(directory, name))
     }
@@ -83,7 +83,7 @@ function setAside(directory: string, folder: string): string | undefined {
   return folder
 }
 
-/** Under another name first: a crash leaves the file whole or not there. */
+/** Written under another name and renamed: after a crash the file is complete or absent. */
 function copyDurably(from: string, to: string): void {
   const draft = `${to}.new`
   closeSync(openSync(draft, 'w', 0o600))

@@ -1,5 +1,5 @@
 /**
- * Opens gateway.db: made whole or not at all, refused when it is not ours to write, brought up to date.
+ * Opens gateway.db: creates it atomically, refuses a file that it must not write, and migrates it.
  */
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -126,7 +126,7 @@ export function assertUnused(file: string): void {
   }
 }
 
-/** SQLite takes a file whose last page is cut for a whole one. What is in the log has been brought into the file before. */
+/** SQLite accepts a file whose last page is cut off. Call this after the log was brought into the file. */
 function assertWhole(file: string): void {
   const { size } = statSync(file)
   if (size % pageSize !== 0) throw unsound(file, `its last page is cut: ${size} bytes are no whole number of pages`)
