@@ -104,6 +104,7 @@ function readSuite(file: string, text: string): SuiteFile {
   if (errors.length > 0) {
     return { lines: errors.map(({ field, message }) => `${where(field)}: ${field}: ${message} (E_TEST)`) }
   }
+  // The check above holds the file against the schema of a suite.
   const { policy, tests } = yaml.value as Pick<PolicySuite, 'policy' | 'tests'>
   const places = tests.map((_, index) => where(`tests[${index}]`))
   return { policy, tests, place: where('policy'), places }
@@ -123,7 +124,7 @@ export function runPolicyTest(rulebook: Rulebook, test: PolicyTest): TestOutcome
   const explained = explainDescription(rulebook, test, testTime)
   if ('problem' in explained) return { faults: [explained.problem], matched: [] }
   const { result, rules, readings } = explained
-  const got = result as Readonly<Record<string, unknown>>
+  const got: Readonly<Record<string, unknown>> = { ...result }
   const faults = Object.entries(test.expect)
     .filter(([key, wanted]) => (got[key] ?? null) !== wanted)
     .map(([key, wanted]) => `${key}: expected ${wanted}, was ${got[key] ?? null}`)

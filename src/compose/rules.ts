@@ -65,8 +65,8 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
     policies,
     rulebookOf: createRulebooks(config, settings, policies.book),
     explain: (policy, description, turns) =>
-      // The body was checked against openapi.json, which describes this very shape.
       explainInTurns(
+        // The body was checked against openapi.json, which describes this very shape.
         openExplanation(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
         turns,
       ),

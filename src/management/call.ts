@@ -35,14 +35,10 @@ export interface Call extends OpenCall {
 }
 
 /** The body of a call. The caller names the type that openapi.json describes, against which the body was checked. */
-export function bodyOf<T>({ body }: OpenCall): T {
-  return body as T
-}
+export const bodyOf = <T>({ body }: OpenCall): T => body as T
 
 /** The query of an operation whose parameters are all text, as openapi.json says. */
-export function textsOf({ query }: OpenCall): Readonly<Record<string, string | undefined>> {
-  return query as Readonly<Record<string, string | undefined>>
-}
+export const textsOf = ({ query }: OpenCall) => query as Readonly<Record<string, string | undefined>>
 
 type Answer = Reply | Refusal
 

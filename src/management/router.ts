@@ -25,6 +25,9 @@ interface Match {
   readonly named: string
 }
 
+/** The router finds nothing for a method that none of its routes has. */
+const methodOf = (method: string) => method as findMyWay.HTTPMethod
+
 /**
  * Routes calls to handlers by what openapi.json says: path, method, roles, query, body.
  *
@@ -38,14 +41,14 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   for (const operation of operations) {
     const path = operation.path.replace(/\{\w+\}/, ':named')
     const route: Route = { operation, inputs: createInputs(operation, checks) }
-    routes.on(operation.method as findMyWay.HTTPMethod, path, () => {}, route)
+    routes.on(methodOf(operation.method), path, () => {}, route)
   }
-  const methods = [...new Set(operations.map(operation => operation.method))]
+  const methods = [...new Set(operations.map(operation => methodOf(operation.method)))]
 
   function find(method: string, path: string): Match | Refusal {
-    const found = routes.find(method as findMyWay.HTTPMethod, path)
-    if (found !== null) return { route: found.store as Route, named: found.params['named'] ?? '' }
-    const offered = methods.filter(other => routes.find(other as findMyWay.HTTPMethod, path) !== null)
+    const found = routes.find(methodOf(method), path)
+    if (found !== null) return { route: found.store, named: found.params['named'] ?? '' }
+    const offered = methods.filter(other => routes.find(other, path) !== null)
     if (offered.length === 0) return refuse('not_found')
     if (offered.includes('GET')) offered.push('HEAD')
     return refuse('method_not_allowed', undefined, { headers: ['Allow', offered.join(', ')] })

@@ -254,8 +254,5 @@ function toStatement(statement: StatementSync): SqliteStatement {
   }
 }
 
-/** Kysely does not know which values the engine takes; the engine refuses others. */
-function bound(parameters: readonly unknown[]): readonly SQLInputValue[] {
-  // The types of the tables (schema.ts) hold nothing else.
-  return parameters as readonly SQLInputValue[]
-}
+/** The types of the tables (schema.ts) hold nothing that the engine does not take, which Kysely cannot know. */
+const bound = (parameters: readonly unknown[]) => parameters as readonly SQLInputValue[]
