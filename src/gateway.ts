@@ -167,7 +167,8 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   })
   const hitl = createHitl({ ...foundation, recent, dataPlane })
   const { bounds, workTurns } = dataPlane
-  const controlled = { ...foundation, hitl, recent, limits, telemetry, bounds, workTurns, clientIpOf }
+  const threadsAnswer = (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0
+  const controlled = { ...foundation, hitl, recent, limits, telemetry, bounds, workTurns, clientIpOf, threadsAnswer }
   const management = createControlPlane(controlled)
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },

@@ -6,6 +6,7 @@ import type { Address } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { ownVersion, readArgs, type Shell } from './shell.ts'
+import { watchFirstThread } from './watchdog.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
 
@@ -42,6 +43,7 @@ export async function run(shell: Shell): Promise<number> {
     throw error
   })
   log.info({ version: ownVersion() }, 'started')
+  watchFirstThread(error => log.error({ error }, 'nothing watches the first thread any more'))
   hangup(() => void gateway.reload())
   const limitMs = config.System.Server.DrainSeconds * 1_000 + closeGraceMs
   const closed = untilClosed(shell, gateway, { log, limitMs })

@@ -14,6 +14,7 @@ import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
 export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'refusals'> {
+  readonly threadsAnswer: () => boolean
   readonly identity: Pick<Identity, 'registry' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
@@ -44,6 +45,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     },
     store,
     logIsWritten: () => parts.logStatus().problem === undefined,
+    threadsAnswer: parts.threadsAnswer,
     metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
     clock,
     allowedHosts: config.System.Server.AllowedHosts,

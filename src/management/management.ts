@@ -22,7 +22,10 @@ export function createManagement(parts: ManagementParts): Management {
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
     ...tokenHandlers(parts),
     ...healthHandlers({
-      checks: { storage: () => store.ping() },
+      checks: {
+        storage: () => store.ping(),
+        threads: () => (parts.threadsAnswer() ? Promise.resolve() : Promise.reject()),
+      },
       watched: { log: parts.logIsWritten },
       timeLimit: healthTimeLimit,
       clock,

@@ -37,6 +37,8 @@ export interface ManagementParts {
   readonly store: Pick<Store, 'audit' | 'ping'>
   /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
+  /** Whether no thread hangs in the system, where it cannot be ended and replaced. */
+  readonly threadsAnswer: () => boolean
   /** No page: metrics are switched off. */
   readonly metrics: { readonly page: (() => Promise<string>) | undefined; readonly isPublic: boolean }
   readonly clock: Clock

@@ -12,7 +12,11 @@ t.test('a gateway whose store answers is Healthy, without a token', async t => {
     { status, json },
     {
       status: 200,
-      json: { status: 'Healthy', healthCheckDuration: span, parts: { storage: 'Healthy', log: 'Healthy' } },
+      json: {
+        status: 'Healthy',
+        healthCheckDuration: span,
+        parts: { storage: 'Healthy', threads: 'Healthy', log: 'Healthy' },
+      },
     },
   )
   t.equal(headers.get('cache-control'), 'no-store')

@@ -9,6 +9,7 @@ import { runMain } from '../fixtures/process.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
 const hangs = fileURLToPath(new URL('./child/hangs.ts', import.meta.url))
+const hungFirst = fileURLToPath(new URL('./child/hung-first.ts', import.meta.url))
 
 const settings = (drainSeconds: number) => `
 System: { Server: { Http: { Port: 0 }, Threads: 2, DrainSeconds: ${drainSeconds} } }
@@ -75,7 +76,9 @@ for (const how of ['in a loop', 'in the system']) {
       const before = origin.seen.length
       // The calls that wait go on as soon as anything does.
       await gateway.run.shows(/thread 1 has ended and is replaced/)
-      t.equal((await main.call('/health')).status, 200)
+      const health = await main.call('/health')
+      t.equal(health.status, how === 'in a loop' ? 200 : 503)
+      t.match(JSON.parse(health.text), { parts: { threads: how === 'in a loop' ? 'Healthy' : 'Unhealthy' } })
       t.equal(origin.seen.length, before, 'nothing left after the answer')
       gateway.run.child.kill('SIGTERM')
       t.equal(await gateway.run.ended, how === 'in a loop' ? 0 : 'SIGKILL')
@@ -96,4 +99,10 @@ t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, asyn
   await gateway.hang('in the system')
   gateway.run.child.kill('SIGTERM')
   t.equal(await gateway.run.ended, 'SIGKILL')
+})
+
+t.test('a first thread that hangs ends the process', { parallel: true }, async t => {
+  const run = runMain(t, [], { cwd: t.testdir(), script: hungFirst })
+  t.equal(await run.ended, 'SIGKILL')
+  t.match(run.err(), /the first thread does not respond/)
 })
