@@ -50,8 +50,8 @@ t.test('one agent has half of the connections at most: requests that never end k
 })
 
 t.test('free connections stay free when one agent has its half', async t => {
-  const { connections, came, send, arrived, end } = await start(t, { perOrigin: 4 })
-  for (const name of ['o0', 'o1']) send('other', name)
+  const { connections, came, held, send, arrived, end } = await start(t, { perOrigin: 4 })
+  const [, second] = ['o0', 'o1'].map(name => send('other', name))
   await arrived(2)
   for (let i = 0; i < 4; i++) send('greedy', `g${i}`)
   await arrived(4)
@@ -62,6 +62,11 @@ t.test('free connections stay free when one agent has its half', async t => {
   t.equal(connections.size, 4)
   await end('g0')
   t.equal(came[5], 'g2')
+  held.get('o1')?.()
+  t.equal((await second?.over)?.outcome, '200 ok')
+  send('fourth', 'f0')
+  await arrived(7)
+  t.equal(came[6], 'f0', 'not g3, which waits for one of its own agent')
 })
 
 t.test('with a single connection agents take turns', async t => {
