@@ -59,9 +59,11 @@ interface Open {
 }
 
 async function evaluateBody(exchange: Admitted, { rulebook, head, first }: Open, parts: Parts): Promise<Outcome> {
+  const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
   const held =
-    exchange.body === undefined ? await receiveBody(exchange, parts) : { bytes: exchange.body, complete: true }
+    exchange.body === undefined ? await receiveBody(exchange, MaxEvaluatedBodyBytes, parts) : wholeOf(exchange.body)
   if (isRefusal(held)) return held
+  if (!held.complete && OversizeBody === 'reject') return refuse('body_too_large')
   const open = new BodyDecision(rulebook, head, first, held)
   const decision = await takeTurns(exchange, open, parts)
   // The body may have taken minutes. Without the right to go on not even the name is looked up.
@@ -96,18 +98,17 @@ async function takeTurns(exchange: Admitted, open: BodyDecision, parts: Parts): 
   }
 }
 
-async function receiveBody(exchange: Admitted, parts: Parts): Promise<HeldBody | Refusal> {
-  const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
+const wholeOf = (bytes: Buffer): HeldBody => ({ bytes, complete: true })
+
+/** Reads a body of at most `most` bytes. A longer one can still be streamed: what was read comes again. */
+export async function receiveBody(exchange: Admitted, most: number, parts: Parts): Promise<HeldBody | Refusal> {
   // A slow body must not keep a probe of the circuit from other requests.
   closeCircuit(exchange, 'neutral', parts)
   exchange.continue()
-  const held = await holdBody(exchange, MaxEvaluatedBodyBytes, parts)
+  const held = await holdBody(exchange, most, parts)
   if (isRefusal(held)) return held
   if (held.complete) exchange.body = held.bytes
-  else {
-    if (OversizeBody === 'reject') return refuse('body_too_large')
-    exchange.req.unshift(held.bytes)
-  }
+  else exchange.req.unshift(held.bytes)
   return held
 }
 

@@ -45,13 +45,15 @@ function keyOf({ target, req }: Admitted, id: RpcId): string {
   return JSON.stringify([target.url, fieldValues(req.rawHeaders, 'mcp-session-id'), id])
 }
 
-/** Whether a body that the decision did not need may cancel a held request: it is a short message of an MCP client. */
+/**
+ * Whether a body that the decision did not need may cancel a held request: it is a message of an MCP client, short or of
+ * unknown length.
+ */
 export function mayCancel({ req, fields, decision, hasBody }: Decided, { config }: Parts): boolean {
   const { contentLength } = fields
   return (
     hasBody &&
     decision.phase === 'head' &&
-    contentLength > 0 &&
     contentLength <= maxCancellation &&
     config.Mcp.Errors === 'JsonRpc' &&
     isFromMcp(req.method, req.rawHeaders)

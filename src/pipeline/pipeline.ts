@@ -4,7 +4,7 @@ import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
-import { decide, decideWhole } from './decide.ts'
+import { decide, decideWhole, receiveBody } from './decide.ts'
 import {
   type Admitted,
   type Arrival,
@@ -21,7 +21,7 @@ import { forward } from './forward.ts'
 import { coversGrant, freeKey, useGrant } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './hops.ts'
-import { readCancellation } from './json-rpc.ts'
+import { maxCancellation, readCancellation } from './json-rpc.ts'
 import { leaveLimit, limit } from './limit.ts'
 import { cancelsHeld, mayCancel, readRefused } from './mcp.ts'
 import { refuseMisplaced } from './misplaced.ts'
@@ -149,8 +149,12 @@ function carryOut(exchange: Decided, parts: Parts): Step {
   return mayCancel(exchange, parts) ? readFirst(exchange, parts) : pass(exchange, parts)
 }
 
-/** Decides with the body what the head alone had decided. */
+/** Decides with a short body what the head alone had decided. A longer one, whose length was unknown, is streamed. */
 async function readFirst(exchange: Decided, parts: Parts): Promise<Outcome> {
+  const held = await receiveBody(exchange, maxCancellation, parts)
+  if (isRefusal(held)) return held
+  if (isOver(exchange)) return undefined
+  if (!held.complete) return passCircuit(exchange, parts) ?? pass(exchange, parts)
   return (await decideWhole(exchange, parts)) ?? carryOut(exchange, parts)
 }
 

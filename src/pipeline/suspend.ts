@@ -31,7 +31,7 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   if (isOver(exchange)) return undefined
   exchange.body = body
   if (!holds(exchange, parts)) return 'again'
-  if (await cancelsHeld(exchange, body, parts)) return undefined
+  if ((await cancelsHeld(exchange, body, parts)) || isOver(exchange)) return undefined
   readRpc(exchange, body, parts)
   const terms = termsOf(exchange, parts)
   const suspended = await parts.queue.suspend({ ...suspensionOf(exchange, body, parts), joins: terms.joins })
