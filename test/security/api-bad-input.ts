@@ -21,7 +21,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   A104: 'test/hitl/replay.ts',
   A107: 'test/hitl/suspend.ts',
   A109: 'test/hitl/suspend.ts',
-  A111: 'test/management/approve.ts',
+  A111: 'test/proxy/hitl-lives.ts',
   A120: 'test/management/health.ts',
   A122: 'test/management/docs.ts',
   A123: 'test/tokens/key.ts',
