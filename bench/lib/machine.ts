@@ -66,6 +66,12 @@ export function machineText(machine: Machine, cores: Cores): string {
 }
 
 function packageVersion(name: string): string {
-  const file = findPackageJSON(name, import.meta.url)
-  return file === undefined ? 'not installed' : (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+  try {
+    const file = findPackageJSON(name, import.meta.url)
+    if (file !== undefined) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+  } catch (error) {
+    // The packages of bench/ are installed by `npm run bench:install` alone; most measurements do without.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+  }
+  return 'not installed'
 }
