@@ -43,7 +43,7 @@ export interface AuditFilter {
 }
 
 export interface AuditTable {
-  append(entry: AuditEntry): Promise<AuditRecord>
+  append(entry: AuditEntry): Promise<void>
   /** Newest first. */
   list(page: Page, filter?: AuditFilter): Promise<Paged<AuditRecord>>
   /** Oldest first, from `seq` on: for export and verification. */

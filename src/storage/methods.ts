@@ -2,7 +2,9 @@
  * The methods of the contract by table, and whether each writes. Writes need a transaction of their own on every
  * engine, and an engine in a thread needs the names on both sides.
  */
+import type { Db } from './schema.ts'
 import type { AgentTable, AuditTable, GrantTable, HitlTable, PolicyTable, Store } from './store.ts'
+import type { Unit } from './unit.ts'
 
 export interface Tables {
   readonly agents: AgentTable
@@ -16,7 +18,7 @@ export interface Tables {
 export type TableName = keyof Tables
 type Kind = 'read' | 'write'
 
-export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> } = {
+export const methods = {
   agents: { all: 'read', secretHash: 'read', insert: 'write', update: 'write', remove: 'write' },
   policies: { all: 'read', insert: 'write', update: 'write', remove: 'write' },
   hitl: {
@@ -41,7 +43,16 @@ export const methods: { readonly [T in TableName]: Readonly<Record<keyof Tables[
   grants: { insert: 'write', active: 'read', use: 'write', releaseKey: 'write', remove: 'write', prune: 'write' },
   audit: { append: 'write', list: 'read', after: 'read' },
   probe: { ping: 'write' },
+} as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }
+
+/** The methods of a table as functions of what they work on. Each write runs inside one transaction. */
+export type Operations<T extends TableName> = {
+  readonly [M in keyof Tables[T]]: Tables[T][M] extends (...args: infer A) => infer R
+    ? (on: M extends keyof (typeof methods)[T] ? Works<(typeof methods)[T][M]> : never, ...args: A) => R
+    : never
 }
+
+type Works<K> = K extends 'write' ? Unit : Db
 
 export function isWrite({ table, method }: { readonly table: TableName; readonly method: string }): boolean {
   const kinds: Readonly<Record<string, Kind>> = methods[table]

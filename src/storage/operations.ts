@@ -1,7 +1,5 @@
 /** The contract as functions of a connection: the same for every engine that Kysely speaks to. */
-import type { Tables } from './methods.ts'
-import type { Operations } from './schema.ts'
-import type { Store } from './store.ts'
+import type { Operations, TableName } from './methods.ts'
 import { agents } from './tables/agents.ts'
 import { audit } from './tables/audit.ts'
 import { grants } from './tables/grants.ts'
@@ -11,14 +9,14 @@ import { policies } from './tables/policies.ts'
 /** Longer than a page, so that the probe needs free space and not only an overwrite. */
 const payload = new Uint8Array(8192)
 
-const probe: Operations<Pick<Store, 'ping'>> = {
-  async ping(db) {
+const probe: Operations<'probe'> = {
+  async ping({ db }) {
     await db.insertInto('probe').values({ payload }).execute()
     await db.deleteFrom('probe').execute()
   },
 }
 
-export const operations: { readonly [T in keyof Tables]: Operations<Tables[T]> } = {
+export const operations: { readonly [T in TableName]: Operations<T> } = {
   agents,
   policies,
   hitl,

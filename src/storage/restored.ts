@@ -3,8 +3,7 @@
  * it was made is unknown, and nothing that was valid since may be trusted.
  */
 
-import type { Db } from './schema.ts'
-import { append } from './tables/audit.ts'
+import type { Unit } from './unit.ts'
 
 export interface Restored {
   /** Requests that may have been approved and sent, or sent again, since. */
@@ -13,8 +12,9 @@ export interface Restored {
   readonly grants: number
 }
 
-/** Call it inside a transaction. `why` says how it was noticed. */
-export async function markRestored(db: Db, at: number, why: string): Promise<Restored> {
+/** `why` says how it was noticed. */
+export async function markRestored(unit: Unit, at: number, why: string): Promise<Restored> {
+  const { db } = unit
   const pending = await db
     .updateTable('hitl')
     .set({ replay: 'unknown', approvedBy: '[]' })
@@ -30,6 +30,6 @@ export async function markRestored(db: Db, at: number, why: string): Promise<Res
   const unknown = Number(pending.numUpdatedRows + sent.numUpdatedRows)
   const grants = Number(removed.numDeletedRows)
   const details = { why, unknown, grants, tokens: 'void' }
-  await append(db, { at, actor: 'gateway', action: 'store.restore', subject: 'gateway.db', requestId: null, details })
+  unit.audit({ at, actor: 'gateway', action: 'store.restore', subject: 'gateway.db', requestId: null, details })
   return { unknown, grants }
 }

@@ -79,8 +79,3 @@ export interface Schema {
 }
 
 export type Db = Kysely<Schema>
-
-/** The methods of a table of the contract as functions of a connection. Each runs inside one transaction. */
-export type Operations<T> = {
-  readonly [M in keyof T]: T[M] extends (...args: infer A) => infer R ? (db: Db, ...args: A) => R : never
-}

@@ -5,9 +5,11 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { TableName } from '../methods.ts'
 import { operations } from '../operations.ts'
 import type { Db } from '../schema.ts'
+import { Notes, type Unit } from '../unit.ts'
 import type { Claims } from './claims.ts'
 import type { Connected } from './database.ts'
 import type { DatabaseFiles } from './files.ts'
+import { flush } from './flush.ts'
 import type { Call, Reply } from './protocol.ts'
 
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
@@ -98,7 +100,9 @@ export class Committer {
     if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
     this.#connection.exec('savepoint call')
     try {
-      const reply = { value: await run(this.#db, call) }
+      const notes = new Notes(this.#db)
+      const reply = { value: await run(notes, call) }
+      await flush(notes)
       this.#connection.exec('release call')
       return reply
     } catch (error) {
@@ -122,12 +126,12 @@ export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
   }
 }
 
-function run(db: Db, { table, method, args }: Call): Promise<unknown> {
+function run(on: Unit | Db, { table, method, args }: Call): Promise<unknown> {
   const methodsOf: Record<TableName, object> = operations
   // Each method of each table is such a function; an unknown name gives undefined.
   const operation = (methodsOf[table] as Record<string, (...args: unknown[]) => Promise<unknown>>)[method]
   if (operation === undefined) throw new Error(`cannot happen: no operation ${table}.${method}`)
-  return operation(db, ...args)
+  return operation(on, ...args)
 }
 
 function isFailedSync(error: unknown): boolean {

@@ -12,7 +12,9 @@ import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { renewEpoch } from '../private-file.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
+import { Notes } from '../unit.ts'
 import { DatabaseFiles } from './files.ts'
+import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 
@@ -85,7 +87,9 @@ async function takeUp({ connection, db }: Connected, directory: string): Promise
   // First, so that a crash in between leaves no token of before valid.
   await renewEpoch(directory)
   connection.exec('begin immediate')
-  const { unknown, grants } = await markRestored(db, systemClock.now(), why)
+  const notes = new Notes(db)
+  const { unknown, grants } = await markRestored(notes, systemClock.now(), why)
+  await flush(notes)
   connection.exec('pragma user_version = 0; commit')
   return `${why}: ${unknown} requests are unknown now, ${grants} grants removed, and tokens of before void`
 }

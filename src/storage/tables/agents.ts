@@ -1,7 +1,8 @@
 import { keysOf } from '../../base/records.ts'
-import type { AgentRow, Db, Operations } from '../schema.ts'
-import type { AgentChange, AgentRecord, AgentTable } from '../store.ts'
-import { append, withFacts } from './audit.ts'
+import type { Operations } from '../methods.ts'
+import type { AgentRow, Db } from '../schema.ts'
+import type { AgentChange, AgentRecord } from '../store.ts'
+import { withFacts } from './audit.ts'
 
 const publicColumns = [
   'id',
@@ -18,7 +19,7 @@ const publicColumns = [
   'weakSecret',
 ] as const
 
-export const agents: Operations<AgentTable> = {
+export const agents: Operations<'agents'> = {
   async all(db) {
     const rows = await db.selectFrom('agents').select(publicColumns).orderBy('createdAt').orderBy('id').execute()
     return rows.map(toRecord)
@@ -29,12 +30,13 @@ export const agents: Operations<AgentTable> = {
     return row?.secretHash
   },
 
-  async insert(db, agent, secretHash, entry) {
-    await db.insertInto('agents').values(toRow(agent, secretHash)).execute()
-    await append(db, entry)
+  async insert(unit, agent, secretHash, entry) {
+    await unit.db.insertInto('agents').values(toRow(agent, secretHash)).execute()
+    unit.audit(entry)
   },
 
-  async update(db, id, change, entry, from) {
+  async update(unit, id, change, entry, from) {
+    const { db } = unit
     const before = await find(db, id)
     if (before === undefined) return 'notFound'
     let query = db
@@ -48,14 +50,14 @@ export const agents: Operations<AgentTable> = {
     const changed = keysOf(shown)
     const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
     const after = { ...before, ...shown }
-    await append(db, withFacts(entry, { before: fields(before), after: fields(after) }))
+    unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
     return after
   },
 
-  async remove(db, id, entry) {
-    const { numDeletedRows } = await db.deleteFrom('agents').where('id', '=', id).executeTakeFirst()
+  async remove(unit, id, entry) {
+    const { numDeletedRows } = await unit.db.deleteFrom('agents').where('id', '=', id).executeTakeFirst()
     if (numDeletedRows === 0n) return false
-    await append(db, entry)
+    unit.audit(entry)
     return true
   },
 }

@@ -1,8 +1,9 @@
 import type { ExpressionBuilder } from 'kysely'
 import { canonicalJson, link } from '../chain.ts'
-import type { AuditRow, Db, Operations, Schema } from '../schema.ts'
+import type { Operations } from '../methods.ts'
+import type { AuditRow, Db, Schema } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, AuditFilter, AuditRecord, AuditTable } from '../store.ts'
+import type { AuditEntry, AuditFilter, AuditRecord } from '../store.ts'
 
 const selectLast = statement(db => db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1))
 
@@ -20,23 +21,15 @@ const auditColumns = [
 
 const insert = statement((db, row: AuditRow) => db.insertInto('audit').values(columns(row, auditColumns)))
 
-/** Adds `entry` to the trail, in the transaction that `db` is in. */
-export async function append(db: Db, entry: AuditEntry): Promise<AuditRecord> {
-  const { rows } = await selectLast(db, {})
-  return add(db, entry, rows[0])
-}
-
 /** Adds `entries` in their order, in the transaction that `db` is in. */
-export async function appendAll(db: Db, entries: readonly AuditEntry[]): Promise<void> {
+export async function append(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   const { rows } = await selectLast(db, {})
   let last: Pick<AuditRecord, 'seq' | 'hash'> | undefined = rows[0]
-  for (const entry of entries) last = await add(db, entry, last)
-}
-
-async function add(db: Db, entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> | undefined) {
-  const record = link(entry, last)
-  await insert(db, { ...record, details: canonicalJson(record.details) })
-  return record
+  for (const entry of entries) {
+    const record = link(entry, last)
+    await insert(db, { ...record, details: canonicalJson(record.details) })
+    last = record
+  }
 }
 
 /** `entry` with facts that only the store knows. */
@@ -44,8 +37,10 @@ export function withFacts(entry: AuditEntry, facts: AuditEntry['details']): Audi
   return { ...entry, details: { ...entry.details, ...facts } }
 }
 
-export const audit: Operations<AuditTable> = {
-  append,
+export const audit: Operations<'audit'> = {
+  async append(unit, entry) {
+    unit.audit(entry)
+  },
 
   async list(db, page, filter = {}) {
     const where = matching(filter)

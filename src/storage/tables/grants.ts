@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { Db, Operations } from '../schema.ts'
+import type { Operations } from '../methods.ts'
+import type { Db } from '../schema.ts'
 import { changed, statement } from '../statement.ts'
-import type { GrantTable } from '../store.ts'
-import { append, withFacts } from './audit.ts'
+import { withFacts } from './audit.ts'
 import { keyHolder, pruneKeys, releaseKey, takeKey } from './keys.ts'
 
 const unexpired = (db: Db, now: number) =>
@@ -25,10 +25,10 @@ const useGrant = statement((db, { id, now }: { id: string; now: number }) =>
 
 const selectGrant = statement((db, { id }: { id: string }) => db.selectFrom('grants').selectAll().where('id', '=', id))
 
-export const grants: Operations<GrantTable> = {
-  async insert(db, grant, entry) {
-    await db.insertInto('grants').values(grant).execute()
-    await append(db, entry)
+export const grants: Operations<'grants'> = {
+  async insert(unit, grant, entry) {
+    await unit.db.insertInto('grants').values(grant).execute()
+    unit.audit(entry)
   },
 
   async active(db, now, agentId) {
@@ -36,26 +36,27 @@ export const grants: Operations<GrantTable> = {
     return rows
   },
 
-  async use(db, id, { now, key }, entry) {
+  async use(unit, id, { now, key }, entry) {
+    const { db } = unit
     if (key !== undefined && (await keyHolder(db, key.agentId, key.key, now)) !== undefined) return 'keyTaken'
     if (changed(await useGrant(db, { id, now })) === 0) return undefined
     const [row] = (await selectGrant(db, { id })).rows
     if (row === undefined) throw new Error('cannot happen: a grant vanished inside its transaction')
     if (key !== undefined) await takeKey(db, key)
-    await append(db, withFacts(entry, { uses: row.uses, maxUses: row.maxUses }))
+    unit.audit(withFacts(entry, { uses: row.uses, maxUses: row.maxUses }))
     return row
   },
 
-  releaseKey,
+  releaseKey: ({ db }, key) => releaseKey(db, key),
 
-  async remove(db, id, entry) {
-    const row = await db.deleteFrom('grants').where('id', '=', id).returningAll().executeTakeFirst()
+  async remove(unit, id, entry) {
+    const row = await unit.db.deleteFrom('grants').where('id', '=', id).returningAll().executeTakeFirst()
     if (row === undefined) return false
-    await append(db, withFacts(entry, { before: row }))
+    unit.audit(withFacts(entry, { before: row }))
     return true
   },
 
-  async prune(db, now, limit) {
+  async prune({ db }, now, limit) {
     const over = db
       .selectFrom('grants')
       .select('id')

@@ -1,11 +1,12 @@
-import type { Db, HitlRow, HitlShownRow, Operations } from '../schema.ts'
+import type { Operations } from '../methods.ts'
+import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, HitlBrief, HitlLimits, HitlRecord, HitlTable } from '../store.ts'
-import { append, appendAll } from './audit.ts'
+import type { AuditEntry, HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
+import type { Unit } from '../unit.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
 import { claim, deny, lapse, release, settle, withdraw } from './verdicts.ts'
-import { countWaiting, fullQueue } from './waiting.ts'
+import { fullQueue } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
 
@@ -49,23 +50,25 @@ const selectExpired = statement((db, { now, limit }: { now: number; limit: numbe
 
 const deleteItem = statement((db, { id }: { id: string }) => db.deleteFrom('hitl').where('id', '=', id))
 
-export const hitl: Operations<HitlTable> = {
-  async insert(db, record, sealed, limits, entry) {
-    const existing = await sameRequest(db, record, limits)
-    if (existing !== undefined) return { existing }
+export const hitl: Operations<'hitl'> = {
+  async insert(unit, record, sealed, limits, entry) {
+    const { db } = unit
+    const same = await sameRequest(db, record, limits)
+    if (same !== undefined && isLive(same, record.createdAt)) return { existing: same }
     const { agentId, idempotencyKey: key, createdAt } = record
     if (key !== null && (await isGrantedKey(db, { agentId, key }, createdAt))) return 'keyUsed'
     const full = await fullQueue(db, record, limits)
     if (full !== undefined) return full
+    if (same !== undefined) await remove(unit, [same], createdAt)
     await insertItem(db, toRow(record))
     await insertShown(db, { id: record.id, headers: JSON.stringify(record.headers), body: record.body })
     await insertSealed(db, { id: record.id, request: sealed })
-    await countWaiting(db, record.agentId, 1)
-    await append(db, entry)
+    unit.count(record.agentId, 1)
+    unit.audit(entry)
     return 'stored'
   },
 
-  async unjoin(db, id) {
+  async unjoin({ db }, id) {
     await closeToJoins(db, { id })
   },
 
@@ -118,15 +121,15 @@ export const hitl: Operations<HitlTable> = {
   deny,
   withdraw,
 
-  async expire(db, now, limit) {
-    const { rows } = await selectExpired(db, { now, limit })
-    await remove(db, rows, now)
+  async expire(unit, now, limit) {
+    const { rows } = await selectExpired(unit.db, { now, limit })
+    await remove(unit, rows, now)
     return rows.map(row => row.id)
   },
 
   lapse,
 
-  async prune(db, before, limit) {
+  async prune({ db }, before, limit) {
     const old = db
       .selectFrom('hitl')
       .select('id')
@@ -139,10 +142,12 @@ export const hitl: Operations<HitlTable> = {
   },
 }
 
-/** The item that `record` repeats: by its idempotency key, or without one by its digest. */
-function sameRequest(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
-  const { idempotencyKey: key } = record
-  return key === null ? joinedBy(db, record, limits) : holderOfKey(db, record, key)
+/** The item that `record` repeats: by its idempotency key, or without one by its digest. The holder of a key may have expired. */
+async function sameRequest(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
+  const { agentId, idempotencyKey: key } = record
+  if (key === null) return joinedBy(db, record, limits)
+  const [holder] = (await selectHolder(db, { agentId, key })).rows
+  return holder && toBrief(holder)
 }
 
 async function joinedBy(db: Db, record: HitlRecord, limits: HitlLimits): Promise<HitlBrief | undefined> {
@@ -152,27 +157,14 @@ async function joinedBy(db: Db, record: HitlRecord, limits: HitlLimits): Promise
   return same.find(item => isLive(item, createdAt) && (item.decidedAt ?? createdAt) >= limits.joinsSince)
 }
 
-/** The item that holds the idempotency key of `record`. An expired one that does is removed. */
-async function holderOfKey(db: Db, record: HitlRecord, key: string): Promise<HitlBrief | undefined> {
-  const { rows } = await selectHolder(db, { agentId: record.agentId, key })
-  const [row] = rows
-  if (row === undefined) return undefined
-  const item = toBrief(row)
-  if (isLive(item, record.createdAt)) return item
-  await remove(db, [row], record.createdAt)
-  return undefined
-}
-
 type ExpiredRow = Pick<HitlRow, 'id' | 'agentId' | 'digest'>
 
-async function remove(db: Db, rows: readonly ExpiredRow[], now: number): Promise<void> {
-  for (const { id } of rows) await deleteItem(db, { id })
-  const byAgent = Map.groupBy(rows, row => row.agentId)
-  for (const [agentId, { length }] of byAgent) await countWaiting(db, agentId, -length)
-  await appendAll(
-    db,
-    rows.map(row => expiryEntry(row, now)),
-  )
+async function remove(unit: Unit, rows: readonly ExpiredRow[], now: number): Promise<void> {
+  for (const row of rows) {
+    await deleteItem(unit.db, { id: row.id })
+    unit.count(row.agentId, -1)
+    unit.audit(expiryEntry(row, now))
+  }
 }
 
 function expiryEntry({ id, agentId, digest }: ExpiredRow, now: number): AuditEntry {

@@ -1,39 +1,37 @@
-import type { Operations } from '../schema.ts'
-import type { PolicyTable } from '../store.ts'
-import { append } from './audit.ts'
+import type { Operations } from '../methods.ts'
 
-export const policies: Operations<PolicyTable> = {
+export const policies: Operations<'policies'> = {
   async all(db) {
     return db.selectFrom('policies').selectAll().orderBy('name').execute()
   },
 
-  async insert(db, policy, entry) {
-    const { numInsertedOrUpdatedRows } = await db
+  async insert(unit, policy, entry) {
+    const { numInsertedOrUpdatedRows } = await unit.db
       .insertInto('policies')
       .values(policy)
       .onConflict(conflict => conflict.column('name').doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n) return 'exists'
-    await append(db, entry)
+    unit.audit(entry)
     return 'stored'
   },
 
   /** `createdAt` stays what it was. */
-  async update(db, policy, entry) {
-    const { numUpdatedRows } = await db
+  async update(unit, policy, entry) {
+    const { numUpdatedRows } = await unit.db
       .updateTable('policies')
       .set({ document: policy.document, updatedAt: policy.updatedAt })
       .where('name', '=', policy.name)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return 'notFound'
-    await append(db, entry)
+    unit.audit(entry)
     return 'stored'
   },
 
-  async remove(db, name, entry) {
-    const { numDeletedRows } = await db.deleteFrom('policies').where('name', '=', name).executeTakeFirst()
+  async remove(unit, name, entry) {
+    const { numDeletedRows } = await unit.db.deleteFrom('policies').where('name', '=', name).executeTakeFirst()
     if (numDeletedRows === 0n) return false
-    await append(db, entry)
+    unit.audit(entry)
     return true
   },
 }

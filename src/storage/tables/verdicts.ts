@@ -1,21 +1,22 @@
 /**
  * Changes of an item after it was suspended. Each is one conditional update: of several callers at once, one succeeds.
  */
-import type { Db, Operations } from '../schema.ts'
+import type { Operations } from '../methods.ts'
+import type { Db } from '../schema.ts'
 import { changed, statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
-import { append, withFacts } from './audit.ts'
+import type { Unit } from '../unit.ts'
+import { withFacts } from './audit.ts'
 import { find, findLive, undecided } from './items.ts'
-import { countWaiting } from './waiting.ts'
 
-type Table = Operations<HitlTable>
+type Table = Operations<'hitl'>
 type Claim = Parameters<HitlTable['claim']>[1]
 
-export const claim: Table['claim'] = async (db, id, claim, entry) => {
-  const item = await findLive(db, id, claim.now)
+export const claim: Table['claim'] = async (unit, id, claim, entry) => {
+  const item = await findLive(unit.db, id, claim.now)
   if (item === undefined) return 'notFound'
   const again = claim.resend && item.status === 'Approved'
-  return again ? claimAgain(db, item, claim, entry) : approve(db, item, claim, entry)
+  return again ? claimAgain(unit, item, claim, entry) : approve(unit, item, claim, entry)
 }
 
 interface Approval {
@@ -60,7 +61,8 @@ const claimItem = statement((db, values: LastApproval) =>
   }),
 )
 
-async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry) {
+async function approve(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEntry) {
+  const { db } = unit
   const { id, approvalsNeeded, digest } = item
   // A request from a backup may have been sent since then: an approval must say `resend`.
   if (item.status !== 'Pending' || claim.resend !== (item.replay === 'unknown')) return { lost: item }
@@ -79,9 +81,9 @@ async function approve(db: Db, item: HitlBrief, claim: Claim, entry: AuditEntry)
     : await countApproval(db, approval)
   const after = await findAgain(db, id)
   if (changed(result) === 0) return { lost: after }
-  await append(db, withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
+  unit.audit(withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
   if (!enough) return { waiting: after }
-  await countWaiting(db, item.agentId, -1)
+  unit.count(item.agentId, -1)
   return { claimed: after }
 }
 
@@ -109,11 +111,12 @@ const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend)
 )
 
 /** The verdict stays that of the first claim; who sends again is in the audit trail. */
-async function claimAgain(db: Db, { id, attempt, digest }: HitlBrief, { leaseUntil }: Claim, entry: AuditEntry) {
+async function claimAgain(unit: Unit, { id, attempt, digest }: HitlBrief, { leaseUntil }: Claim, entry: AuditEntry) {
+  const { db } = unit
   const result = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
   const after = await findAgain(db, id)
   if (changed(result) === 0) return { lost: after }
-  await append(db, withFacts(entry, { digest, resend: true, attempt: after.attempt }))
+  unit.audit(withFacts(entry, { digest, resend: true, attempt: after.attempt }))
   return { claimed: after }
 }
 
@@ -140,20 +143,21 @@ const dropSealed = statement((db, { id }: { id: string }) =>
 )
 
 /** Undefined when somebody else was first. */
-async function close(db: Db, closing: Closing, entry: AuditEntry): Promise<HitlBrief | undefined> {
+async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<HitlBrief | undefined> {
+  const { db } = unit
   const { id } = closing
   if (changed(await closeItem(db, closing)) === 0) return undefined
   const item = await findAgain(db, id)
   await dropSealed(db, { id })
-  await countWaiting(db, item.agentId, -1)
-  await append(db, withFacts(entry, { digest: item.digest }))
+  unit.count(item.agentId, -1)
+  unit.audit(withFacts(entry, { digest: item.digest }))
   return item
 }
 
-export const deny: Table['deny'] = async (db, id, { reviewer, now, comment }, entry) => {
-  const denied = await close(db, { id, status: 'Denied', by: reviewer, now, comment }, entry)
+export const deny: Table['deny'] = async (unit, id, { reviewer, now, comment }, entry) => {
+  const denied = await close(unit, { id, status: 'Denied', by: reviewer, now, comment }, entry)
   if (denied !== undefined) return { denied }
-  const lost = await findLive(db, id, now)
+  const lost = await findLive(unit.db, id, now)
   return lost === undefined ? 'notFound' : { lost }
 }
 
@@ -161,12 +165,12 @@ const freeKey = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl').set({ idempotencyKey: null, repeatDigest: null }).where('id', '=', id),
 )
 
-export const withdraw: Table['withdraw'] = async (db, id, { agentId, now }, entry) => {
-  const before = await findLive(db, id, now)
+export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, entry) => {
+  const before = await findLive(unit.db, id, now)
   if (before?.agentId !== agentId) return 'notFound'
-  const withdrawn = await close(db, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
+  const withdrawn = await close(unit, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
   if (withdrawn === undefined) return { lost: before }
-  await freeKey(db, { id })
+  await freeKey(unit.db, { id })
   return { withdrawn }
 }
 
@@ -186,12 +190,13 @@ const releaseAgain = statement((db, { id, attempt }: Attempt) =>
 )
 
 /** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
-export const release: Table['release'] = async (db, id, attempt, entry) => {
+export const release: Table['release'] = async (unit, id, attempt, entry) => {
+  const { db } = unit
   const first = changed(await releaseFirst(db, { id, attempt }))
   const again = changed(await releaseAgain(db, { id, attempt }))
   if (first + again === 0) return false
-  if (first > 0) await countWaiting(db, (await findAgain(db, id)).agentId, 1)
-  await append(db, withFacts(entry, { attempt }))
+  if (first > 0) unit.count((await findAgain(db, id)).agentId, 1)
+  unit.audit(withFacts(entry, { attempt }))
   return true
 }
 
@@ -209,12 +214,13 @@ const keepAnswer = statement((db, { id, response }: { id: string; response: Uint
 )
 
 /** A claim holds until its outcome is written, also when its lease lapsed: a late answer is truer than `unknown`. */
-export const settle: Table['settle'] = async (db, id, attempt, outcome, entry) => {
+export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry) => {
+  const { db } = unit
   const { replay, responseStatus, sealedResponse } = outcome
   if (changed(await settleItem(db, { id, attempt, replay, responseStatus })) === 0) return false
   if (replay === 'completed') await dropSealed(db, { id })
   await keepAnswer(db, { id, response: sealedResponse })
-  await append(db, withFacts(entry, { attempt, replay, responseStatus }))
+  unit.audit(withFacts(entry, { attempt, replay, responseStatus }))
   return true
 }
 
@@ -228,13 +234,14 @@ function inFlight(db: Db) {
   return db.selectFrom('hitl').select(['id', 'attempt', 'digest']).where('replay', '=', 'inFlight')
 }
 
-export const lapse: Table['lapse'] = async (db, now, own) => {
+export const lapse: Table['lapse'] = async (unit, now, own) => {
+  const { db } = unit
   const notDue = new Set([...own.held, ...own.over])
   const due = (await selectLapsed(db, { now })).rows.filter(({ id }) => !notDue.has(id))
   for (const id of own.over) due.push(...(await selectInFlight(db, { id })).rows)
   for (const { id, attempt, digest } of due) {
     await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
-    await append(db, {
+    unit.audit({
       at: now,
       actor: 'gateway',
       action: 'hitl.lapse',

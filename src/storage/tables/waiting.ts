@@ -43,8 +43,8 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
 )
 
 /** Call it in the transaction that makes an item pending (1) or makes it something else (-1). */
-export async function countWaiting(db: Db, agentId: string, change: number): Promise<void> {
-  await addToCounts(db, { agentId, change })
+export async function countWaiting(db: Db, counts: ReadonlyMap<string, number>): Promise<void> {
+  for (const [agentId, change] of counts) await addToCounts(db, { agentId, change })
 }
 
 /** Which limit leaves no room for `record`, if any. What expired takes no room, swept or not. */
