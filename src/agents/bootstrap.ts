@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
 import { isRefusal, StartupError } from '../errors.ts'
 import { readPrivateFile, renewEpoch, writePrivateFile } from '../storage/private-file.ts'
@@ -119,18 +121,9 @@ async function findAdmin({ store, dataDirectory, agentId }: ResetOptions): Promi
 
 /** The credential in the text of bootstrap.json; undefined when there is none. */
 export function parseCredential(text: string | undefined): Credential | undefined {
-  const value = parseJson(text)
-  if (typeof value !== 'object' || value === null || !('agentId' in value) || !('clientSecret' in value))
-    return undefined
+  const value = text === undefined ? undefined : parseJson(text)
+  if (!isObject(value)) return undefined
   const { agentId, clientSecret } = value
   if (typeof agentId !== 'string' || typeof clientSecret !== 'string') return undefined
   return uuid.test(agentId) && secretProblem(clientSecret) === undefined ? { agentId, clientSecret } : undefined
-}
-
-function parseJson(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? 'null')
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { bootstrapFile, type Credential, parseCredential } from '../agents/bootstrap.ts'
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
 import { StartupError } from '../errors.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
@@ -51,10 +53,7 @@ async function requestToken(entrypoint: Entrypoint, credential: Credential): Pro
 }
 
 function accessToken(text: string): string | undefined {
-  try {
-    const { accessToken } = JSON.parse(text)
-    return typeof accessToken === 'string' ? accessToken : undefined
-  } catch {
-    return undefined
-  }
+  const answer = parseJson(text)
+  const token = isObject(answer) ? answer['accessToken'] : undefined
+  return typeof token === 'string' ? token : undefined
 }

@@ -4,11 +4,12 @@
  */
 import type { ServerResponse } from 'node:http'
 import { printableJson } from '../base/deceptive.ts'
+import { parseJson } from '../base/json.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import type { StoredAnswer } from '../hitl/model.ts'
 import { fieldValues } from '../http/headers.ts'
 import { jsonReply, ownHeaders, sendReply } from '../http/respond.ts'
-import { isMessage, parseJson, progressMessage, type RpcCall, rpcError } from './json-rpc.ts'
+import { isMessage, progressMessage, type RpcCall, rpcError } from './json-rpc.ts'
 
 /** How often a waiting client is told that it still waits, milliseconds: less than the time limits in between. */
 const heartbeatMs = 10_000

@@ -1,4 +1,5 @@
 import { parseStrictJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
 
 /** Longest token looked at, in characters. */
 const maxLength = 8_192
@@ -44,8 +45,7 @@ function isBase64url(text: string): boolean {
 }
 
 function parseObject(part: string): Readonly<Record<string, unknown>> | undefined {
-  // It sets the prototype of what the object is copied to.
-  const parsed = parseStrictJson(Buffer.from(part, 'base64url'), '__proto__')
+  const parsed = parseStrictJson(Buffer.from(part, 'base64url'))
   const value = 'value' in parsed ? parsed.value : undefined
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+  return isObject(value) ? value : undefined
 }

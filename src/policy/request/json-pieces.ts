@@ -1,8 +1,11 @@
 import { isAscii } from 'node:buffer'
+import { setMember } from '../../base/json.ts'
 import { isRecord } from '../values/path.ts'
 import type { Budget, Work } from '../values/work.ts'
-import { type ParseJson, setMember } from './exact-json.ts'
 import { bytesOf, closingQuote, endOfPart, endOfWord, type Piece, surveyPiece } from './json-survey.ts'
+
+/** Reads a piece. It throws SyntaxError when the text is not JSON. */
+export type ParsePiece = (text: string, escapedNames: boolean) => unknown
 
 /** Deepest nesting that is read; deeper bodies are unreadable. */
 const maxDepth = 64
@@ -27,7 +30,7 @@ export class PieceReader implements Work {
   readonly #bytes: Buffer
   readonly #isAscii: boolean
   readonly #mayEscape: boolean
-  readonly #parse: ParseJson
+  readonly #parse: ParsePiece
   readonly #maxValues: number
   readonly #mostSteps: number
   readonly #frames: Frame[] = []
@@ -44,10 +47,9 @@ export class PieceReader implements Work {
 
   /**
    * @param bytes valid UTF-8
-   * @param parse reads a piece; throws when it is no JSON
    * @param mostSteps that a piece takes
    */
-  constructor(bytes: Buffer, parse: ParseJson, maxValues: number, mostSteps = 32_768) {
+  constructor(bytes: Buffer, parse: ParsePiece, maxValues: number, mostSteps = 32_768) {
     this.#bytes = bytes
     this.#isAscii = isAscii(bytes)
     this.#mayEscape = bytes.includes(92)
@@ -260,7 +262,7 @@ interface Job {
   readonly run: () => void
 }
 
-/** Text with escaped names is read twice. */
+/** Names with escapes are slow to read. */
 const costOf = ({ steps, escapedNames }: Piece): number => (escapedNames ? steps * 3 : steps)
 
 /** Members of all objects in the tree, whose depth was checked before. Of equal names one is counted. */

@@ -1,7 +1,8 @@
+import { JsonReader } from '../../base/json.ts'
 import { finish } from '../turns/evaluation.ts'
+import { numericOf } from '../values/numbers.ts'
 import type { Budget, Work } from '../values/work.ts'
-import { ExactReader, parseJson } from './exact-json.ts'
-import { PieceReader } from './json-pieces.ts'
+import { type ParsePiece, PieceReader } from './json-pieces.ts'
 
 /** Most values that a body may have: members and elements, lists and objects included. */
 export const defaultMaxJsonValues = 100_000
@@ -42,7 +43,7 @@ export class JsonReading implements Work {
   /** @param bytes valid UTF-8 */
   constructor(bytes: Buffer, maxValues: number) {
     this.#bytes = bytes
-    this.#pieces = new PieceReader(bytes, parseJson, maxValues)
+    this.#pieces = new PieceReader(bytes, parsePiece, maxValues)
   }
 
   advance(budget: Budget): boolean {
@@ -53,10 +54,17 @@ export class JsonReading implements Work {
   get result(): JsonDocument | string {
     const { problem, value, mayRound } = this.#pieces
     if (problem !== undefined || !mayRound) return problem ?? new JsonDocument(value, undefined)
-    const exact = new PieceReader(this.#bytes, text => new ExactReader(text).read(), Number.POSITIVE_INFINITY)
+    const exact = new PieceReader(this.#bytes, parseExact, Number.POSITIVE_INFINITY)
     return new JsonDocument(value, exact)
   }
 }
+
+/** JSON.parse may mistake names that are written with escapes (base/json.ts). */
+export const parsePiece: ParsePiece = (text, escapedNames) =>
+  escapedNames ? new JsonReader(text).read() : JSON.parse(text)
+
+/** Each number as it is written: one that a double cannot hold becomes LongNumber. A reviver takes twenty times the time. */
+const parseExact = (text: string): unknown => new JsonReader(text, { numberOf: numericOf }).read()
 
 /** The same at once. */
 export function readJson(bytes: Buffer, maxValues = defaultMaxJsonValues): JsonDocument | string {

@@ -1,7 +1,6 @@
 /** Strict JSON gives what its first, slower form gave, and counts values before it parses them. Threat T24. */
 import fc from 'fast-check'
-import { parseJson } from '../../../src/policy/request/exact-json.ts'
-import { JsonDocument, readJson as readBytes } from '../../../src/policy/request/json.ts'
+import { JsonDocument, parsePiece, readJson as readBytes } from '../../../src/policy/request/json.ts'
 import { PieceReader } from '../../../src/policy/request/json-pieces.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { oracleJson } from '../../fixtures/json-oracle.ts'
@@ -90,14 +89,14 @@ t.test('values and reasons are those of the first form', async () => {
 
 /** The text read in the smallest pieces and turns, or that it is no JSON. */
 function inPieces(text: string, mostSteps: number): unknown {
-  const reader = new PieceReader(Buffer.from(text), parseJson, 100_000, mostSteps)
+  const reader = new PieceReader(Buffer.from(text), parsePiece, 100_000, mostSteps)
   while (!reader.advance({ left: 1 }));
   return reader.problem === 'not valid JSON' ? 'invalid' : shown(reader.value)
 }
 
 function atOnce(text: string): unknown {
   try {
-    return shown(parseJson(text, true))
+    return shown(parsePiece(text, true))
   } catch {
     return 'invalid'
   }
@@ -154,7 +153,7 @@ t.test('no body, however long its strings, takes long without a pause', async t 
     return parse(text)
   }
   for (const [name, text] of bodies) {
-    const reader = new PieceReader(Buffer.from(text), parseJson, 100_000)
+    const reader = new PieceReader(Buffer.from(text), parsePiece, 100_000)
     let most = 0
     for (let isOver = false; !isOver; ) {
       const budget = { left: 1 }
