@@ -92,6 +92,11 @@ export const refusalKinds = {
     title: 'Digest mismatch',
     detail: 'The stored request is not the one that was shown. It was not sent.',
   },
+  not_as_seen: {
+    status: 412,
+    title: 'Not as seen',
+    detail: 'If-Match does not name the digest of this request. Read it again before you decide.',
+  },
   body_too_large: { status: 413, title: 'Body too large', detail: 'The request body is larger than allowed here.' },
   unsupported_media_type: {
     status: 415,

@@ -86,6 +86,8 @@ export const hitlEvents = [
   'pending',
   /** One of several approvals was given. */
   'approval',
+  /** A reviewer gave it more time. */
+  'extended',
   /** Approved, and being sent. */
   'approved',
   /** Could not be sent at all: it waits again. */

@@ -172,7 +172,7 @@ function coversOwn(item: HitlBrief, pattern: string): boolean {
 }
 
 /** Origin and raw path of an absolute URL, as text: nothing is decoded or repaired. */
-function place(url: string): { origin: string; path: string } {
+export function place(url: string): { origin: string; path: string } {
   const authority = url.indexOf('://') + 3
   const end = url.slice(authority).search(/[/?#]/)
   const start = end < 0 ? url.length : authority + end

@@ -77,6 +77,8 @@ export interface Verdict {
   /** At most 2,000 characters. Kept as given. */
   readonly comment?: string | null | undefined
   readonly requestId: string | null
+  /** Digests of the request that the reviewer saw: any other is not decided. Absent: not checked. */
+  readonly seen?: readonly string[] | undefined
 }
 
 /** Terms of a grant: requests that pass without review for a while (`hitl/grants.ts`). */

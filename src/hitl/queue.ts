@@ -2,15 +2,24 @@
  * The queue of held requests, as the proxy pipeline and the management API use it (spec 3.2, 4.5).
  */
 import type { Refusal } from '../errors.ts'
-import { type HitlBrief, type HitlFilter, type HitlItem, orUnavailable } from '../storage/store.ts'
+import {
+  type HitlBrief,
+  type HitlFilter,
+  type HitlItem,
+  type HitlPastFilter,
+  orUnavailable,
+  type Page,
+  type Paged,
+} from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
 import { type Calls, createCalls } from './calls.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { parseAnswer, unseal } from './seal.ts'
+import { decideSeveral, type Outcome, type SeveralVerdicts } from './several.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
-import { approve, deny, type Withdrawal, withdraw } from './verdict.ts'
-import { type DetailView, detailView, lineText, readsAll } from './view.ts'
+import { approve, deny, extend, type Withdrawal, withdraw } from './verdict.ts'
+import { type DetailView, detailView, lineText, pastView, readsAll } from './view.ts'
 import { createWaiters } from './wait.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
@@ -24,6 +33,10 @@ export interface Queue {
    * decided during the reading may be among them.
    */
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
+  /** Requests that do not wait any more, latest first, for reviewers; until `RetentionSeconds`. */
+  history(page: Page, filter?: HitlPastFilter): Promise<Paged<object>>
+  /** How many wait for a reviewer, and since when, in milliseconds since the epoch; undefined: none waits. */
+  waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
   /** Undefined when there is none, or none that this viewer may see. */
   get(id: string, viewer: Person): Promise<DetailView | undefined>
   /** The upstream's answer, for the agent that asked; undefined when none is kept. */
@@ -43,6 +56,10 @@ export interface Queue {
   /** Sends the request if this approval is the one that counts. */
   approve(id: string, approval: Approval): Promise<Approved | Refusal>
   deny(id: string, verdict: Verdict): Promise<HitlBrief | Refusal>
+  /** Refused as a whole when approvals are for more than one group. */
+  decideSeveral(verdicts: SeveralVerdicts): Promise<readonly Outcome[] | Refusal>
+  /** Gives a pending request more time. */
+  extend(id: string, extension: Parameters<typeof extend>[2]): Promise<HitlBrief | Refusal>
   /** Takes a pending request of the agent back. */
   withdraw(id: string, withdrawal: Withdrawal): Promise<HitlBrief | Refusal>
   /** Expiry, lapsed leases, retention. Call every second or so. */
@@ -79,6 +96,11 @@ export function createQueue(options: HitlOptions): Queue {
   const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
   const calls = createCalls({ store, waitForVerdict, withdraw: takeBack, report: options.report })
 
+  const decide: Pick<Queue, 'approve' | 'deny'> = {
+    approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
+    deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
+  }
+
   return {
     suspend: held => orUnavailable(suspend(options, held)),
     checkKey: (agentId, key) => {
@@ -86,6 +108,8 @@ export function createQueue(options: HitlOptions): Queue {
       return orUnavailable(found.then(holder => holder && keyUsed(holder.hitlId)))
     },
     pending: filter => listPending(options, filter),
+    history: (page, filter) => listPast(options, page, filter),
+    waiting: () => countWaiting(options),
     get: async (id, viewer) => show(await read(id), viewer),
     async answer(id, viewer) {
       const item = await read(id)
@@ -97,8 +121,9 @@ export function createQueue(options: HitlOptions): Queue {
     waitForVerdict,
     waitAsCall: calls.wait,
     cancelCall: calls.cancel,
-    approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
-    deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
+    ...decide,
+    decideSeveral: verdicts => orUnavailable(decideSeveral({ brief, ...decide }, verdicts)),
+    extend: (id, extension) => orUnavailable(extend(options, id, extension)),
     withdraw: takeBack,
     sweep: () => sweep(options, attempts),
     idle: () => attempts.idle(),
@@ -133,4 +158,15 @@ async function* listPending(
     yield lines.map(line => lineText(line.summary, line, { now, agentName }))
     if (lines.length < slice) return
   }
+}
+
+async function listPast({ store, clock, agentName }: ListOptions, page: Page, filter?: HitlPastFilter) {
+  const { items, totalCount } = await store.hitl.history(page, filter)
+  return { items: items.map(line => pastView(line, { now: clock.now(), agentName })), totalCount }
+}
+
+async function countWaiting({ store, clock }: ListOptions) {
+  const now = clock.now()
+  const [count, since] = await Promise.all([store.hitl.countPending(now), store.hitl.oldestPending(now)])
+  return { count, since }
 }

@@ -116,6 +116,39 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   return outcome.denied
 }
 
+/** Longest life of a request that reviewers extend, milliseconds. */
+const longestLife = 24 * 3_600_000
+
+/** Gives a request that waits more time. */
+export async function extend(
+  options: HitlOptions,
+  id: string,
+  { minutes, ...by }: Pick<Verdict, 'reviewer' | 'requestId'> & { readonly minutes: number },
+): Promise<HitlBrief | Refusal> {
+  const item = await verdictOn(options, id, by)
+  if (isRefusal(item)) return item
+  if (item.status !== 'Pending') return decided(item)
+  const expiresAt = item.expiresAt + minutes * 60_000
+  if (expiresAt > item.createdAt + longestLife) {
+    return refuse('wrong_state', 'A request waits 24 hours at most. Decide it, or let it expire.')
+  }
+  const problem = voterProblem(options, item, by.reviewer.id)
+  if (problem !== undefined) return problem
+  const now = options.clock.now()
+  const entry = verdictEntry(now, by, { action: 'hitl.extend', item })
+  const outcome = await options.store.hitl.extend(id, { now, expiresAt }, entry)
+  if (outcome === 'notFound') return refuse('not_found')
+  // Another reviewer gave it as much time at the same moment.
+  if ('lost' in outcome) return outcome.lost.status === 'Pending' ? outcome.lost : decided(outcome.lost)
+  const { extended } = outcome
+  options.events.publish('extended', id, {
+    agentId: item.agentId,
+    by: by.reviewer.id,
+    expiresAt: new Date(extended.expiresAt).toISOString(),
+  })
+  return extended
+}
+
 /** The item if this reviewer may decide it; the refusal, audited, when not. */
 async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   if ([...(verdict.comment ?? '')].length > maxComment) return commentTooLong
@@ -123,7 +156,7 @@ async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Pr
   const item = await options.store.hitl.brief(id, now)
   if (item === undefined) return refuse('not_found')
   const barred = fourEyes(options, item, verdict.reviewer)
-  if (barred === undefined) return item
+  if (barred === undefined) return verdict.seen?.includes(item.digest) === false ? refuse('not_as_seen') : item
   await options.noteRefusal(verdictEntry(now, verdict, { action: 'hitl.refused', item, why: barred.refusal }))
   return barred
 }

@@ -4,7 +4,7 @@
  */
 
 import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/deceptive.ts'
-import type { HitlItem, HitlRecord } from '../storage/store.ts'
+import type { HitlItem, HitlPast, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, Person } from './model.ts'
 
 const deciders = new Set(['reviewer', 'admin'])
@@ -19,7 +19,7 @@ export interface Sight {
 }
 
 type Shown = Omit<HitlRecord, 'summary'>
-type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'approvedBy'>
+type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'>
 
 /** Shown instead of a body that was sealed under another key. */
 const sealedBody = '[SEALED]'
@@ -81,8 +81,10 @@ export function readsAll(viewer: Person): boolean {
 
 /** The part of a reviewer's line that does not change until the verdict; made once, when the request is suspended. */
 export function summaryView(record: Shown, decision: HeldDecision) {
+  // Reviewers may move it.
+  const { expiresAt: _, ...fixed } = requestPart(record, record.reason)
   return {
-    ...requestPart(record, record.reason),
+    ...fixed,
     status: 'Pending',
     ...reasonPart(record, decision),
     decidedBy: null,
@@ -90,9 +92,13 @@ export function summaryView(record: Shown, decision: HeldDecision) {
 }
 
 /** The part that changes. */
-export function movingView({ agentId, createdAt, approvedBy }: Moving, { now, agentName }: Omit<Sight, 'viewer'>) {
+export function movingView(
+  { agentId, createdAt, expiresAt, approvedBy }: Moving,
+  { now, agentName }: Omit<Sight, 'viewer'>,
+) {
   const name = agentName(agentId)
   return {
+    expiresAt: new Date(expiresAt).toISOString(),
     agentName: name === undefined ? null : escapeDeceptive(name),
     waitedSeconds: Math.max(0, Math.floor((now - createdAt) / 1000)),
     approvedBy,
@@ -102,6 +108,23 @@ export function movingView({ agentId, createdAt, approvedBy }: Moving, { now, ag
 /** A line of a reviewer's list, a RequestView as JSON text. */
 export function lineText(summary: string, line: Moving, sight: Omit<Sight, 'viewer'>): string {
   return `${summary.slice(0, -1)},${JSON.stringify(movingView(line, sight)).slice(1)}`
+}
+
+/** A line of the history, a PastView. */
+export function pastView(line: HitlPast, sight: Omit<Sight, 'viewer'>) {
+  const { status, decidedBy, summary } = line
+  const moving = movingView(line, { ...sight, now: line.decidedAt ?? sight.now })
+  return { ...JSON.parse(summary), ...moving, status, decidedBy, ...outcomePart(line) }
+}
+
+function outcomePart({ replay, attempt, decidedAt, comment, responseStatus }: Omit<HitlPast, 'summary'>) {
+  return {
+    replay,
+    attempt,
+    decidedAt: decidedAt === null ? null : new Date(decidedAt).toISOString(),
+    comment: comment === null ? null : escapeLines(comment),
+    responseStatus,
+  }
 }
 
 function requestView(item: HitlItem, { viewer, now, agentName }: Sight): RequestView {
@@ -152,11 +175,7 @@ export function detailView(item: HitlItem, body: Buffer | undefined, sight: Sigh
     headers: Object.fromEntries(headers),
     body: body === undefined ? sealedBody : shownBody(body, item.bodyEncoding),
     bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
-    replay: item.replay,
-    attempt: item.attempt,
-    decidedAt: item.decidedAt === null ? null : new Date(item.decidedAt).toISOString(),
-    comment: item.comment === null ? null : escapeLines(item.comment),
-    responseStatus: item.responseStatus,
+    ...outcomePart(item),
     responseStored: item.responseStored,
   }
 }

@@ -1,12 +1,11 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
-import type { Approval, Approved } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
-import type { HitlFilter } from '../storage/store.ts'
-import { bodyOf, type Call, done, type Handlers, textsOf } from './call.ts'
-import { listReply } from './list.ts'
+import type { HitlFilter, HitlPastFilter } from '../storage/store.ts'
+import { type Call, done, type Handlers, textsOf } from './call.ts'
+import { listReply, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 const noAnswer =
@@ -26,10 +25,20 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
     const problem = call.problemNow()
     if (problem !== undefined) return problem
     if (read === undefined) return refuse('not_found')
-    return jsonReply(200, { id: read.id, status: read.status, [member]: read }, preferenceApplied(seconds))
+    return jsonReply(200, { id: read.id, status: read.status, [member]: read }, [
+      ...preferenceApplied(seconds),
+      'ETag',
+      `"${read.digest}"`,
+    ])
   }
   return {
-    listPendingRequests: call => listReply(queue.pending(filterOf(call))),
+    async listPendingRequests(call) {
+      const { status } = textsOf(call)
+      const past = pastOf[status ?? '']
+      if (past === undefined) return listReply(queue.pending(filterOf(call)))
+      const page = readPage(call)
+      return pageReply(page, await queue.history(page, { ...filterOf(call), ...past }))
+    },
     getHitlStatus: readAs('request'),
     getHitlRequest: readAs('pending'),
     async getHitlResponse(call) {
@@ -40,31 +49,12 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
       const fields = rawHeaders.filter((_, index) => !isContentLength(rawHeaders[index - (index % 2)]!))
       return { status, headers: [...fields, 'Gateway-Hitl-Id', call.named], body: Buffer.from(answer.body) }
     },
-    async approveRequest(call) {
-      const { comment, resend, grant } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
-      const approved = await queue.approve(call.named, { ...verdict(call), comment, resend, grant })
-      return isRefusal(approved) ? approved : approvedReply(approved)
-    },
     async withdrawRequest(call): Promise<Reply | Refusal> {
       const { caller, requestId } = call
       const gone = await queue.withdraw(call.named, { agentId: caller.agent.id, requestId, cause: 'asked' })
       return isRefusal(gone) ? gone : done
     },
-    async denyRequest(call): Promise<Reply | Refusal> {
-      const { comment } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
-      const denied = await queue.deny(call.named, { ...verdict(call), comment })
-      return isRefusal(denied) ? denied : done
-    },
   }
-}
-
-function approvedReply(approved: Approved): Reply {
-  if (approved.kind === 'waiting') {
-    const { id, status, approvedBy, approvalsNeeded } = approved.item
-    return jsonReply(202, { id, status, approvals: approvedBy.length, approvalsNeeded })
-  }
-  const { status, rawHeaders } = inertHead(approved)
-  return { status, headers: rawHeaders, body: approved.body }
 }
 
 const isContentLength = (name: string) => name.toLowerCase() === 'content-length'
@@ -78,6 +68,14 @@ function filterOf(call: Call): HitlFilter {
   }
 }
 
-function verdict(call: Call) {
-  return { reviewer: call.caller.agent, requestId: call.requestId }
+/** What `status` asks for besides what is pending. */
+const pastOf: Readonly<Record<string, HitlPastFilter>> = {
+  past: {},
+  approved: { statuses: ['Approved'] },
+  denied: { statuses: ['Denied'] },
+  decided: { statuses: ['Approved', 'Denied'] },
+  withdrawn: { statuses: ['Withdrawn'] },
+  expired: { statuses: ['Expired'] },
+  failed: { replay: 'failed' },
+  unknown: { replay: 'unknown' },
 }

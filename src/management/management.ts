@@ -11,6 +11,7 @@ import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
 import { createRouter, type Management } from './router.ts'
 import { tokenHandlers } from './tokens.ts'
+import { verdictHandlers } from './verdicts.ts'
 
 /** Milliseconds that `GET /health` waits for its checks. */
 const healthTimeLimit = 2_000
@@ -37,6 +38,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...agentHandlers(parts),
     ...policyHandlers(parts),
     ...hitlHandlers(parts),
+    ...verdictHandlers(parts),
     ...grantHandlers(parts),
     ...eventHandlers(parts),
     ...auditHandlers(parts),

@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditTable } from './audit.ts'
+import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
 import type { GrantTable } from './grants.ts'
 
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
@@ -77,8 +77,8 @@ export interface PolicyTable {
   remove(name: string, entry: AuditEntry): Promise<boolean>
 }
 
-/** Withdrawn: its agent took it back before anybody decided it. */
-export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn'
+/** Withdrawn: its agent took it back before anybody decided it. Expired: only `history` still shows it. */
+export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'
 /** Where the replay of an approved request stands. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
@@ -137,8 +137,19 @@ export type HitlItem = Omit<HitlRecord, 'summary'> & HitlState
 export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
 
 /** An item in a list. */
-export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'approvedBy'> {
+export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'> {
   readonly summary: string
+}
+
+/** An item in the history. */
+export interface HitlPast
+  extends HitlLine,
+    Pick<HitlState, 'status' | 'replay' | 'attempt' | 'decidedBy' | 'decidedAt' | 'comment' | 'responseStatus'> {}
+
+export interface HitlPastFilter extends Pick<HitlFilter, 'agentId' | 'host' | 'rule'> {
+  /** Absent: every status but Pending. */
+  readonly statuses?: readonly HitlStatus[]
+  readonly replay?: ReplayState
 }
 
 export interface HitlLimits {
@@ -199,6 +210,10 @@ export interface HitlTable {
   brief(id: string, now: number): Promise<HitlBrief | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
+  /** What is not waiting any more, until it is pruned; latest decided first (decidedAt, id). */
+  history(page: Page, filter?: HitlPastFilter): Promise<Paged<HitlPast>>
+  /** When the oldest pending and unexpired one was made. */
+  oldestPending(now: number): Promise<number | undefined>
   /** How many are pending and unexpired. */
   countPending(now: number): Promise<number>
   sealed(id: string): Promise<Uint8Array | undefined>
@@ -243,7 +258,16 @@ export interface HitlTable {
     by: { readonly agentId: string; readonly now: number },
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly withdrawn: HitlBrief }>
-  /** Removes up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. */
+  /** Gives a pending item more time, if that is later than what it has. */
+  extend(
+    id: string,
+    time: { readonly now: number; readonly expiresAt: number },
+    entry: AuditEntry,
+  ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly extended: HitlBrief }>
+  /**
+   * Ends up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. Their lines stay in
+   * the history; what they would have sent is gone.
+   */
   expire(now: number, limit: number): Promise<readonly string[]>
   /**
    * Marks replays as unknown whose lease ran out at `now`, and those of `own.over`, but none of `own.held`: the

@@ -1,11 +1,12 @@
 import type { Operations } from '../methods.ts'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
-import type { Unit } from '../unit.ts'
+import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
+import { expire, expireAll } from './expiry.ts'
+import { history } from './history.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
-import { claim, deny, lapse, release, settle, withdraw } from './verdicts.ts'
+import { claim, deny, extend, lapse, release, settle, withdraw } from './verdicts.ts'
 import { fullQueue } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
@@ -38,18 +39,6 @@ const closeToJoins = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl').set({ repeatDigest: null }).where('id', '=', id).where('idempotencyKey', 'is', null),
 )
 
-const selectExpired = statement((db, { now, limit }: { now: number; limit: number }) =>
-  db
-    .selectFrom('hitl')
-    .select(['id', 'agentId', 'digest'])
-    .where('status', '=', 'Pending')
-    .where('expiresAt', '<=', now)
-    .orderBy('expiresAt')
-    .limit(limit),
-)
-
-const deleteItem = statement((db, { id }: { id: string }) => db.deleteFrom('hitl').where('id', '=', id))
-
 export const hitl: Operations<'hitl'> = {
   async insert(unit, record, sealed, limits, entry) {
     const { db } = unit
@@ -59,7 +48,7 @@ export const hitl: Operations<'hitl'> = {
     if (key !== null && (await isGrantedKey(db, { agentId, key }, createdAt))) return 'keyUsed'
     const full = await fullQueue(db, record, limits)
     if (full !== undefined) return full
-    if (same !== undefined) await remove(unit, [same], createdAt)
+    if (same !== undefined) await expireAll(unit, [same], createdAt)
     await insertItem(db, toRow(record))
     await insertShown(db, { id: record.id, headers: JSON.stringify(record.headers), body: record.body })
     await insertSealed(db, { id: record.id, request: sealed })
@@ -79,7 +68,7 @@ export const hitl: Operations<'hitl'> = {
   async pending(db, now, filter = {}) {
     let query = db
       .selectFrom('hitl')
-      .select(['id', 'agentId', 'createdAt', 'approvedBy', 'summary'])
+      .select(['id', 'agentId', 'createdAt', 'expiresAt', 'approvedBy', 'summary'])
       .where('status', '=', 'Pending')
       .where('expiresAt', '>', now)
     if (filter.agentId !== undefined) query = query.where('agentId', '=', filter.agentId)
@@ -92,6 +81,21 @@ export const hitl: Operations<'hitl'> = {
     if (filter.limit !== undefined) query = query.limit(filter.limit)
     const rows = await query.orderBy('createdAt').orderBy('id').execute()
     return rows.map(row => ({ ...row, approvedBy: JSON.parse(row.approvedBy) }))
+  },
+
+  history,
+
+  async oldestPending(db, now) {
+    const oldest = await db
+      .selectFrom('hitl')
+      .select('createdAt')
+      .where('status', '=', 'Pending')
+      .where('expiresAt', '>', now)
+      .orderBy('createdAt')
+      .orderBy('id')
+      .limit(1)
+      .executeTakeFirst()
+    return oldest?.createdAt
   },
 
   async countPending(db, now) {
@@ -120,13 +124,9 @@ export const hitl: Operations<'hitl'> = {
   settle,
   deny,
   withdraw,
+  extend,
 
-  async expire(unit, now, limit) {
-    const { rows } = await selectExpired(unit.db, { now, limit })
-    await remove(unit, rows, now)
-    return rows.map(row => row.id)
-  },
-
+  expire,
   lapse,
 
   async prune({ db }, before, limit) {
@@ -155,25 +155,4 @@ async function joinedBy(db: Db, record: HitlRecord, limits: HitlLimits): Promise
   if (digest === null) return undefined
   const same = (await selectSame(db, { agentId, digest })).rows.map(toBrief)
   return same.find(item => isLive(item, createdAt) && (item.decidedAt ?? createdAt) >= limits.joinsSince)
-}
-
-type ExpiredRow = Pick<HitlRow, 'id' | 'agentId' | 'digest'>
-
-async function remove(unit: Unit, rows: readonly ExpiredRow[], now: number): Promise<void> {
-  for (const row of rows) {
-    await deleteItem(unit.db, { id: row.id })
-    unit.count(row.agentId, -1)
-    unit.audit(expiryEntry(row, now))
-  }
-}
-
-function expiryEntry({ id, agentId, digest }: ExpiredRow, now: number): AuditEntry {
-  return {
-    at: now,
-    actor: 'gateway',
-    action: 'hitl.expire',
-    subject: id,
-    requestId: null,
-    details: { agentId: agentId, digest },
-  }
 }

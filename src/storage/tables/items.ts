@@ -100,7 +100,7 @@ export async function findLive(db: Db, id: string, now: number): Promise<HitlBri
 }
 
 export function isLive(item: Pick<HitlBrief, 'status' | 'expiresAt'>, now: number): boolean {
-  return item.status !== 'Pending' || item.expiresAt > now
+  return item.status === 'Pending' ? item.expiresAt > now : item.status !== 'Expired'
 }
 
 export function briefs(db: Db) {

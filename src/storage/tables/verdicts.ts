@@ -161,6 +161,28 @@ export const deny: Table['deny'] = async (unit, id, { reviewer, now, comment }, 
   return lost === undefined ? 'notFound' : { lost }
 }
 
+const giveTime = statement((db, { id, now, expiresAt }: { id: string; now: number; expiresAt: number }) =>
+  db
+    .updateTable('hitl')
+    .set({ expiresAt })
+    .where('id', '=', id)
+    .where('status', '=', 'Pending')
+    .where('expiresAt', '>', now)
+    .where('expiresAt', '<', expiresAt),
+)
+
+export const extend: Table['extend'] = async (unit, id, time, entry) => {
+  const { db } = unit
+  const before = await findLive(db, id, time.now)
+  if (before === undefined) return 'notFound'
+  if (changed(await giveTime(db, { id, ...time })) === 0) return { lost: before }
+  const extended = await findAgain(db, id)
+  unit.audit(withFacts(entry, { digest: extended.digest, from: isoTime(before), to: isoTime(extended) }))
+  return { extended }
+}
+
+const isoTime = ({ expiresAt }: HitlBrief) => new Date(expiresAt).toISOString()
+
 const freeKey = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl').set({ idempotencyKey: null, repeatDigest: null }).where('id', '=', id),
 )

@@ -67,7 +67,14 @@ export function queue(t: Test, engine: Engine): void {
       all.map(item => item.id),
       ['h3', 'h1', 'h2'],
     )
-    t.same(all[2], { id: 'h2', agentId: 'a1', createdAt: 1_001, approvedBy: [], summary: '{"id":"h2"}' })
+    t.same(all[2], {
+      id: 'h2',
+      agentId: 'a1',
+      createdAt: 1_001,
+      expiresAt: 2_000,
+      approvedBy: [],
+      summary: '{"id":"h2"}',
+    })
     const ids = async (filter: Parameters<typeof store.hitl.pending>[1]) =>
       (await store.hitl.pending(1_500, filter)).map(item => item.id)
     t.same(await ids({ agentId: 'a2' }), ['h3'])
@@ -159,6 +166,46 @@ export function queue(t: Test, engine: Engine): void {
     const record = (await trail(store)).at(-1)
     t.match(record, { at: 1_300, actor: 'gateway', action: 'hitl.expire', subject: 'h1', requestId: null })
     t.same(record?.details, { agentId: 'a1', digest: 'digest h1' })
+  })
+
+  t.test('the history has what does not wait, latest first, and is filtered and cut into pages', async t => {
+    const store = await engine(t)
+    for (const id of ['h1', 'h2', 'h3', 'h4']) await suspend(store, id, { rule: id })
+    await suspend(store, 'h5', { expiresAt: 1_400, agentId: 'a2' })
+    await deny(store, 'h1', 'r1', 1_300)
+    await approve(store, 'h2', { now: 1_350 })
+    await settle(store, 'h2', 1, 'failed')
+    await store.hitl.withdraw('h3', { agentId: 'a1', now: 1_500 }, entry('hitl.withdraw'))
+    t.same((await store.hitl.history({ page: 1, pageSize: 9 })).totalCount, 3, 'h5 is not swept yet')
+    await store.hitl.expire(1_400, 9)
+    const ids = async (filter?: Parameters<typeof store.hitl.history>[1], page = 1, pageSize = 9) =>
+      (await store.hitl.history({ page, pageSize }, filter)).items.map(({ id }) => id)
+    t.same(await ids(), ['h3', 'h5', 'h2', 'h1'])
+    t.same(await ids({}, 2, 3), ['h1'])
+    t.same(await ids({ statuses: ['Denied', 'Expired'] }), ['h5', 'h1'])
+    t.same(await ids({ replay: 'failed' }), ['h2'])
+    t.same(await ids({ agentId: 'a2' }), ['h5'])
+    t.same(await ids({ rule: 'h1', host: 'API.example' }), ['h1'])
+    const { items } = await store.hitl.history({ page: 1, pageSize: 9 }, { statuses: ['Denied'] })
+    t.match(items, [{ status: 'Denied', decidedBy: 'r1', decidedAt: 1_300, comment: 'no', approvedBy: [], attempt: 0 }])
+    t.equal(await store.hitl.oldestPending(1_500), 1_000)
+    t.equal(await store.hitl.oldestPending(2_000), undefined)
+    t.equal(await store.hitl.prune(1_400, 9), 2, 'what expired is pruned like what was decided')
+  })
+
+  t.test('more time is given to what waits, once, and only more', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    const extend = (expiresAt: number, now = 1_500) =>
+      store.hitl.extend('h1', { now, expiresAt }, entry('hitl.extend', { subject: 'h1' }))
+    const both = await Promise.all([extend(3_000), extend(3_000)])
+    t.same(both.map(result => Object.keys(result)).sort(), [['extended'], ['lost']])
+    t.match(await extend(2_500), { lost: { expiresAt: 3_000 } })
+    t.equal((await store.hitl.get('h1', 2_999))?.expiresAt, 3_000)
+    t.same((await actions(store)).filter(action => action === 'hitl.extend').length, 1)
+    t.equal(await extend(9_000, 3_000), 'notFound', 'what has expired stays so')
+    await deny(store, 'h1', 'r1', 2_000)
+    t.match(await extend(9_000), { lost: { status: 'Denied' } })
   })
 
   t.test('pruning removes old decided items, never one whose replay is in flight', async t => {

@@ -1,0 +1,54 @@
+import { isRefusal, type Refusal } from '../errors.ts'
+import type { Approval, Approved, Verdict } from '../hitl/model.ts'
+import type { SeveralVerdicts } from '../hitl/several.ts'
+import { inertHead } from '../http/inert.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
+import { bodyOf, type Call, done, type Handlers } from './call.ts'
+import type { ManagementParts } from './parts.ts'
+
+/** What reviewers do with held requests. */
+export function verdictHandlers({ hitl: { queue } }: ManagementParts): Handlers['guarded'] {
+  return {
+    async approveRequest(call) {
+      const { comment, resend, grant } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
+      const approved = await queue.approve(call.named, { ...verdict(call), comment, resend, grant })
+      return isRefusal(approved) ? approved : approvedReply(approved)
+    },
+    async denyRequest(call): Promise<Reply | Refusal> {
+      const { comment } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
+      const denied = await queue.deny(call.named, { ...verdict(call), comment })
+      return isRefusal(denied) ? denied : done
+    },
+    async decideRequests(call): Promise<Reply | Refusal> {
+      const given = bodyOf<Pick<SeveralVerdicts, 'verdict' | 'comment' | 'items'>>(call)
+      const outcomes = await queue.decideSeveral({ ...given, ...voter(call), problemNow: call.problemNow })
+      return isRefusal(outcomes) ? outcomes : jsonReply(200, { outcomes })
+    },
+    async extendRequest(call): Promise<Reply | Refusal> {
+      const { minutes = 5 } = bodyOf<{ readonly minutes?: number } | undefined>(call) ?? {}
+      const extended = await queue.extend(call.named, { ...voter(call), minutes })
+      if (isRefusal(extended)) return extended
+      return jsonReply(200, { id: extended.id, expiresAt: new Date(extended.expiresAt).toISOString() })
+    },
+  }
+}
+
+function approvedReply(approved: Approved): Reply {
+  if (approved.kind === 'waiting') {
+    const { id, status, approvedBy, approvalsNeeded } = approved.item
+    return jsonReply(202, { id, status, approvals: approvedBy.length, approvalsNeeded })
+  }
+  const { status, rawHeaders } = inertHead(approved)
+  return { status, headers: rawHeaders, body: approved.body }
+}
+
+const voter = ({ caller, requestId }: Call) => ({ reviewer: caller.agent, requestId })
+
+/** Who decides, and what that person saw (`If-Match`, RFC 9110 section 13.1.1). */
+function verdict(call: Call): Verdict {
+  const { 'if-match': field } = call.req.headers
+  if (field === undefined || field.trim() === '*') return voter(call)
+  const tags = field.split(',').map(tag => /^\s*"([\x21\x23-\x7e]*)"\s*$/.exec(tag)?.[1])
+  // A weak tag never matches here.
+  return { ...voter(call), seen: tags.flatMap(tag => tag ?? []) }
+}
