@@ -97,8 +97,9 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   if (rule.effect === 'Allow' && negation && mayBeMissing(leaf.condition, field, rule)) {
     found.push(warn('W_NEGATED_ALLOW', `also matches when ${field.text} is missing: add ${field.text} exists`))
   }
-  if (rule.effect === 'Allow' && field.several && (leaf.condition.quantifier === 'all') === negation) {
-    const message = negation ? 'matches as soon as one element differs' : 'matches as soon as one element does'
+  const several = field.several || (field.repeats && mayDiffer(operator))
+  if (rule.effect === 'Allow' && several && (leaf.condition.quantifier === 'all') === negation) {
+    const message = negation ? 'matches as soon as one value differs' : 'matches as soon as one value does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
   }
   const ambiguous = ambiguousPart(leaf.condition, operator)
@@ -109,6 +110,11 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   const better = operator.form.name === 'matches' ? literalOperator(leaf.condition.value) : undefined
   if (better !== undefined) found.push(warn('W_REGEX_LITERAL', `the pattern is plain text: ${better} is faster`))
   return found
+}
+
+/** Whether one value may satisfy the operator and the next one not. What contains a text may contain any other, too. */
+function mayDiffer({ form }: Operator): boolean {
+  return form.asks === 'element' && form.name !== 'contains'
 }
 
 const alwaysThere =

@@ -121,6 +121,23 @@ t.test('an Allow rule that one element of a list satisfies is warned of', async 
   t.same(lint([rule([any])]), [])
 })
 
+t.test('an Allow rule that one of several equal fields satisfies is warned of', async t => {
+  for (const field of ['input.headers.x-tenant', 'input.query.tenant', 'input.contentType', 'input.pathSegments']) {
+    const any = is(field, 'eq', 'a')
+    t.same(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'], field)
+    t.same(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [], field)
+    t.same(lint([rule([any])]), [], field)
+  }
+  for (const only of [
+    is('input.query.tenant[0]', 'eq', 'a'),
+    is('input.headers.x', 'exists', true),
+    is('input.headers.accept', 'contains', 'text/event-stream'),
+    is('input.pathSegments[0]', 'eq', 'a'),
+  ]) {
+    t.same(lint([rule([only], { effect: 'Allow' })]), [], JSON.stringify(only))
+  }
+})
+
 t.test('rules on the body above rules on the head are named', async t => {
   const body = rule([host, is('input.body.n', 'gt', 5)], { priority: 2, effect: 'Hitl' })
   t.same(lint([body, rule([host], { priority: 1 })]), ['W_BODY_FIRST rules[0]'])

@@ -26,6 +26,8 @@ export interface FieldKind {
   readonly ofPath?: true
   readonly header?: true
   readonly several?: true
+  /** An agent may send it more than once; then it is a list. */
+  readonly repeats?: true
   readonly plain?: (facts: Facts) => string
   readonly read: (facts: Facts, zone: Zone) => unknown
 }
@@ -106,11 +108,11 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['input.path', plainText(facts => facts.path, { ofPath: true })],
   // As received: for rules on the spelling itself.
   ['input.rawPath', plainText(facts => facts.request.rawPath)],
-  ['input.pathSegments', headText(facts => facts.segments, { below: 'list', ofPath: true })],
+  ['input.pathSegments', headText(facts => facts.segments, { below: 'list', ofPath: true, repeats: true })],
   ['input.queryString', plainText(facts => facts.request.queryString)],
-  ['input.query', headText(facts => facts.query, { below: 'name' })],
-  ['input.headers', headText(() => missing, { below: 'name', header: true })],
-  ['input.contentType', headText(facts => facts.mediaType, { normalise: lower })],
+  ['input.query', headText(facts => facts.query, { below: 'name', repeats: true })],
+  ['input.headers', headText(() => missing, { below: 'name', header: true, repeats: true })],
+  ['input.contentType', headText(facts => facts.mediaType, { normalise: lower, repeats: true })],
   ['input.bodyInfo.size', headValue('number', facts => facts.bodySize, { phase: 'body' })],
   [
     'input.bodyInfo.kind',

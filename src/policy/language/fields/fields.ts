@@ -14,6 +14,8 @@ export interface Field {
   readonly type: FieldKind['type']
   /** Whether `[*]` occurs, so that one value stands for each element. */
   readonly several: boolean
+  /** Whether the value is a list when the agent sends the field more than once. */
+  readonly repeats: boolean
   /** Value of a plain string of the head, which is always present; the fast path. */
   readonly plain: ((facts: Facts) => string) | undefined
   /** A JSON value, a list, Several, `missing`, `unknown` or `unreadable`. */
@@ -94,6 +96,7 @@ function createField(text: string, kind: FieldKind, steps: readonly Step[]): Fie
     kind,
     type: last === 'size' ? 'number' : last === 'type' ? 'string' : kind.type,
     several,
+    repeats: kind.repeats === true && steps.length === (kind.below === 'name' ? 1 : 0),
     plain: steps.length === 0 ? kind.plain : undefined,
     read: kind.header === true ? headerReader(name.toLowerCase(), steps.slice(1)) : reader(kind, steps),
     header: kind.header === true ? name.toLowerCase() : undefined,
