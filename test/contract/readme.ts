@@ -94,12 +94,3 @@ t.test('every command of the package that the documents name is there', async t 
     for (const [, name] of text.matchAll(/npm run (?:-s )?([\w-]+)/g)) t.type(scripts[name!], 'string', name!)
   }
 })
-
-t.test('the fields of a line of the access log are those that docs/metrics.md names', async t => {
-  const members = /(?:plain|text|number|list)\('(\w+)'|"(\w+)":/g
-  const written = [...read('src/pipeline/record.ts').matchAll(members)].map(([, name, other]) => name ?? other)
-  const [, table = ''] = /\| Field of `exchange` \|.*\n\|---.*\n((?:\|.*\n)+)/.exec(read('docs/metrics.md')) ?? []
-  const cells = table.split('\n').map(row => row.split('|')[1] ?? '')
-  const named = cells.flatMap(cell => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name))
-  t.strictSame(named.sort(), written.sort())
-})

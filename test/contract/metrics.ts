@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs'
+import { bounds, families } from '../../src/telemetry/layout.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+import { scrape } from '../fixtures/scrape.ts'
+import t from '../fixtures/tap.ts'
+
+const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
+const page = read('docs/metrics.md')
+
+/** The words in backticks of one column of the table with this heading. */
+function quoted(text: string, heading: string, column = 0): string[] {
+  const [, table = ''] = new RegExp(`\\| ${heading} \\|.*\\n\\|---.*\\n((?:\\|.*\\n)+)`).exec(text) ?? []
+  const cells = table.split('\n').map(row => row.split(/ \|(?: |$)|^\| /)[column + 1] ?? '')
+  return cells.flatMap(cell => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word))
+}
+
+t.test('docs/metrics.md lists every metric with its label', async t => {
+  const { manage } = await startGateway(t)
+  const shown = [...scrape((await manage('GET', '/metrics')).text).types.keys()]
+  const named = quoted(page, 'Metric').map(name => name.replace(/^…/, 'agent_gateway_'))
+  const labels = new Map(families.map(({ name, label }) => [name, label === undefined ? '' : `{${label}}`]))
+  // `process_…` stands for all names that begin so; Prometheus defines them.
+  const prefixes = named.filter(name => name.endsWith('…')).map(name => name.slice(0, -1))
+  const own = shown.filter(name => !prefixes.some(prefix => name.startsWith(prefix)))
+  t.strictSame(
+    named.filter(name => !name.endsWith('…')).sort(),
+    own.map(name => name + (labels.get(name) ?? '')).sort(),
+  )
+  const unused = prefixes.filter(prefix => !shown.some(name => name.startsWith(prefix)))
+  t.strictSame(unused, [])
+})
+
+t.test('SECURITY.md lists every limit that is counted', async t => {
+  t.strictSame(quoted(read('SECURITY.md'), 'Of', 3).sort(), [...bounds.cells.keys()].sort())
+})
+
+t.test('the fields of a line of the access log are those that docs/metrics.md names', async t => {
+  const members = /(?:plain|text|number|list)\('(\w+)'|"(\w+)":/g
+  const written = [...read('src/pipeline/record.ts').matchAll(members)].map(([, name, other]) => name ?? other)
+  t.strictSame(quoted(page, 'Field of `exchange`').sort(), written.sort())
+})
