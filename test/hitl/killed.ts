@@ -1,34 +1,15 @@
 /** Threat T07 of SECURITY.md. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createInterface } from 'node:readline'
-import { setTimeout as after } from 'node:timers/promises'
 import fc from 'fast-check'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk, reviewer, verdict } from '../fixtures/hitl.ts'
+import { linesUntilKilled } from '../fixtures/process.ts'
 import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
 const child = new URL('./child/reviewer.ts', import.meta.url).pathname
 const lives = runs(50)
 const lease = 150_000
-
-/** What a process told, and was told to it, before it was killed `delay` milliseconds after its first line. */
-async function live(directory: string, upstream: string, delay: number): Promise<string[]> {
-  const running = spawn(process.execPath, [child, directory, upstream], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const lines: string[] = []
-  const ended = once(running, 'close')
-  const output = createInterface({ input: running.stdout })
-  output.on('line', line => lines.push(line))
-  await Promise.race([once(output, 'line'), ended])
-  await after(delay)
-  running.kill('SIGKILL')
-  await ended
-  return lines
-}
 
 t.test(`a process killed ${lives} times loses no suspension or verdict, and sends nothing twice`, async t => {
   const directory = t.testdir()
@@ -38,7 +19,7 @@ t.test(`a process killed ${lives} times loses no suspension or verdict, and send
   t.comment(`seed ${seed}`)
   const told: string[] = []
   for (const delay of fc.sample(fc.integer({ min: 0, max: 100 }), { numRuns: lives, seed })) {
-    told.push(...(await live(directory, upstream, delay)))
+    told.push(...(await linesUntilKilled([child, directory, upstream], delay)))
   }
 
   const clock = createClock()

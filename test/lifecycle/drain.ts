@@ -54,12 +54,3 @@ t.test('what is cut off is on record, whichever thread had it', async t => {
     Array(enough).fill('aborted'),
   )
 })
-
-t.test('a gateway that cannot listen says what to do, and lets go of everything', async t => {
-  const first = await startGateway(t)
-  const config = { System: { Server: { Http: { Port: first.port } } } }
-  await t.rejects(startGateway(t, { config }), {
-    name: 'StartupError',
-    message: `127.0.0.1:${first.port} is in use. Stop what listens there, or set System:Server:Http:Port.`,
-  })
-})

@@ -73,19 +73,20 @@ t.test('when the queue is full the next request is 429, and nothing of it is kep
     const answer = await proxy(token, `${origin.url}/things`, { method: 'POST', body: 'x' })
     t.match(await answer.json(), { status: 429, code: 'hitl_queue_full' })
     t.match(answer.headers.get('retry-after'), /^\d+$/)
+    return review.log.findLast(({ message }) => message === 'a limit was reached')?.bound
   }
   const ids = [await hold('/1', { bot: first }), await hold('/2', { bot: first })]
-  await refused(first.token)
+  t.equal(await refused(first.token), 'agent_hitl_queue')
   await hold('/3', { bot: second })
   await hold('/4', { bot: second })
-  await refused(third.token)
+  t.equal(await refused(third.token), 'hitl_queue')
   t.equal((await waiting(third, 0)).length, 0)
   await (await approve(ids[0]!)).text()
   await hold('/5', { bot: third })
   t.equal(origin.seen.length, 1)
 })
 
-t.test('a body longer than may be held is 413', async t => {
+t.test('a body longer than may be held is 413, and one as long as may be is held', async t => {
   const review = await startReview(t, { config: { HumanInTheLoop: { MaxStoredBodyBytes: 100 } } })
   const { proxy, bot, origin } = review
   const chunked = { body: new Blob(['x'.repeat(101)]).stream(), duplex: 'half' } as RequestInit
@@ -93,6 +94,7 @@ t.test('a body longer than may be held is 413', async t => {
     const answer = await proxy(bot.token, `${origin.url}/things`, { method: 'POST', ...init })
     t.match(await answer.json(), { status: 413, code: 'body_too_large' })
   }
+  await review.hold('/things', { body: 'x'.repeat(100) })
   t.equal(origin.seen.length, 0)
 })
 

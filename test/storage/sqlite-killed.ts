@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { setTimeout as after } from 'node:timers/promises'
+import { setTimeout } from 'node:timers/promises'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { linesUntilKilled } from '../fixtures/process.ts'
 import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
@@ -19,25 +19,6 @@ function random(seed: number): () => number {
   }
 }
 
-function start(directory: string, life: string): ChildProcess {
-  return spawn(process.execPath, [writer, directory, life], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-}
-
-/** The lines that the writer printed before it was killed, `delay` milliseconds after its first. */
-async function killed(child: ChildProcess, delay: number): Promise<string[]> {
-  const lines: string[] = []
-  const ended = once(child, 'close')
-  const output = createInterface({ input: child.stdout! })
-  output.on('line', line => lines.push(line))
-  await Promise.race([once(output, 'line'), ended])
-  await after(delay)
-  child.kill('SIGKILL')
-  await ended
-  return lines
-}
-
 /** Whether what an acknowledged write told is still so. */
 async function holds(store: Store, agents: Set<string>, line: string): Promise<boolean> {
   const [what = '', id = ''] = line.split(' ')
@@ -50,7 +31,8 @@ t.test(`a process killed ${lives} times loses no acknowledged write`, async t =>
   const directory = t.testdir()
   const next = random(20_251_121)
   const told: string[] = []
-  for (let life = 0; life < lives; life++) told.push(...(await killed(start(directory, `${life}`), next() * 100)))
+  for (let life = 0; life < lives; life++)
+    told.push(...(await linesUntilKilled([writer, directory, `${life}`], next() * 100)))
 
   const store = await openSqliteStore({ directory })
   t.teardown(() => store.close())
@@ -70,9 +52,9 @@ t.test('a first start that is killed at any moment leaves a folder that opens', 
   const directory = t.testdir()
   const next = random(7)
   for (let life = 0; life < 4; life++) {
-    const child = start(`${directory}/${life}`, 'x')
+    const child = spawn(process.execPath, [writer, `${directory}/${life}`, 'x'], { stdio: 'ignore' })
     const ended = once(child, 'close')
-    await after(60 + next() * 200)
+    await setTimeout(60 + next() * 200)
     child.kill('SIGKILL')
     await ended
     const store = await openSqliteStore({ directory: `${directory}/${life}` })
