@@ -1,5 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { schema } from '../../src/config/schema.ts'
+import { settingsOf } from '../../src/config/setting.ts'
+import { refusalKinds } from '../../src/errors.ts'
+import { bounds } from '../../src/telemetry/layout.ts'
 import { readSources, type Source, type SourceFunction } from '../fixtures/source.ts'
 import t from '../fixtures/tap.ts'
 
@@ -149,6 +153,27 @@ t.test('only an indexed value is asserted to be there', async t => {
 t.test('a type is asserted only where a comment beside it says why', async t => {
   t.strictSame(
     sources.flatMap(({ bareCasts }) => bareCasts),
+    [],
+  )
+})
+
+t.test('every refusal, limit and setting is used outside the table that declares it', async t => {
+  const texts = new Map(sources.map(({ path }) => [path, readFileSync(root + path, 'utf8')]))
+  const outside = (table: RegExp) => [...texts].flatMap(([path, text]) => (table.test(path) ? [] : text)).join('\n')
+  const unused = (names: Iterable<string>, text: string) => [...names].filter(name => !text.includes(name))
+  const quoted = (names: Iterable<string>) => Array.from(names, name => `'${name}'`)
+  const words = new Set(outside(/^src\/config\/(schema|proxy|limits|server)/).match(/\w+/g))
+  const settings = [...settingsOf(schema)].map(([path]) => path)
+  t.strictSame(unused(quoted(Object.keys(refusalKinds)), outside(/errors\.ts$/)), [])
+  t.strictSame(unused(quoted(bounds.cells.keys()), outside(/layout\.ts$/)), [])
+  t.strictSame(
+    settings.filter(
+      path =>
+        !path
+          .at(-1)
+          ?.split('-')
+          .every(word => words.has(word)),
+    ),
     [],
   )
 })

@@ -1,4 +1,6 @@
 /** What every engine must do: the contract of src/storage/store.ts. */
+import { methods } from '../../src/storage/methods.ts'
+import type { Store } from '../../src/storage/store.ts'
 import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
@@ -8,11 +10,38 @@ import { queue } from './contract/queue.ts'
 import type { Engine } from './contract/samples.ts'
 import { verdicts } from './contract/verdicts.ts'
 
-export function contract(t: Test, engine: Engine): void {
+export function contract(t: Test, plain: Engine): void {
+  const called = new Set<string>()
+  const engine: Engine = async t => noting(await plain(t), called)
   agents(t, engine)
   policies(t, engine)
   queue(t, engine)
   verdicts(t, engine)
   grants(t, engine)
   audit(t, engine)
+
+  t.test('every operation was called above', async t => {
+    const { probe: _, ...tables } = methods
+    const all = Object.entries(tables).flatMap(([table, of]) => Object.keys(of).map(name => `${table}.${name}`))
+    t.strictSame([...called].sort(), all.sort())
+  })
+}
+
+/** Notes the operations that are called: `agents.all`. */
+function noting(store: Store, called: Set<string>): Store {
+  const get = (table: keyof typeof methods) => (of: object, method: string) => {
+    called.add(`${table}.${method}`)
+    return Reflect.get(of, method)
+  }
+  const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
+    new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
+  const { agents, policies, hitl, grants, audit } = store
+  return {
+    ...store,
+    agents: noted('agents', agents),
+    policies: noted('policies', policies),
+    hitl: noted('hitl', hitl),
+    grants: noted('grants', grants),
+    audit: noted('audit', audit),
+  }
 }

@@ -232,4 +232,13 @@ export function queue(t: Test, engine: Engine): void {
     }
     t.equal((await store.hitl.pending(1_500)).length, 1_000)
   })
+
+  t.test('a record with the same repeat digest joins a pending item, until that one is closed to others', async t => {
+    const store = await engine(t)
+    t.equal(await suspend(store, 'i1', { repeatDigest: 'same' }), 'stored')
+    t.match(await suspend(store, 'i2', { repeatDigest: 'same' }), { existing: { id: 'i1' } })
+    t.equal(await suspend(store, 'i3', { repeatDigest: 'other' }), 'stored')
+    await store.hitl.unjoin('i1')
+    t.equal(await suspend(store, 'i4', { repeatDigest: 'same' }), 'stored')
+  })
 }

@@ -1,3 +1,4 @@
+import { fieldKinds } from '../../../../src/policy/language/fields/field-table.ts'
 import { type Field, parseField } from '../../../../src/policy/language/fields/fields.ts'
 import { Zone } from '../../../../src/policy/language/fields/zone.ts'
 import type { RequestDescription } from '../../../../src/policy/request/describe.ts'
@@ -8,7 +9,11 @@ import { missing, unknown, unreadable } from '../../../../src/policy/values/trut
 import { described, truthOf } from '../../../fixtures/rulebook.ts'
 import t from '../../../fixtures/tap.ts'
 
+/** Paths that a test has read. */
+const asked = new Set<string>()
+
 function read(path: string, given: RequestDescription, phase: 'head' | 'body' = 'body'): unknown {
+  asked.add(path.replace(/\[.*$/, ''))
   const { head, body } = described(given)
   const known = new Facts(head, noRisk)
   const facts = phase === 'head' || head.contentLength === 0 ? known : known.withBody(body, noRisk)
@@ -231,4 +236,10 @@ t.test('a repeated Content-Type gives all its types, and the body is read by its
 t.test('a path or segment with broken escapes stays as it is', async t => {
   t.same(read('input.pathSegments', { request: { url: 'https://a.example/a%zz/%C3%A9' } }), ['a%zz', 'é'])
   t.same(read('input.pathSegments', { request: { url: 'https://a.example/' } }), [])
+})
+
+t.test('every field but the risk was read by a test above', async t => {
+  const isRead = (name: string) => asked.has(name) || [...asked].some(path => path.startsWith(`${name}.`))
+  const unread = [...fieldKinds.keys()].filter(name => !isRead(name))
+  t.strictSame(unread, ['risk.score'])
 })

@@ -1,3 +1,4 @@
+import { findOperator, operatorNames } from '../../../../src/policy/language/operators/operators.ts'
 import { truthOf } from '../../../fixtures/rulebook.ts'
 import t from '../../../fixtures/tap.ts'
 
@@ -76,6 +77,12 @@ const rows: readonly Row[] = [
   ['gt', '5', [1, 'x', 9], 'T'],
   ['gt', '5', [1, 'x'], 'E'],
   ['gt', '5', [], 'F'],
+  ['gte', 10, 10, 'T'],
+  ['gte', 10, 9, 'F'],
+  ['lt', 10, 9, 'T'],
+  ['lt', 10, 10, 'F'],
+  ['lte', 10, 10, 'T'],
+  ['lte', 10, 11, 'F'],
   ['between', '10,20', 10, 'T'],
   ['between', '[10, 20]', 20, 'T'],
   ['between', '10,20', 21, 'F'],
@@ -149,6 +156,13 @@ for (const [operator, value, actual, result] of rows) {
     t.equal(onBody(operator, value, actual), result)
   })
 }
+
+t.test('every operator is in the table above; those of paths are below', async t => {
+  const tried = new Set(rows.map(([name]) => findOperator(name)?.name))
+  tried.add('pathMatches').add('notPathMatches')
+  const untried = operatorNames.filter(name => !tried.has(name))
+  t.strictSame(untried, [])
+})
 
 t.test('operator names are read in any letter case', async t => {
   t.equal(onBody('STARTSWITH', 'a', 'abc'), 'T')
