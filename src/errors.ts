@@ -40,6 +40,11 @@ export const refusalKinds = {
     detail: 'This agent is deactivated. An admin can activate it.',
   },
   policy_denied: { status: 403, title: 'Denied by policy', detail: 'The policy of this agent denies the request.' },
+  mcp_mismatch: {
+    status: 400,
+    title: 'MCP header mismatch',
+    detail: 'The MCP header fields of the request do not match its body.',
+  },
   policy_error: {
     status: 403,
     title: 'Policy could not be evaluated',

@@ -27,6 +27,8 @@ export interface RequestFields {
   readonly upgrade: boolean
   /** That protocol is WebSocket. */
   readonly webSocket: boolean
+  /** There is `Mcp-Method` or `Mcp-Name`. */
+  readonly mcp: boolean
 }
 
 /** The fields as they are read, one after the other. */
@@ -42,6 +44,7 @@ class FieldReader implements RequestFields {
   via = ''
   upgrade = false
   webSocket = false
+  mcp = false
   codings: string | undefined = undefined
   connection: string | undefined = undefined
   isDisguised = false
@@ -83,6 +86,10 @@ class FieldReader implements RequestFields {
       case 'upgrade':
         this.upgrade = true
         if (/\bwebsocket\b/i.test(value)) this.webSocket = true
+        break
+      case 'mcp-method':
+      case 'mcp-name':
+        this.mcp = true
     }
   }
 }

@@ -29,7 +29,7 @@ const known = new Map<string, FieldName>()
 /** Those that `readFields` notes. */
 const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
-  ...['max-forwards', 'idempotency-key'],
+  ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],
 ])
 const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie'])
 

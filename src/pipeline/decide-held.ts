@@ -8,6 +8,7 @@ import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { headOf } from '../policy/request/describe.ts'
 import { destinationOf } from '../policy/request/destination.ts'
 import type { RequestHead } from '../policy/request/input.ts'
+import { readMcpHeads } from '../policy/request/mcp-heads.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import { agentFacts } from './decide.ts'
@@ -63,6 +64,7 @@ function viewOf({ request, facts, target, agent, resolution }: Held, parts: Held
     ...headOf(target),
     method: request.method,
     rawHeaders: facts.rawHeaders,
+    mcp: readMcpHeads(facts.rawHeaders),
     contentLength: request.body.byteLength,
     clientIp: facts.clientIp,
     destination: ip === undefined ? undefined : destinationOf(ip),

@@ -1,11 +1,12 @@
 import type { Activity } from '../base/activity.ts'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
 import { withoutNominated } from '../http/headers.ts'
 import { BodyDecision, decideHead } from '../policy/evaluation/decide.ts'
-import type { Decision, NeedBody } from '../policy/evaluation/decision.ts'
+import type { Decision, DecisionSource, NeedBody } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { destinationOf } from '../policy/request/destination.ts'
 import type { AgentFacts, Destination, RequestHead } from '../policy/request/input.ts'
+import { type McpHeads, readMcpHeads } from '../policy/request/mcp-heads.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { noteFailure } from '../upstream/failure.ts'
 import type { Resolution } from '../upstream/resolve.ts'
@@ -117,9 +118,15 @@ function apply(exchange: Admitted, decision: Decision, parts: Parts): Step {
   exchange.decision = decision
   exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
   if (exchange.effect === 'Deny' && decision.decision === 'Deny') {
-    return refuse(decision.source === 'error' ? 'policy_error' : 'policy_denied', decision.publicReason)
+    return refuse(deniedBy[decision.source] ?? 'policy_denied', decision.publicReason)
   }
   return exchange.resolution === undefined ? reach(exchange, parts) : undefined
+}
+
+/** Refusals by what denied, unless it was the policy. */
+const deniedBy: { readonly [S in DecisionSource]?: RefusalCode } = {
+  error: 'policy_error',
+  'mcp-mismatch': 'mcp_mismatch',
 }
 
 /** Time on the CPU for the log, without the wait for the body in between. The clock costs time too. */
@@ -193,6 +200,11 @@ class RequestView implements RequestHead {
     this.rawHeaders = withoutNominated(exchange.req.rawHeaders, exchange.fields)
     this.contentLength = exchange.fields.contentLength
     this.now = parts.clock.now()
+  }
+
+  get mcp(): McpHeads | undefined {
+    const { fields, method, hasBody } = this.#exchange
+    return fields.mcp && (method === 'POST' || hasBody) ? readMcpHeads(this.rawHeaders) : undefined
   }
 
   get clientIp(): string {

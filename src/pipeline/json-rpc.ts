@@ -29,6 +29,8 @@ const maxBatch = 100
 export const maxCancellation = 4_096
 /** In the range that JSON-RPC leaves to servers, and used by no SDK for its own. */
 const errorCode = -32_010
+/** `HeaderMismatch` (MCP 2026-07-28, "Server Validation"). */
+const mismatchCode = -32_020
 
 type Message = Readonly<Record<string, unknown>>
 
@@ -79,7 +81,11 @@ export function readCancellation(body: Buffer): RpcId | undefined {
 /** The error that answers one request. */
 export function rpcError(id: RpcId, { refusal, status, detail, members }: Refusal, requestId: string): Message {
   const data = { code: refusal, status, reason: detail, requestId, ...members }
-  return { jsonrpc: '2.0', id, error: { code: errorCode, message: detail, data } }
+  return {
+    jsonrpc: '2.0',
+    id,
+    error: { code: refusal === 'mcp_mismatch' ? mismatchCode : errorCode, message: detail, data },
+  }
 }
 
 /** Below what any server tells of its own progress, which must only grow (MCP, "Progress"). */

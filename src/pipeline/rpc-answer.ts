@@ -55,7 +55,9 @@ export class RpcAnswer {
     if (this.isStream) this.#end(errors.map(error => event(printableJson(JSON.stringify(error)))).join(''))
     else {
       const fields = ['Gateway-Error', refusal.refusal]
-      void sendReply(this.#res, jsonReply(200, this.call.isBatch ? errors : errors[0], fields), this.#requestId)
+      // Errors of the protocol have the status that it gives them.
+      const status = refusal.refusal === 'mcp_mismatch' ? refusal.status : 200
+      void sendReply(this.#res, jsonReply(status, this.call.isBatch ? errors : errors[0], fields), this.#requestId)
     }
   }
 

@@ -14,12 +14,15 @@ const threats = [...text.matchAll(/^\| (T\d\d) \|.*\| ([^|]*) \|$/gm)].map(([, i
 const numbers = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => `T${String(from + index).padStart(2, '0')}`)
 
-t.test('SECURITY.md names every critical and high threat once, and that of redirects', async t => {
-  t.strictSame(
-    threats.map(({ id }) => id),
-    [...numbers(1, 16), ...numbers(20, 46), 'T62'],
-  )
-})
+t.test(
+  'SECURITY.md names every critical and high threat once, and those of redirects and of protocols on top of HTTP',
+  async t => {
+    t.strictSame(
+      threats.map(({ id }) => id),
+      [...numbers(1, 16), ...numbers(20, 46), 'T62', 'T63'],
+    )
+  },
+)
 
 t.test('each threat has tests, which are there and name it', async t => {
   for (const { id, files } of threats) {

@@ -1,6 +1,7 @@
 import { type Effect, stricter } from '../language/model.ts'
 import { Facts } from '../request/facts.ts'
 import type { RequestBody, RequestHead } from '../request/input.ts'
+import { mcpMismatch } from '../request/mcp-heads.ts'
 import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns } from '../turns/evaluation.ts'
 import type { Decision, DecisionRecord, DecisionSource, NeedBody } from './decision.ts'
@@ -74,15 +75,14 @@ export class BodyDecision {
   /** Undefined when another turn is needed. Never throws. */
   takeTurn(): Decision | undefined {
     try {
-      return this.#turns === undefined ? this.#decide() : this.#turns.take(() => this.#decide())
+      // Outside of the turns, which would keep what was unknown at the head.
+      this.#evaluation ??= this.#begin()
+      const evaluation = this.#evaluation
+      const decide = () => decisionOf(evaluateBody(evaluation))
+      return this.#turns === undefined ? decide() : this.#turns.take(decide)
     } catch (error) {
       return failedDecision(this.#rulebook, 'body', error)
     }
-  }
-
-  #decide(): Decision {
-    this.#evaluation ??= this.#begin()
-    return decisionOf(evaluateBody(this.#evaluation))
   }
 }
 
@@ -144,20 +144,37 @@ function walkOwn(rulebook: Rulebook, facts: Facts): Walk {
 /** What the head of a request leads to, or that the body is needed. */
 export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome | Waiting {
   const evaluation = evaluatePolicies(rulebook, request)
-  const { own, global } = evaluation
+  const { own, global, facts } = evaluation
+  const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'head')
+  if (differing !== undefined) return differing
   const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
   const effect = only(outcomes)
   if (effect === undefined) return new Waiting(evaluation)
+  // What the head of an MCP request claims can only refuse it, until the body agrees.
+  if (facts.mcp !== undefined && effect !== 'Deny') return new Waiting(evaluation)
   return outcomeOf(evaluation, effect, 'head') ?? new Waiting(evaluation)
 }
 
 /** What a request with its body leads to; only the rules that waited are evaluated. */
-export function evaluateBody({ rulebook, facts, own, global }: Evaluation): Outcome {
+export function evaluateBody(evaluation: Evaluation): Outcome {
+  const { rulebook, facts, own, global } = evaluation
+  const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'body')
+  if (differing !== undefined) return differing
   const whole: Evaluation = { rulebook, facts, own: own.withBody(facts), global: global?.withBody(facts) }
   const effect = whole.global === undefined ? whole.own.effect : stricter(whole.global.effect, whole.own.effect)
   const outcome = outcomeOf(whole, effect, 'body')
   if (outcome === undefined) throw new Error('cannot happen: undecided with the body known')
   return outcome
+}
+
+/** The refusal of a request whose MCP fields in the head are malformed, or not those of its body. */
+function differingHeads({ rulebook, facts, own, global }: Evaluation, phase: 'head' | 'body'): Outcome | undefined {
+  const { mcp, body } = facts
+  if (mcp === undefined || (body === undefined && mcp.malformed === undefined)) return undefined
+  const differs = mcpMismatch(mcp, body?.kind === 'json' ? body.value : undefined)
+  if (differs === undefined) return undefined
+  const evaluated = own.evaluated + (global?.evaluated ?? 0)
+  return { effect: 'Deny', source: 'mcp-mismatch', phase, rulebook, facts, walk: own, evaluated, differs }
 }
 
 const highestScore = 1

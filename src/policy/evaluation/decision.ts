@@ -1,7 +1,7 @@
 import type { Effect, ReviewTerms } from '../language/model.ts'
 import type { RiskSignal } from '../request/facts.ts'
 
-/** What made the decision. `error`: evaluation failed, and unknown is Deny. */
+/** What made the decision. `error`: evaluation failed, and unknown is Deny; `mcp-mismatch`: head and body disagree. */
 export type DecisionSource =
   | 'rule'
   | 'default'
@@ -10,6 +10,7 @@ export type DecisionSource =
   | 'global'
   | 'unassigned'
   | 'policy-missing'
+  | 'mcp-mismatch'
   | 'error'
 
 export interface MatchedCondition {

@@ -2,7 +2,7 @@ import { fieldOf } from '../language/condition.ts'
 import { type Field, hideValue } from '../language/fields/fields.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
-import { typeName } from '../values/path.ts'
+import { Messages, typeName } from '../values/path.ts'
 import { True, Unreadable, unreadable } from '../values/truth.ts'
 import type { CompiledPolicy } from './compile.ts'
 import type { DecisionRecord, MatchedCondition } from './decision.ts'
@@ -84,6 +84,7 @@ function causeOf(condition: Condition, policy: CompiledPolicy, facts: Facts): st
     if (field.kind.phase === 'body') return facts.body?.problem ?? 'the body is not known'
     return field.kind.destination === true ? 'the address is not known' : 'not known'
   }
+  if (value instanceof Messages) return 'the messages of the batch differ'
   if (field.kind.ofPath === true && facts.readings !== undefined) return 'servers read this path in different ways'
   if (numeric.includes(condition.operator)) return `${typeName(value)} where a number is needed`
   return typeof value === 'string' ? 'text too long to search' : `${typeName(value)} where text is needed`

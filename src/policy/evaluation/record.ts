@@ -20,6 +20,8 @@ export interface Outcome {
   readonly walk: Walk
   /** Rules evaluated in all. */
   readonly evaluated: number
+  /** How the head of an MCP request differs from its body. */
+  readonly differs?: string
 }
 
 /** Fixes a decision on live traffic. An allowed request pays for no text. */
@@ -101,12 +103,13 @@ function policyName({ walk, rulebook }: Outcome): string | null {
 }
 
 /** The one rule that decided; undefined when the default did, or every outcome was the same. */
-function decidingRule({ walk }: Outcome): CompiledRule | undefined {
-  return walk.isDecided ? walk.last : undefined
+function decidingRule({ walk, differs }: Outcome): CompiledRule | undefined {
+  return walk.isDecided && differs === undefined ? walk.last : undefined
 }
 
 function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): string {
-  const { effect, facts, walk, rulebook } = outcome
+  const { effect, facts, walk, rulebook, differs } = outcome
+  if (differs !== undefined) return differs
   const rule = decidingRule(outcome)
   if (rule !== undefined && walk.policy !== undefined) {
     return ruleReason(rule.rule, matched, unreadableFields(rule, walk.policy, facts))
@@ -123,7 +126,8 @@ function regardlessReason(effect: Effect, { pending, last }: Walk): string {
   return `${effect} whatever the body holds: ${names.join(', ')}`
 }
 
-function publicReasonOf({ source }: Outcome, compiled: CompiledRule | undefined): string {
+function publicReasonOf({ source, differs }: Outcome, compiled: CompiledRule | undefined): string {
+  if (differs !== undefined) return differs
   const rule = compiled?.rule
   if (source === 'risk') return 'The risk of this request is above the threshold.'
   if (rule !== undefined) return rule.reason === '' ? `Rule "${rule.name}".` : `Rule "${rule.name}": ${rule.reason}`

@@ -97,8 +97,11 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   if (rule.effect === 'Allow' && negation && mayBeMissing(leaf.condition, field, rule)) {
     found.push(warn('W_NEGATED_ALLOW', `also matches when ${field.text} is missing: add ${field.text} exists`))
   }
-  const several = field.several || (field.repeats && mayDiffer(operator))
-  if (rule.effect === 'Allow' && several && (leaf.condition.quantifier === 'all') === negation) {
+  const asksAll = leaf.condition.quantifier === 'all'
+  // Without a quantifier all messages of a batch must agree.
+  const ofBatch = field.kind.ofBatch === true && asksAll
+  const several = field.several || ofBatch || (field.repeats && mayDiffer(operator))
+  if (rule.effect === 'Allow' && several && asksAll === negation) {
     const message = negation ? 'matches as soon as one value differs' : 'matches as soon as one value does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
   }

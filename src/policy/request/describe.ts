@@ -4,6 +4,7 @@ import { parseTarget, type Target } from '../../base/target.ts'
 import { isRecord } from '../values/path.ts'
 import { destinationOf } from './destination.ts'
 import type { AgentFacts, RequestBody, RequestHead } from './input.ts'
+import { readMcpHeads } from './mcp-heads.ts'
 
 /** A request as a person describes it: the explain operation, policy test files. */
 export interface RequestDescription {
@@ -60,11 +61,14 @@ export function requestFromDescription(
   const limit = request.bodyLimit ?? bytes.length
   const ip = request.destinationIp ?? literalAddress(target.origin.host)
   const clientIp = request.clientIp ?? '127.0.0.1'
+  const method = (request.method ?? 'GET').toUpperCase()
+  const fields = rawHeaders(request.headers ?? {}, request.body)
   return {
     head: {
       ...headOf(target),
-      method: (request.method ?? 'GET').toUpperCase(),
-      rawHeaders: rawHeaders(request.headers ?? {}, request.body),
+      method,
+      rawHeaders: fields,
+      mcp: method === 'POST' || bytes.length > 0 ? readMcpHeads(fields) : undefined,
       contentLength: bytes.length,
       clientIp: canonicalAddress(clientIp) ?? clientIp,
       destination: ip === undefined ? undefined : destinationOf(ip),

@@ -3,6 +3,7 @@ import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import { type Pairs, readQuery } from './form.ts'
 import type { AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
+import type { McpHeads } from './mcp-heads.ts'
 
 /** One request as rules read it: everything beyond the plain strings of the head is worked out when first asked for. */
 export class Facts {
@@ -11,6 +12,8 @@ export class Facts {
   readonly risk: RiskSource
   /** The path, as one of its readings has it. */
   readonly path: string
+  /** What the head of an MCP request claims of its body. */
+  readonly mcp: McpHeads | undefined
   #readings: readonly Facts[] | undefined
   #body: BodyView | undefined
   #query: Pairs | undefined
@@ -24,6 +27,7 @@ export class Facts {
     this.request = request
     this.risk = risk
     this.path = path
+    this.mcp = request.mcp
     this.#body = request.contentLength === 0 ? noBody : undefined
   }
 

@@ -3,6 +3,7 @@
  * (time, addresses, activity). Built by the enforcement point, read by the engine, never changed.
  */
 import type { Activity } from '../../base/activity.ts'
+import type { McpHeads } from './mcp-heads.ts'
 
 /** Where a request would really be sent. Known after DNS, or at once for literal addresses. */
 export interface Destination {
@@ -46,6 +47,8 @@ export interface RequestHead {
   readonly rawHeaders: readonly string[]
   /** Body bytes announced; 0 when there is no body; -1 when the length is not announced. */
   readonly contentLength: number
+  /** What the head of an MCP request says about its body; absent when it says nothing. */
+  readonly mcp?: McpHeads | undefined
   /** Undefined when it is not known any more. */
   readonly clientIp: string | undefined
   readonly destination: Destination | undefined

@@ -25,6 +25,16 @@ export class Several {
   }
 }
 
+/** The values of the messages of a batch. A message with several values has them here, and all stand among the items. */
+export class Messages extends Several {
+  readonly messages: readonly unknown[]
+
+  constructor(messages: readonly unknown[]) {
+    super(messages.flatMap(value => (value instanceof Several ? value.items : [value])))
+    this.messages = messages
+  }
+}
+
 function entriesOf(item: unknown): readonly unknown[] {
   if (!Array.isArray(item)) return [item]
   return item.length > 0 ? item : [missing]

@@ -115,10 +115,15 @@ t.test('an Allow rule that holds of what is missing is warned of', async t => {
 })
 
 t.test('an Allow rule that one element of a list satisfies is warned of', async t => {
-  const any = is('mcp.tool', 'eq', 'search')
+  const any = is('llm.tools', 'eq', 'search')
   t.same(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'])
   t.same(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [])
   t.same(lint([rule([any])]), [])
+  t.same(lint([rule([is('mcp.tool', 'eq', 'search')], { effect: 'Allow' })]), [], 'the messages of a batch must agree')
+  const negated = { not: { ...is('mcp.method', 'eq', 'ping'), quantifier: 'all' } }
+  t.same(lint([rule([negated, is('mcp.method', 'exists', true)], { effect: 'Allow' })]), [
+    'W_ANY_ALLOW rules[0].conditions[0].not',
+  ])
 })
 
 t.test('an Allow rule that one of several equal fields satisfies is warned of', async t => {

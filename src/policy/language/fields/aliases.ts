@@ -1,12 +1,23 @@
-import { isRecord, Several } from '../../values/path.ts'
-import { missing } from '../../values/truth.ts'
+import type { McpHeads } from '../../request/mcp-heads.ts'
+import { isRecord, Messages, Several } from '../../values/path.ts'
+import { missing, unknown, unreadable } from '../../values/truth.ts'
 
 /** Fields that name the same thing in different request bodies: `mcp.*` over JSON-RPC, `llm.*` over model APIs. */
 
-/** Messages of a JSON-RPC 2.0 request, single or batch; undefined for any other body. */
-function messagesOf(body: unknown): readonly Record<string, unknown>[] | undefined {
+/**
+ * Messages of a JSON-RPC 2.0 request, single or batch; `missing` for any other body. What a lenient server may take for
+ * such messages is unreadable.
+ */
+function messagesOf(body: unknown): readonly Record<string, unknown>[] | typeof missing | typeof unreadable {
   const messages = Array.isArray(body) ? body : [body]
-  return messages.length > 0 && messages.every(isMessage) ? messages : undefined
+  if (messages.length > 0 && messages.every(isMessage)) return messages
+  return messages.some(isNearlyMessage) ? unreadable : missing
+}
+
+function isNearlyMessage(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const method = own(value, 'method')
+  return Object.hasOwn(value, 'jsonrpc') || method === completion || named.some(methods => methods.has(method))
 }
 
 function isMessage(value: unknown): value is Record<string, unknown> {
@@ -20,8 +31,8 @@ function own(value: unknown, key: string): unknown {
 /** One value for a single message, one for each message of a batch. */
 function ofEachMessage(body: unknown, read: (message: Record<string, unknown>) => unknown): unknown {
   const messages = messagesOf(body)
-  if (messages === undefined) return missing
-  return Array.isArray(body) ? new Several(messages.map(read)) : read(messages[0]!)
+  if (typeof messages === 'symbol') return messages
+  return Array.isArray(body) ? new Messages(messages.map(read)) : read(messages[0]!)
 }
 
 /** A member of `params` of a `tools/call` message. */
@@ -29,10 +40,55 @@ function callMember(message: Record<string, unknown>, key: string): unknown {
   return own(message, 'method') === 'tools/call' ? own(own(message, 'params'), key) : missing
 }
 
+/** What a message names: the parameter of one of these methods, or what a completion refers to. */
+function nameIn(methods: ReadonlySet<unknown>, key: 'name' | 'uri', reference: string) {
+  return (message: Record<string, unknown>): unknown => {
+    const method = own(message, 'method')
+    const params = own(message, 'params')
+    if (methods.has(method)) return own(params, key)
+    if (method !== completion) return missing
+    const referred = own(params, 'ref')
+    return own(referred, 'type') === reference ? own(referred, key) : missing
+  }
+}
+
+const completion = 'completion/complete'
+const calls: ReadonlySet<unknown> = new Set(['tools/call'])
+const resources: ReadonlySet<unknown> = new Set(['resources/read', 'resources/subscribe', 'resources/unsubscribe'])
+const prompts: ReadonlySet<unknown> = new Set(['prompts/get'])
+const named = [calls, resources, prompts]
+const resourceOf = nameIn(resources, 'uri', 'ref/resource')
+const promptOf = nameIn(prompts, 'name', 'ref/prompt')
+
 export const mcpMethod = (body: unknown) => ofEachMessage(body, message => own(message, 'method'))
 export const mcpTool = (body: unknown) => ofEachMessage(body, message => callMember(message, 'name'))
 export const mcpArguments = (body: unknown) => ofEachMessage(body, message => callMember(message, 'arguments'))
-export const mcpBatchSize = (body: unknown) => messagesOf(body)?.length ?? missing
+export const mcpResource = (body: unknown) => ofEachMessage(body, resourceOf)
+export const mcpPrompt = (body: unknown) => ofEachMessage(body, promptOf)
+
+export function mcpBatchSize(body: unknown): unknown {
+  const messages = messagesOf(body)
+  return typeof messages === 'symbol' ? messages : messages.length
+}
+
+/** What the head of a request claims of these fields, before its body is known. */
+export const claimedMethod = ({ method }: McpHeads): unknown => method ?? unknown
+export const claimedTool = claimedName(calls)
+export const claimedResource = claimedName(resources)
+export const claimedPrompt = claimedName(prompts)
+/** Heads describe one message. */
+export const claimedBatchSize = () => 1
+
+export function claimedArguments({ method }: McpHeads): unknown {
+  return method === undefined || calls.has(method) ? unknown : missing
+}
+
+function claimedName(methods: ReadonlySet<unknown>) {
+  return ({ method, name }: McpHeads): unknown => {
+    if (methods.has(method)) return name ?? unknown
+    return method === undefined || method === completion ? unknown : missing
+  }
+}
 
 export const llmModel = (body: unknown) => own(body, 'model')
 export const llmStream = (body: unknown) => own(body, 'stream')

@@ -3,6 +3,7 @@ import { canonicalAddress } from '../../../base/address.ts'
 import { normaliseHost } from '../../../base/host.ts'
 import { parseTarget } from '../../../base/target.ts'
 import type { Facts } from '../../request/facts.ts'
+import type { McpHeads } from '../../request/mcp-heads.ts'
 import { missing, unknown, unreadable } from '../../values/truth.ts'
 import * as alias from './aliases.ts'
 import { days, type WallTime, type Zone } from './zone.ts'
@@ -28,6 +29,8 @@ export interface FieldKind {
   readonly several?: true
   /** An agent may send it more than once; then it is a list. */
   readonly repeats?: true
+  /** It has a value in each message of a batch. */
+  readonly ofBatch?: true
   readonly plain?: (facts: Facts) => string
   readonly read: (facts: Facts, zone: Zone) => unknown
 }
@@ -93,6 +96,21 @@ const destinationClass = (text: string) => classes.find(name => lower(name) === 
 /** Clients over a unix socket have a word in place of an address. */
 const address = (text: string) => canonicalAddress(text) ?? text.toLowerCase()
 
+const ofBatch = { ofBatch: true } as const
+
+/** A field of MCP: the head of the request may claim it before the body shows it. */
+function mcp(
+  type: FieldKind['type'],
+  claimed: (heads: McpHeads) => unknown,
+  take: (body: unknown) => unknown,
+  more: Partial<FieldKind> = {},
+): FieldKind {
+  const kind = aliasValue(type, take, more)
+  const read = (facts: Facts, zone: Zone) =>
+    facts.mcp !== undefined && facts.body === undefined ? claimed(facts.mcp) : kind.read(facts, zone)
+  return { ...kind, read }
+}
+
 /** Addresses are known after name resolution; a rule that reads one without it cannot be evaluated. */
 function destination(key: 'ip' | 'class', more: Partial<FieldKind>): FieldKind {
   return headText(facts => facts.destination?.[key] ?? unreadable, { destination: true, ...more })
@@ -123,10 +141,12 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['input.destinationIp', destination('ip', { type: 'address', normalise: address })],
   ['input.destinationClass', destination('class', { normalise: destinationClass, values: classes })],
   ['input.clientIp', headText(facts => facts.request.clientIp ?? unreadable, { type: 'address', normalise: address })],
-  ['mcp.method', aliasValue('string', alias.mcpMethod, { several: true })],
-  ['mcp.tool', aliasValue('string', alias.mcpTool, { several: true })],
-  ['mcp.arguments', aliasValue('json', alias.mcpArguments, { below: 'any', several: true })],
-  ['mcp.batchSize', aliasValue('number', alias.mcpBatchSize)],
+  ['mcp.method', mcp('string', alias.claimedMethod, alias.mcpMethod, ofBatch)],
+  ['mcp.tool', mcp('string', alias.claimedTool, alias.mcpTool, ofBatch)],
+  ['mcp.arguments', mcp('json', alias.claimedArguments, alias.mcpArguments, { below: 'any', ...ofBatch })],
+  ['mcp.resource', mcp('string', alias.claimedResource, alias.mcpResource, ofBatch)],
+  ['mcp.prompt', mcp('string', alias.claimedPrompt, alias.mcpPrompt, ofBatch)],
+  ['mcp.batchSize', mcp('number', alias.claimedBatchSize, alias.mcpBatchSize)],
   ['llm.model', aliasValue('string', alias.llmModel)],
   ['llm.stream', aliasValue('boolean', alias.llmStream)],
   ['llm.maxTokens', aliasValue('number', alias.llmMaxTokens)],

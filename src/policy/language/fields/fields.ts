@@ -1,7 +1,7 @@
 import { didYouMean } from '../../../base/nearest.ts'
 import type { Facts } from '../../request/facts.ts'
 import { charge, once, spend } from '../../turns/evaluation.ts'
-import { follow, parsePath, Several, type Step } from '../../values/path.ts'
+import { follow, Messages, parsePath, Several, type Step } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 import { type FieldKind, fieldKinds } from './field-table.ts'
 import type { Zone } from './zone.ts'
@@ -149,6 +149,7 @@ function holdsNumber(value: unknown): boolean {
 
 function below(value: unknown, steps: readonly Step[]): unknown {
   if (typeof value === 'symbol') return value
+  if (value instanceof Messages) return new Messages(value.messages.map(message => below(message, steps)))
   if (!(value instanceof Several)) return follow(value, steps)
   const found = value.items.map(item => (item === missing ? missing : follow(item, steps)))
   return new Several(found.flatMap(item => (item instanceof Several ? item.items : [item])))

@@ -1,5 +1,5 @@
 import { chargeElement, progressOf } from '../../turns/evaluation.ts'
-import { Several } from '../../values/path.ts'
+import { Messages, Several } from '../../values/path.ts'
 import {
   and,
   False,
@@ -15,8 +15,44 @@ import {
 import type { ElementTest } from './equality.ts'
 import type { Operator } from './operators.ts'
 
-/** Asks a test of a field's value, whatever its state and shape. */
-export function asker(operator: Operator, test: ElementTest, quantifier: 'any' | 'all'): (value: unknown) => Truth {
+type Ask = (value: unknown) => Truth
+
+/** Asks a test of a field's value, whatever its state and shape. Every message of a batch must give the same answer. */
+export function asker(operator: Operator, test: ElementTest, quantifier: 'any' | 'all'): Ask {
+  const ask = askerOfOne(operator, test, quantifier)
+  if (quantifier === 'all') return ask
+  const askerOf = (own: ElementTest) => askerOfOne(operator, own, quantifier)
+  const ofMessages = { key: ask, test, askerOf }
+  return value => (value instanceof Messages ? askMessages(value.messages, ofMessages) : ask(value))
+}
+
+interface MessageTest {
+  /** By which its progress is found again. */
+  readonly key: object
+  readonly test: ElementTest
+  readonly askerOf: (own: ElementTest) => Ask
+}
+
+/**
+ * The answer of all messages; where they differ, there is none: a rule that lets one message pass must not let others
+ * pass with it.
+ */
+function askMessages(messages: readonly unknown[], { key, test, askerOf }: MessageTest): Truth {
+  const progress = progressOf<{ at: number; ask: Ask | undefined }>(key, Unknown, () => ({ at: -1, ask: undefined }))
+  const { state } = progress
+  for (; progress.at < messages.length && progress.result !== Unreadable; progress.at++) {
+    // Each message keeps how far its own condition has come, by a test of its own.
+    if (state.at !== progress.at) {
+      state.at = progress.at
+      state.ask = askerOf(element => test(element))
+    }
+    const answer = state.ask?.(messages[progress.at]) ?? Unknown
+    progress.result = progress.at === 0 || answer === progress.result ? answer : Unreadable
+  }
+  return progress.result
+}
+
+function askerOfOne(operator: Operator, test: ElementTest, quantifier: 'any' | 'all'): Ask {
   const combine = quantifier === 'all' ? every : some
   if (operator.form.asks === 'list') return value => stateOf(value) ?? test(value)
   if (operator.form.asks === 'whole') {

@@ -182,18 +182,28 @@ t.test('mcp.* reads one message or a batch', async t => {
   t.equal(of('mcp.batchSize', batch), 2)
 })
 
-t.test('mcp.* is missing unless every message is JSON-RPC 2.0', async t => {
+t.test('mcp.resource and mcp.prompt are what the method names, or a completion refers to', async t => {
+  const of = (path: string, method: string, params: object) =>
+    read(path, { request: { url: 'https://a.example/', body: { jsonrpc: '2.0', id: 1, method, params } } })
+  for (const method of ['resources/read', 'resources/subscribe', 'resources/unsubscribe']) {
+    t.equal(of('mcp.resource', method, { uri: 'file:///a', name: 'b' }), 'file:///a')
+  }
+  t.equal(of('mcp.prompt', 'prompts/get', { name: 'hi', uri: 'x' }), 'hi')
+  t.equal(of('mcp.resource', 'completion/complete', { ref: { type: 'ref/resource', uri: 'a' } }), 'a')
+  t.equal(of('mcp.prompt', 'completion/complete', { ref: { type: 'ref/prompt', name: 'a' } }), 'a')
+  t.equal(of('mcp.prompt', 'completion/complete', { ref: { type: 'ref/resource', name: 'a' } }), missing)
+  t.equal(of('mcp.resource', 'tools/call', { uri: 'a' }), missing)
+})
+
+t.test('mcp.* is missing in other bodies, and unreadable where a server may take one for a message', async t => {
   const of = (body: unknown, headers = {}) =>
     read('mcp.method', { request: { url: 'https://a.example/', body, headers } })
-  for (const body of [
-    { method: 'ping' },
-    [],
-    [call('a'), { method: 'ping' }],
-    { ...call('a'), jsonrpc: 2 },
-    'null',
-    [1],
-  ]) {
+  for (const body of [{ method: 'ping' }, [], 'null', [1]]) {
     t.equal(of(body, { 'content-type': 'application/json' }), missing, JSON.stringify(body))
+  }
+  const { jsonrpc: _, ...unmarked } = call('a')
+  for (const body of [[call('a'), { method: 'ping' }], { ...call('a'), jsonrpc: 2 }, unmarked, [1, unmarked]]) {
+    t.equal(of(body, { 'content-type': 'application/json' }), unreadable, JSON.stringify(body))
   }
   t.equal(of('jsonrpc=2.0&method=ping', { 'content-type': 'application/x-www-form-urlencoded' }), missing)
   t.equal(of('{}', { 'content-type': 'text/plain' }), unreadable)

@@ -1,0 +1,95 @@
+/**
+ * What the header fields of an MCP request say about its body (MCP 2026-07-28, "Request Metadata"). They are claims of
+ * the client: a refusal may rest on them alone, and nothing else before the body agrees.
+ */
+import { isRecord } from '../values/path.ts'
+
+export interface McpHeads {
+  /** `Mcp-Method`; undefined when there is none. */
+  readonly method: string | undefined
+  /** `Mcp-Name`, decoded; undefined when there is none. */
+  readonly name: string | undefined
+  /** `MCP-Protocol-Version`; undefined when there is none. */
+  readonly version: string | undefined
+  /** The first field that is repeated or cannot be decoded. */
+  readonly malformed: string | undefined
+}
+
+const methodField = 'Mcp-Method'
+const nameField = 'Mcp-Name'
+const versionField = 'MCP-Protocol-Version'
+const versionKey = 'io.modelcontextprotocol/protocolVersion'
+
+/** The parameter that `Mcp-Name` repeats, by method; of other methods either. */
+const nameKeys: ReadonlyMap<unknown, 'name' | 'uri'> = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+  ['resources/subscribe', 'uri'],
+  ['resources/unsubscribe', 'uri'],
+])
+
+/** @param rawHeaders flat: name, value. Undefined when neither the method nor the name stands there */
+export function readMcpHeads(rawHeaders: readonly string[]): McpHeads | undefined {
+  const methods = valuesOf(rawHeaders, methodField)
+  const names = valuesOf(rawHeaders, nameField)
+  if (methods.length === 0 && names.length === 0) return undefined
+  const versions = valuesOf(rawHeaders, versionField)
+  const name = names[0] === undefined ? undefined : decodeName(names[0])
+  const repeated = [methods, names, versions].findIndex(({ length }) => length > 1)
+  const undecoded = names.length > 0 && name === undefined ? nameField : undefined
+  return {
+    method: methods[0],
+    name,
+    version: versions[0],
+    malformed: [methodField, nameField, versionField][repeated] ?? undecoded,
+  }
+}
+
+function valuesOf(rawHeaders: readonly string[], name: string): string[] {
+  const lower = name.toLowerCase()
+  const values: string[] = []
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]!.toLowerCase() === lower) values.push(rawHeaders[i + 1]!)
+  }
+  return values
+}
+
+const encoded = /^=\?base64\?(.*)\?=$/
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Undefined when the encoding is malformed. */
+function decodeName(value: string): string | undefined {
+  const text = encoded.exec(value)?.[1]
+  if (text === undefined) return value
+  if (!base64.test(text)) return undefined
+  try {
+    return strictUtf8.decode(Buffer.from(text, 'base64'))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * How the heads differ from the body, in words that quote neither; undefined when they agree.
+ *
+ * @param body value of a JSON body; anything else agrees with nothing
+ */
+export function mcpMismatch(heads: McpHeads, body: unknown): string | undefined {
+  const { method, name, version, malformed } = heads
+  if (malformed !== undefined) return `${malformed} is repeated or malformed.`
+  if (!isRecord(body) || body['jsonrpc'] !== '2.0') return 'The body is not one JSON-RPC message that can be read.'
+  if (method !== undefined && method !== body['method']) return `${methodField} does not match the body.`
+  const params = isRecord(body['params']) ? body['params'] : {}
+  const key = nameKeys.get(body['method'])
+  const stated = key === undefined ? (params['name'] ?? params['uri']) : params[key]
+  const isFree = key === undefined && stated === undefined
+  if (name !== undefined && !isFree && name !== stated) return `${nameField} does not match the body.`
+  const meta = isRecord(params['_meta']) ? params['_meta'] : {}
+  const ofBody = meta[versionKey]
+  if (version !== undefined && ofBody !== undefined && version !== ofBody) {
+    return `${versionField} does not match the body.`
+  }
+  return undefined
+}
