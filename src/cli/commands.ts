@@ -11,6 +11,7 @@ interface Entry {
 const commands: Readonly<Record<string, Entry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
+  console: { summary: 'print a link that opens the console, signed in', load: () => import('./console.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
   backup: {
     summary: 'copy the data folder, also while the gateway runs',

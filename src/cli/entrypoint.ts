@@ -63,8 +63,12 @@ export async function postJson(
   entrypoint: Entrypoint,
   path: string,
   body: unknown,
+  token?: string,
 ): Promise<{ readonly status: number; readonly text: string }> {
-  const headers = { 'Content-Type': 'application/json' }
+  const headers = {
+    'Content-Type': 'application/json',
+    ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+  }
   const sent = (entrypoint.secure ? secureRequest : request)({
     ...entrypoint.options,
     path,

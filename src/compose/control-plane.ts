@@ -36,6 +36,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
     grant: identity.tokens.grant,
+    console: identity.tokens.console,
     verify: identity.tokens.verifyInternal,
     noteRefusal: parts.refusals.note,
     takeCall(callerId, requestId) {

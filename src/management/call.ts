@@ -11,6 +11,8 @@ export interface Caller {
   readonly ownOnly: boolean
   /** When the token runs out, milliseconds since the epoch. */
   readonly until: number
+  /** Until when the session of the token can be renewed; undefined when it is no token of the console. */
+  readonly sessionEndsAt: number | undefined
 }
 
 /** One call of a public operation. Everything in it was checked against openapi.json. */
@@ -35,7 +37,7 @@ export interface Call extends OpenCall {
 }
 
 /** The body of a call. The caller names the type that openapi.json describes, against which the body was checked. */
-export const bodyOf = <T>({ body }: OpenCall): T => body as T
+export const bodyOf = <T>({ body }: Pick<OpenCall, 'body'>): T => body as T
 
 /** The query of an operation whose parameters are all text, as openapi.json says. */
 export const textsOf = ({ query }: OpenCall) => query as Readonly<Record<string, string | undefined>>

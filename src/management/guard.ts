@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { agentProblem, refuseStatus } from '../agents/agent.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
+import { sessionClaim } from '../tokens/issue.ts'
 import { presentedToken, refuseToken } from '../tokens/problem.ts'
 import type { Caller } from './call.ts'
 import type { Operation } from './openapi.ts'
@@ -83,7 +84,14 @@ async function authenticate(req: IncomingMessage, parts: ManagementParts): Promi
   if (typeof claims === 'string') return refuseToken(claims, 'Authorization')
   const agent = parts.registry.get(claims.sub)
   if (agent === undefined) return refuseToken('unknown_agent', 'Authorization')
-  return refuseStatus(agent.status) ?? { agent, until: claims.exp * 1_000 }
+  const session = claims[sessionClaim]
+  return (
+    refuseStatus(agent.status) ?? {
+      agent,
+      until: claims.exp * 1_000,
+      sessionEndsAt: typeof session === 'number' ? session * 1_000 : undefined,
+    }
+  )
 }
 
 /** Host name and port of an origin; an absent port and the default one of the scheme are both empty. */

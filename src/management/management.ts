@@ -1,5 +1,6 @@
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
+import { consoleHandlers } from './console.ts'
 import { docsHandlers } from './docs.ts'
 import { grantHandlers } from './grants.ts'
 import { createGuard } from './guard.ts'
@@ -19,7 +20,9 @@ const healthTimeLimit = 2_000
 /** The control plane: everything that is not `/proxy/`. */
 export function createManagement(parts: ManagementParts): Management {
   const { store, clock, metrics } = parts
+  const signIn = consoleHandlers(parts)
   const open = {
+    ...signIn.open,
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
     ...tokenHandlers(parts),
     ...healthHandlers({
@@ -34,6 +37,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...docsHandlers(),
   }
   const guarded = {
+    ...signIn.guarded,
     ...(metrics.isPublic ? {} : metricsHandlers(parts)),
     ...agentHandlers(parts),
     ...policyHandlers(parts),

@@ -9,6 +9,7 @@ import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
+import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { Verify } from '../tokens/verify.ts'
 
@@ -28,6 +29,7 @@ export interface ManagementParts {
     readonly stopping: AbortSignal
   }
   readonly grant: Grant
+  readonly console: ConsoleSignIn
   /** Verifies a token of the gateway: management accepts no other (spec 5.3). */
   readonly verify: Verify
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>

@@ -1,6 +1,7 @@
 import { networkOf } from '../base/address.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { type ConsoleSignIn, type SessionReply, usesConsole } from './console.ts'
 import type { Issue, TokenReply } from './issue.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -9,6 +10,8 @@ export interface GrantRequest {
   readonly agentId?: string
   readonly clientSecret?: string
   readonly externalToken?: string
+  /** Asks for a token that can be renewed, for an agent with a role that uses the console. */
+  readonly console?: boolean
 }
 
 export interface GrantParts {
@@ -20,6 +23,7 @@ export interface GrantParts {
   /** Whether the token of the identity provider is valid and belongs to the agent; absent when none is configured. */
   readonly verifyExternal: ((token: string, agent: AgentRecord) => Promise<boolean>) | undefined
   readonly issue: Issue
+  readonly console: Pick<ConsoleSignIn, 'issue'>
   /** Failures per agent id and client network, and per client network: an address, or the /64 of an IPv6 address. */
   readonly perAgent: Throttle
   readonly perAddress: Throttle
@@ -50,11 +54,17 @@ export function createGrant(parts: GrantParts): Grant {
       failed = agent === undefined
       if (agent === undefined) return refuse('unauthenticated')
       if (isRefusal(agent)) return agent
+      if (request.console === true && usesConsole(agent)) return tokenOf(await parts.console.issue(agent))
       return await parts.issue({ id: agent.id, name: agent.name, trustScore: parts.trustOf(agent) })
     } finally {
       for (const [throttle, key] of keys) throttle.end(key, failed)
     }
   }
+}
+
+/** Without the end of the session: the answer is that of every other token. */
+function tokenOf({ endsAt: _, ...token }: SessionReply): TokenReply {
+  return token
 }
 
 /** Begins an attempt in all of them or in none; seconds to wait if there is no room. */

@@ -22,7 +22,12 @@ export interface TokenSubject {
   readonly id: string
   readonly name: string
   readonly trustScore: number
+  /** For a token of the console: until when it can be renewed, milliseconds since the epoch. */
+  readonly sessionEndsAt?: number
 }
+
+/** Claim of tokens of the console: until when they can be renewed, seconds since the epoch. */
+export const sessionClaim = 'session_until'
 
 /** Answer of POST /tokens: both shapes of spec 4.1 at once. */
 export interface TokenReply {
@@ -37,10 +42,12 @@ export type Issue = (subject: TokenSubject) => Promise<TokenReply>
 
 /** Issues internal tokens (spec 2.4): JWT signed with HS256. */
 export function createIssuer({ keys, settings, clock }: TokenParts): Issue {
-  return async ({ id, name, trustScore }) => {
+  return async ({ id, name, trustScore, sessionEndsAt }) => {
     const issuedAt = Math.floor(clock.now() / 1000)
-    const expires = issuedAt + Math.ceil(settings.Expiration / 1000)
-    const token = await new SignJWT({ name, trust_score: trustScore })
+    const end = sessionEndsAt === undefined ? Infinity : Math.floor(sessionEndsAt / 1000)
+    const expires = Math.min(end, issuedAt + Math.ceil(settings.Expiration / 1000))
+    const session = sessionEndsAt === undefined ? {} : { [sessionClaim]: end }
+    const token = await new SignJWT({ name, trust_score: trustScore, ...session })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setSubject(id)
       .setIssuer(settings.Issuer)

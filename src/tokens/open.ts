@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
 import { createExternal, type External } from './external.ts'
 import { createGrant, type Grant } from './grant.ts'
 import { createIssuer, type TokenParts } from './issue.ts'
@@ -58,6 +59,8 @@ export interface Tokens extends Pick<TokenCheck, 'verify'> {
   readonly verifyInternal: Verify
   /** POST /tokens. */
   readonly grant: Grant
+  /** Sign-in of the console. */
+  readonly console: ConsoleSignIn
   /** The signing secret, to derive other keys from. */
   readonly secret: Uint8Array
   /** Warnings for the start. */
@@ -88,12 +91,16 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
 export async function openTokens(options: TokensOptions): Promise<Tokens> {
   const { settings, clock, agents, onBadCredential } = options
   const { parts, external, verify, verifyInternal } = await openTokenCheck(options)
+  const issue = createIssuer(parts)
+  const trustOf: Agents['trustOf'] = agent => agents.trustOf(agent)
+  const consoleSignIn = createConsoleSignIn({ clock, issue, trustOf })
   const grant = createGrant({
     agent: id => agents.get(id),
-    trustOf: agent => agents.trustOf(agent),
+    trustOf,
     verifySecret: (id, secret) => agents.verifySecret(id, secret),
     verifyExternal: external?.verifyFor,
-    issue: createIssuer(parts),
+    issue,
+    console: consoleSignIn,
     perAgent: createThrottle(settings.TokenRequests.PerAgentPerMinute, clock),
     perAddress: createThrottle(settings.TokenRequests.PerAddressPerMinute, clock),
     ...(onBadCredential === undefined ? {} : { onBadCredential }),
@@ -102,6 +109,7 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     verify,
     verifyInternal,
     grant,
+    console: consoleSignIn,
     secret: parts.keys.secret,
     warnings: external?.warnings ?? [],
   }

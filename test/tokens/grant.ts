@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { isRefusal, type Refusal } from '../../src/errors.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
+import { createConsoleSignIn } from '../../src/tokens/console.ts'
 import { createGrant, type GrantParts } from '../../src/tokens/grant.ts'
 import type { TokenReply } from '../../src/tokens/issue.ts'
 import { createThrottle } from '../../src/tokens/throttle.ts'
@@ -28,6 +29,7 @@ async function openGrant(parts: Partial<GrantParts> = {}) {
     },
     verifyExternal: undefined,
     issue,
+    console: createConsoleSignIn({ clock, issue, trustOf: () => 0.5 }),
     perAgent: createThrottle(5, clock),
     perAddress: createThrottle(20, clock),
     onBadCredential: id => bad.push(id),

@@ -1,0 +1,43 @@
+/** A management token of the first admin, from the running gateway. */
+import { resolve } from 'node:path'
+import { bootstrapFile, type Credential, parseCredential } from '../agents/bootstrap.ts'
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import { StartupError } from '../errors.ts'
+import { readPrivateFile } from '../storage/private-file.ts'
+import type { Configuration } from './configuration.ts'
+import { type Entrypoint, postJson } from './entrypoint.ts'
+
+/** @throws StartupError when there is no credential, or the gateway does not take it */
+export async function requestAdminToken(configuration: Configuration, entrypoint: Entrypoint): Promise<string> {
+  return requestToken(entrypoint, await readCredential(configuration))
+}
+
+async function readCredential({ config, baseDirectory }: Configuration): Promise<Credential> {
+  const { AgentId, ClientSecret } = config.Security.Bootstrap
+  if (AgentId !== undefined && ClientSecret !== undefined) return { agentId: AgentId, clientSecret: ClientSecret }
+  const path = bootstrapFile(resolve(baseDirectory, config.Storage.DataDirectory))
+  const credential = parseCredential(await readPrivateFile(path))
+  if (credential !== undefined) return credential
+  throw new StartupError(
+    `${path} contains no credential. The first start of the gateway writes it; if it was lost: agent-gateway admin reset`,
+  )
+}
+
+async function requestToken(entrypoint: Entrypoint, credential: Credential): Promise<string> {
+  const { status, text } = await postJson(entrypoint, '/tokens', credential)
+  if (status === 401) {
+    throw new StartupError(
+      `The gateway at ${entrypoint.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,
+    )
+  }
+  const token = status === 200 ? accessToken(text) : undefined
+  if (token !== undefined) return token
+  throw new StartupError(`The server at ${entrypoint.name} answered ${status}, not with a token. Is it the gateway?`)
+}
+
+function accessToken(text: string): string | undefined {
+  const answer = parseJson(text)
+  const token = isObject(answer) ? answer['accessToken'] : undefined
+  return typeof token === 'string' ? token : undefined
+}

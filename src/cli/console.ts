@@ -1,0 +1,56 @@
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import { StartupError } from '../errors.ts'
+import { requestAdminToken } from './admin-token.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Entrypoint, findEntrypoint, postJson } from './entrypoint.ts'
+import { readArgs, type Shell } from './shell.ts'
+
+export const help = `usage: agent-gateway console [--as NAME] [--at ADDRESS] [--url URL] [--config FILE]
+
+Prints a link that opens the console in a browser, signed in. It works once, for a minute.
+Asks the running gateway with the credential of the first admin.
+
+  --as NAME      name or id of an agent with the role reviewer, auditor or admin; if absent, the first admin.
+                 Verdicts and the audit trail name this agent.
+  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
+                 if absent, the address in the configuration
+  --url URL      address of the gateway in the browser, such as https://gateway.example; if absent, that of --at
+${configHelp}`
+
+const options = {
+  ...configOption,
+  as: { type: 'string' },
+  at: { type: 'string' },
+  url: { type: 'string' },
+} as const
+
+export async function run(shell: Shell): Promise<number> {
+  const { values } = readArgs(shell, options)
+  const configuration = readConfiguration(shell, values.config)
+  const entrypoint = await findEntrypoint(configuration, values.at)
+  const base = baseOf(entrypoint, values.url)
+  const token = await requestAdminToken(configuration, entrypoint)
+  const code = await requestCode(entrypoint, token, values.as)
+  shell.print(`${base}/console/#code=${code}`)
+  return 0
+}
+
+function baseOf({ name }: Entrypoint, given: string | undefined): string {
+  const url = URL.parse(given ?? name)
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
+  if (given !== undefined) throw new StartupError(`${given} is not a URL. Use one such as https://gateway.example.`)
+  throw new StartupError(
+    'A browser cannot open a unix socket. Name the address of the proxy in front of it with --url.',
+  )
+}
+
+async function requestCode(entrypoint: Entrypoint, token: string, agent: string | undefined): Promise<string> {
+  const body = agent === undefined ? {} : { agent }
+  const { status, text } = await postJson(entrypoint, '/console/codes', body, token)
+  const answer = parseJson(text)
+  const { code, detail } = isObject(answer) ? answer : {}
+  if (status === 201 && typeof code === 'string') return code
+  const why = typeof detail === 'string' ? detail : `The server answered ${status}. Is it the gateway?`
+  throw new StartupError(`${entrypoint.name} gave no link. ${why}`)
+}

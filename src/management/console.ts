@@ -1,0 +1,65 @@
+import { summarise } from '../agents/agent.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { type SessionReply, usesConsole } from '../tokens/console.ts'
+import { by } from './agents.ts'
+import { bodyOf, type Handlers } from './call.ts'
+import type { ManagementParts } from './parts.ts'
+
+/** Sign-in of the console. */
+export function consoleHandlers(parts: ManagementParts): Handlers {
+  const { registry, console: signIn, clock, clientAddress, noteFailedLogin } = parts
+
+  const session = (agent: AgentRecord, token: SessionReply): Reply => {
+    const { id, name, ownerId } = summarise(agent, clock.now())
+    return jsonReply(200, { ...token, agent: { id, name, ownerId, roles: agent.roles } })
+  }
+
+  return {
+    open: {
+      async openSession({ body, req, requestId }) {
+        const { code } = bodyOf<{ readonly code: string }>({ body })
+        const agent = registry.get(signIn.takeCode(code) ?? '')
+        if (agent?.status === 'Active' && usesConsole(agent)) return session(agent, await signIn.issue(agent))
+        const address = clientAddress(req)
+        noteFailedLogin({ code: 'unauthenticated', agentId: agent?.id, address, requestId })
+        return refuse('unauthenticated', undefined, { cause: 'code' })
+      },
+    },
+    guarded: {
+      async createCode(call) {
+        const { agent: wanted } = bodyOf<{ readonly agent?: string } | undefined>(call) ?? {}
+        const agent = wanted === undefined ? call.caller.agent : find(parts, wanted)
+        if (isRefusal(agent)) return agent
+        const entry = { at: clock.now(), ...by(call), action: 'console.code', subject: agent.id, details: {} }
+        await parts.store.audit.append(entry)
+        const { code, expiresAt } = signIn.openCode(agent.id)
+        const { id, name } = agent
+        return jsonReply(201, { code, expiresAt: new Date(expiresAt).toISOString(), agent: { id, name } })
+      },
+      async renewToken({ caller }) {
+        const { agent, sessionEndsAt } = caller
+        if (sessionEndsAt === undefined) return refuse('wrong_state', 'Only tokens of the console are renewed.')
+        return session(agent, await signIn.issue(agent, sessionEndsAt))
+      },
+    },
+  }
+}
+
+/** The one active agent of that id or name that uses the console. */
+function find({ registry }: ManagementParts, wanted: string): AgentRecord | Refusal {
+  const one = registry.get(wanted)
+  const all = one === undefined ? registry.list({ page: 1, pageSize: Number.MAX_SAFE_INTEGER }).items : [one]
+  const found = all.filter(({ id, name }) => id === one?.id || name === wanted)
+  const able = found.filter(agent => agent.status === 'Active' && usesConsole(agent))
+  const [agent] = able
+  if (agent === undefined) {
+    if (found.length === 0) return refuse('not_found', 'No agent has this name or id.')
+    return refuse(
+      'wrong_state',
+      'Only an active agent with the role reviewer, auditor or admin signs in to the console.',
+    )
+  }
+  return able.length === 1 ? agent : refuse('wrong_state', 'Several agents have this name. Use the id of one.')
+}
