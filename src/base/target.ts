@@ -61,7 +61,7 @@ function malformed(raw: string): string | undefined {
 
 function notAbsolute(raw: string): string {
   if (/^https?:\/[^/]/i.test(raw)) {
-    return 'The target has one slash behind its scheme. An intermediary may have merged slashes; switch that off there.'
+    return 'The target has one slash behind its scheme. Something on the way merged slashes. Call /proxy/https/host/path.'
   }
   return 'The target must begin with http:// or https://, not percent-encoded.'
 }

@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
 import { resetConnection } from '../http/reset.ts'
+import { createVirtualHosts, type Links } from '../http/virtual-hosts.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Arrival, Exchange } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
@@ -62,6 +63,19 @@ function watchSettings({ System: { Server } }: Config) {
   return { idleMs: Server.IdleTimeoutSeconds * 1_000, pace }
 }
 
+function linksOf({ System, Proxy: proxy, Hosts }: Config): Links {
+  const publicUrl = System.PublicUrl === undefined ? undefined : new URL(System.PublicUrl)
+  // TLS may end in front of the gateway, which then has a public URL that says so.
+  const isSecure = publicUrl?.protocol === 'https:' || System.Server.Tls.CertificateFile !== undefined
+  return {
+    redirects: proxy.Redirects,
+    cookies: proxy.Cookies,
+    publicUrl: publicUrl?.origin,
+    scheme: isSecure ? 'https' : 'http',
+    hosts: createVirtualHosts(Hosts),
+  }
+}
+
 function endSlow(exchange: Exchange, bounds: Bounds): void {
   bounds.reached('body_pace', exchange.agent?.id, exchange.requestId)
   end(exchange, refuse('request_timeout', 'The request body came too slowly.'))
@@ -111,6 +125,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     isFenced: dataPlane.isFenced ?? (() => false),
     activityOf: (id, now) => activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
+    links: linksOf(config),
     record,
     report: dataPlane.report,
   }

@@ -13,6 +13,7 @@ import {
 } from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
 import type { Certificate } from '../http/servers.ts'
+import { createVirtualHosts } from '../http/virtual-hosts.ts'
 import { createPeerOf } from '../pipeline/client-ip.ts'
 import { viaName } from '../pipeline/hops.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
@@ -115,6 +116,7 @@ function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts) 
     counts,
     report,
     bodyTimeoutMs,
+    hosts: createVirtualHosts(config.Hosts),
     viaName: config.Proxy.Via ? viaName : undefined,
   })
 }

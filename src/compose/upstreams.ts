@@ -39,7 +39,9 @@ const lookupsAtOnce = 256
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
   const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
-  const egress = createEgress(config.Egress)
+  const { PublicUrl } = config.System
+  const SelfUrls = PublicUrl === undefined ? config.Egress.SelfUrls : [...config.Egress.SelfUrls, PublicUrl]
+  const egress = createEgress({ ...config.Egress, SelfUrls })
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))

@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8'
+import { normaliseHost } from '../base/host.ts'
 import type { ConfigProblem, Findings } from './given.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
@@ -89,6 +90,16 @@ const checks: readonly CrossCheck[] = [
     },
   },
   {
+    settings: [schema.Hosts, schema.System.Server.AllowedHosts, schema.System.PublicUrl],
+    problem(config) {
+      const problems = config.Hosts.flatMap((entry, index) => {
+        const problem = hostProblem(entry, index, config)
+        return problem === undefined ? [] : [`entry ${index}: ${problem}`]
+      })
+      return problems.length > 0 && problems.join('; ')
+    },
+  },
+  {
     settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop }) {
       const without = HumanInTheLoop.Webhooks.flatMap(({ Url }, index) => (Url === undefined ? [`entry ${index}`] : []))
@@ -109,6 +120,17 @@ const checks: readonly CrossCheck[] = [
 
 const isExternal = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Provider !== undefined
 const jwtOf = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Jwt
+
+function hostProblem({ Host, Upstream }: Config['Hosts'][number], index: number, config: Config): string | undefined {
+  const host = Host === undefined ? undefined : normaliseHost(Host)
+  if (host === undefined || Upstream === undefined) return 'Host and Upstream must be set'
+  const { PublicUrl, Server } = config.System
+  const others = config.Hosts.slice(0, index).map(other => normaliseHost(other.Host ?? ''))
+  if (others.includes(host)) return 'Host must not be that of another entry'
+  if (Server.AllowedHosts.some(name => normaliseHost(name) === host)) return 'Host must not be in AllowedHosts'
+  const ofPublicUrl = PublicUrl === undefined ? undefined : normaliseHost(new URL(PublicUrl).hostname)
+  return ofPublicUrl === host ? 'Host must not be that of System:PublicUrl' : undefined
+}
 
 function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: string): string | undefined {
   if (entry.Host === undefined) return 'Host must be set'

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { parseRange } from '../base/address.ts'
 import { hopByHopRequest, token } from '../base/field-names.ts'
 import { parseHostPattern } from '../base/host.ts'
+import { parseTarget } from '../base/target.ts'
 import { isTimeZone } from '../policy/language/fields/zone.ts'
 import { parseWindow } from '../policy/language/operators/ordering.ts'
 import { chosenSecretProblem } from './entropy.ts'
@@ -78,6 +79,13 @@ export const httpUrl: Format = value => {
   const url = URL.parse(value)
   const plain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === ''
   return plain ? undefined : 'must be an http or https URL without user or fragment'
+}
+
+/** Scheme, host and port alone, in the spelling that targets have. */
+export const originUrl: Format = value => {
+  const target = parseTarget(value)
+  const plain = typeof target !== 'string' && target.requestTarget === '/'
+  return plain ? undefined : 'must be an http or https URL of a host alone, such as https://api.example.com'
 }
 
 /** Events of a held request that a webhook can get. */

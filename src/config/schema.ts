@@ -10,9 +10,11 @@ import {
   hitlEvent,
   hitlEvents,
   hostAndPort,
+  hostName,
   hostPattern,
   hours,
   httpUrl,
+  originUrl,
   provider,
   timeZone,
   uuid,
@@ -46,6 +48,10 @@ const signalPoints = mapValues(riskSignals, ({ points, meaning }) => integer(poi
  */
 export const schema = {
   System: {
+    PublicUrl: optional(
+      'Address at which people and agents reach this gateway, such as https://gateway.example.com: for links in webhooks and answers.',
+      originUrl,
+    ),
     Server: server,
     ...limits,
   },
@@ -137,6 +143,13 @@ export const schema = {
   },
   Policies: documents('Policies written in this file, same shape as the files in Policy:Directory.'),
   Proxy: proxy,
+  Hosts: objects(
+    {
+      Host: optional('Host name of the gateway under which clients call the upstream, without a port.', hostName),
+      Upstream: optional('The upstream: scheme, host and port, such as https://api.example.com.', originUrl),
+    },
+    'Virtual hosts: a request to such a host is a request to the same path of its upstream. See docs/virtual-hosts.md.',
+  ),
   Upstreams: objects(
     {
       Host: optional(

@@ -7,6 +7,7 @@ import { awaitTurn, type ParserError, putBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import { endRaw, refuseUnreadable } from './unreadable.ts'
+import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
 
 /** A request whose head is read and whose framing is valid. */
 export interface Incoming {
@@ -17,13 +18,20 @@ export interface Incoming {
   readonly expectsContinue: boolean
 }
 
+export interface ProxyIncoming extends Incoming {
+  readonly rawTarget: string
+  readonly addressing: Addressing
+}
+
 export interface AcceptOptions {
   /** Time limit for the whole body of a call of the gateway's own API. */
   readonly bodyTimeoutMs: number
   /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
   readonly viaName: string | undefined
-  /** `/proxy/...`: `rawTarget` is the raw text after the prefix. */
-  readonly onProxy: (incoming: Incoming & { readonly rawTarget: string }) => Promise<void> | undefined
+  /** Undefined when there are none. */
+  readonly hosts: VirtualHosts | undefined
+  /** `/proxy/...` and virtual hosts: `rawTarget` is the raw text of the upstream URL. */
+  readonly onProxy: (incoming: ProxyIncoming) => Promise<void> | undefined
   /** Everything else: `path` is path and query as received. */
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
   readonly report: (what: string, error: unknown) => void
@@ -124,11 +132,12 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   }
   // Node reads nothing after such a request: it must be the last one on its connection.
   if (fields.upgrade) res.shouldKeepAlive = false
-  const route = readRequestTarget(req.url ?? '', fields.host)
+  const route = readRequestTarget(req.url ?? '', fields.host, options.hosts)
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
     if (fields.webSocket) return answer(arrived, noWebSocket)
-    return options.onProxy({ req, res, requestId, expectsContinue, fields, rawTarget: route.rawTarget })
+    const { rawTarget, addressing } = route
+    return options.onProxy({ req, res, requestId, expectsContinue, fields, rawTarget, addressing })
   }
   if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)
   return options.onOwn({ req, res, requestId, expectsContinue, fields, path: route.path })

@@ -15,7 +15,7 @@ export interface FieldName {
   readonly hopByHopResponse: boolean
   /** It marks answers of the gateway: an upstream must not be able to send it. */
   readonly own: boolean
-  /** In an answer it tells a client where to go next, or what to send there. */
+  /** In an answer it tells a client where to go next, or what to send. */
   readonly leadsOn: boolean
   /** In a request the gateway itself acts on it. */
   readonly steersGateway: boolean
@@ -31,7 +31,7 @@ const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
   ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],
 ])
-const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie'])
+const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie', 'www-authenticate'])
 
 /** @param name as it was received */
 export function fieldName(name: string): FieldName {

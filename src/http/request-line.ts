@@ -1,24 +1,35 @@
 import { type Refusal, refuse } from '../errors.ts'
+import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
 
 const proxyPrefix = '/proxy/'
 
 /** Where a request line points: at an upstream, as raw text, or at a path of the gateway itself. */
 export type Route =
-  | { readonly kind: 'proxy'; readonly rawTarget: string }
+  | { readonly kind: 'proxy'; readonly rawTarget: string; readonly addressing: Addressing }
   | { readonly kind: 'own'; readonly path: string }
 
 /**
  * Reads the request-target (RFC 9112 section 3.2). Absolute-form is taken when it names this host, as the RFC asks,
- * and never forwarded: an upstream is only ever named behind `/proxy/`.
+ * and never forwarded: an upstream is named behind `/proxy/` or by a virtual host, all of whose paths are the upstream's.
  */
-export function readRequestTarget(url: string, host: string): Route | Refusal {
+export function readRequestTarget(url: string, host: string, hosts: VirtualHosts | undefined): Route | Refusal {
   const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
   if (path === undefined) {
     return refuse('invalid_request', 'The request target must be a path. Upstreams are called as /proxy/<URL>.')
   }
-  if (path.startsWith(proxyPrefix)) return { kind: 'proxy', rawTarget: path.slice(proxyPrefix.length) }
-  return { kind: 'own', path }
+  const virtual = hosts?.find(host)
+  if (virtual !== undefined) return { kind: 'proxy', rawTarget: virtual.upstream.key + path, addressing: virtual }
+  if (!path.startsWith(proxyPrefix)) return { kind: 'own', path }
+  const raw = path.slice(proxyPrefix.length)
+  const slash = raw.indexOf('/')
+  if ((slash === 4 || slash === 5) && schemes.has(raw.slice(0, slash))) {
+    return { kind: 'proxy', rawTarget: `${raw.slice(0, slash)}:/${raw.slice(slash)}`, addressing: 'path' }
+  }
+  return { kind: 'proxy', rawTarget: raw, addressing: 'url' }
 }
+
+/** Of `/proxy/https/host/path`, for clients that turn `://` in a path into something else. */
+const schemes: ReadonlySet<string> = new Set(['http', 'https'])
 
 function pathOfAbsoluteForm(url: string, host: string): string | undefined {
   const match = /^https?:\/\/([^/?#]*)(\/.*)?$/i.exec(url)

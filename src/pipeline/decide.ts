@@ -1,6 +1,6 @@
 import type { Activity } from '../base/activity.ts'
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
-import { withoutNominated } from '../http/headers.ts'
+import { withoutNominated, withoutTokens } from '../http/headers.ts'
 import { BodyDecision, decideHead } from '../policy/evaluation/decide.ts'
 import type { Decision, DecisionSource, NeedBody } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
@@ -177,11 +177,11 @@ class RequestView implements RequestHead {
   readonly readings: readonly string[] | undefined
   readonly rawPath: string
   readonly queryString: string
-  readonly rawHeaders: readonly string[]
   readonly contentLength: number
   readonly now: number
   readonly #exchange: Admitted
   readonly #parts: Parts
+  #rawHeaders: readonly string[] | undefined
 
   constructor(exchange: Admitted, parts: Parts) {
     const { target } = exchange
@@ -197,7 +197,6 @@ class RequestView implements RequestHead {
     this.readings = target.readings
     this.rawPath = target.path
     this.queryString = target.query ?? ''
-    this.rawHeaders = withoutNominated(exchange.req.rawHeaders, exchange.fields)
     this.contentLength = exchange.fields.contentLength
     this.now = parts.clock.now()
   }
@@ -205,6 +204,16 @@ class RequestView implements RequestHead {
   get mcp(): McpHeads | undefined {
     const { fields, method, hasBody } = this.#exchange
     return fields.mcp && (method === 'POST' || hasBody) ? readMcpHeads(this.rawHeaders) : undefined
+  }
+
+  /** The gateway's own field is hidden from rules by its name; others may be the upstream's as well as ours. */
+  get rawHeaders(): readonly string[] {
+    const { req, fields, tokenNames } = this.#exchange
+    this.#rawHeaders ??= withoutNominated(
+      tokenNames.length > 1 ? withoutTokens(req.rawHeaders, tokenNames) : req.rawHeaders,
+      fields,
+    )
+    return this.#rawHeaders
   }
 
   get clientIp(): string {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Target } from '../base/target.ts'
 import type { FailureKind, Refusal, RefusalCode } from '../errors.ts'
 import type { RequestFields } from '../http/headers.ts'
+import type { Addressing } from '../http/virtual-hosts.ts'
 import type { Permit } from '../limits/breaker.ts'
 import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
@@ -12,13 +13,14 @@ import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
 
-/** A request on /proxy whose framing was checked. */
+/** A request for an upstream whose framing was checked. */
 export interface Arrival {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly requestId: string
-  /** Raw text behind `/proxy/`. */
+  /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
   readonly rawTarget: string
+  readonly addressing: Addressing
   readonly fields: RequestFields
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean
@@ -62,6 +64,7 @@ export class Exchange {
   readonly socket: Socket
   readonly requestId: string
   readonly rawTarget: string
+  readonly addressing: Addressing
   readonly fields: RequestFields
   readonly expectsContinue: boolean
   /** Steady milliseconds. */
@@ -132,6 +135,7 @@ export class Exchange {
     this.socket = arrival.req.socket
     this.requestId = arrival.requestId
     this.rawTarget = arrival.rawTarget
+    this.addressing = arrival.addressing
     this.fields = arrival.fields
     this.expectsContinue = arrival.expectsContinue
     this.startedAt = startedAt

@@ -116,7 +116,7 @@ class Forward implements UpstreamHandler, Sender {
     const { res, req } = this.#exchange
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
-    const fields = answerFields(received, this.#exchange.target, this.#parts.config.Proxy)
+    const fields = answerFields(received, this.#exchange, this.#parts.links)
     fields.push(requestIdField, this.#exchange.requestId)
     // Nobody reads the rest of the upload: no request behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')

@@ -63,7 +63,9 @@ export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts
   const { terms, suspended } = held
   const view = terms.seconds === 0 ? 'undecided' : await waitFor(exchange, held, parts)
   if (isOver(exchange)) return undefined
-  if (view === 'undecided') return terms.refused ? reviewPending(suspended) : accepted(exchange, suspended, terms)
+  if (view === 'undecided') {
+    return terms.refused ? reviewPending(suspended, parts) : accepted(exchange, held, parts)
+  }
   if (view === 'cancelled') {
     exchange.rpc?.endUnanswered()
     return undefined
@@ -97,11 +99,12 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
 }
 
 /** Where to look, for people and for programs (spec 4.4). */
-function accepted(exchange: Decided, { id, expiresAt }: Suspended, { applied }: WaitTerms): undefined {
-  const statusUrl = `/hitl/status/${id}`
+function accepted(exchange: Decided, { suspended, terms: { applied } }: HeldCall, parts: Parts): undefined {
+  const { id, expiresAt } = suspended
+  const statusUrl = statusUrlOf(suspended, parts)
   const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
   const until = new Date(expiresAt).toISOString()
-  const where = ['Location', statusUrl, 'Retry-After', String(pollSeconds), 'Gateway-Hitl-Id', id]
+  const where = [...locationOf(exchange, suspended, parts), 'Retry-After', String(pollSeconds), 'Gateway-Hitl-Id', id]
   const type = asJson ? 'application/json; charset=utf-8' : 'text/plain; charset=utf-8'
   const body = asJson
     ? JSON.stringify({ id, status: 'Pending', statusUrl, expiresAt: until, retryAfter: pollSeconds })
@@ -110,8 +113,19 @@ function accepted(exchange: Decided, { id, expiresAt }: Suspended, { applied }: 
   void sendReply(exchange.res, { status: 202, headers, body }, exchange.requestId)
 }
 
-function reviewPending({ id, expiresAt }: Suspended): Refusal {
-  const members = { hitlId: id, statusUrl: `/hitl/status/${id}`, expiresAt: new Date(expiresAt).toISOString() }
+const statusPath = ({ id }: Suspended): string => `/hitl/status/${id}`
+const statusUrlOf = (suspended: Suspended, { links }: Parts): string => (links.publicUrl ?? '') + statusPath(suspended)
+
+/** A path is one of the host that was called (spec 4.4). On a virtual host that is the upstream's. */
+function locationOf({ addressing }: Decided, suspended: Suspended, parts: Parts): readonly string[] {
+  if (typeof addressing === 'string') return ['Location', statusPath(suspended)]
+  return parts.links.publicUrl === undefined ? [] : ['Location', statusUrlOf(suspended, parts)]
+}
+
+function reviewPending(suspended: Suspended, parts: Parts): Refusal {
+  const { id, expiresAt } = suspended
+  const statusUrl = statusUrlOf(suspended, parts)
+  const members = { hitlId: id, statusUrl, expiresAt: new Date(expiresAt).toISOString() }
   return refuse('review_pending', undefined, { members, headers: ['Retry-After', String(pollSeconds)] })
 }
 
@@ -133,13 +147,13 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
   }
   const answer = replay === 'completed' ? await parts.queue.answer(hitlId, exchange.agent) : undefined
   if (answer === undefined) return refuse('answer_not_kept', undefined, { members, headers: noRetry })
-  const { res, target, rpc, requestId } = exchange
+  const { res, rpc, requestId } = exchange
   if (isOver(exchange)) return undefined
   exchange.upstreamStatus = answer.status
   if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
   const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]
   res.sendDate = false
-  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, target, parts.config.Proxy), ...own])
+  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, exchange, parts.links), ...own])
   res.end(answer.body)
   return undefined
 }

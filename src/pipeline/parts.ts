@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { Links } from '../http/virtual-hosts.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import type { HeldBytes } from '../limits/held-bytes.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
@@ -44,6 +45,7 @@ export interface Parts {
   /** Whether this thread was given up because it hung: then it knows of no change any more, and nothing may leave. */
   readonly isFenced: () => boolean
   readonly clientIpOf: ClientIp
+  readonly links: Links
   readonly watch: Watch
   /** Turns for decisions on long bodies. */
   readonly workTurns: WorkTurns

@@ -27,14 +27,46 @@ export function refuseToken(problem: TokenProblem, field: string): Refusal {
  */
 export function presentedToken(values: readonly string[], field: string): string | Refusal {
   const [value] = values
-  if (value === undefined) {
-    return challenge('missing', `error_description="Send the token as ${field}: Bearer <token>"`)
-  }
-  if (values.length === 1 && value.slice(0, 7).toLowerCase() === 'bearer ') return value.slice(7).trim()
+  if (value === undefined) return refuseMissing(field)
+  return (values.length === 1 ? bearerToken(value) : undefined) ?? refuseUnreadable(field)
+}
+
+/** The text behind `Bearer`; undefined when there is none. */
+export function bearerToken(value: string): string | undefined {
+  return value.slice(0, 7).toLowerCase() === 'bearer ' ? value.slice(7).trim() : undefined
+}
+
+/** The password of `Basic` credentials (RFC 7617 section 2); undefined when there is none. */
+export function basicPassword(value: string): string | undefined {
+  if (value.slice(0, 6).toLowerCase() !== 'basic ') return undefined
+  const pair = Buffer.from(value.slice(6), 'base64').toString('latin1')
+  const colon = pair.indexOf(':')
+  return colon < 0 ? undefined : pair.slice(colon + 1)
+}
+
+/** 401 for a request without a token. */
+export function refuseMissing(field: string): Refusal {
+  return challenge('missing', `error_description="Send the token as ${field}: Bearer <token>"`)
+}
+
+/** 401 for a field that does not have one token. */
+export function refuseUnreadable(field: string): Refusal {
   return challenge(
     'unreadable',
     `error="invalid_request", error_description="Send one token, as ${field}: Bearer <token>"`,
   )
+}
+
+const basicChallenge = ['WWW-Authenticate', 'Basic realm="agent-gateway", charset="UTF-8"']
+
+/**
+ * The same 401 for a client that may present its key as a password: git, pip and container tools do so only when asked.
+ * They take the first challenge that they know.
+ */
+export function withBasic(refusal: Refusal): Refusal {
+  return refusal.refusal === 'unauthenticated'
+    ? { ...refusal, headers: [...basicChallenge, ...(refusal.headers ?? [])] }
+    : refusal
 }
 
 function challenge(cause: string, parameters: string): Refusal {

@@ -106,3 +106,19 @@ t.test('a credential of an upstream names its host and one source, and not the f
     /Header must not be CustomHeaderName$/,
   ])
 })
+
+t.test('a virtual host has a name of its own and an upstream', async t => {
+  const entry = (host: string, upstream = 'https://api.example.com') => `{ Host: ${host}, Upstream: "${upstream}" }`
+  const hosts = (...entries: string[]) => `Hosts: [${entries.join(', ')}]`
+  t.strictSame(problems(hosts(entry('a.example'), entry('"[::1]"', 'http://127.0.0.1:8080'))), [])
+  t.match(problems('Hosts: [{ Host: a.example }]'), [/Hosts: entry 0: Host and Upstream must be set/])
+  t.match(problems(hosts(entry('a.example'), entry('A.example'))), [/entry 1: Host must not be that of another entry/])
+  const allowed = 'System: { Server: { AllowedHosts: [a.example] } }'
+  t.match(problems(`${allowed}\n${hosts(entry('a.example'))}`), [/Host must not be in AllowedHosts/])
+  const publicUrl = 'System: { PublicUrl: "https://a.example:8443" }'
+  t.match(problems(`${publicUrl}\n${hosts(entry('a.example'))}`), [/Host must not be that of System:PublicUrl/])
+  for (const upstream of ['https://a.example/v1', 'https://a.example/?a', 'ftp://a', 'https://a@b', 'https://0x7f.1']) {
+    t.match(problems(hosts(entry('b.example', upstream))), [/must be an http or https URL of a host alone/], upstream)
+  }
+  t.match(problems(hosts(entry('"a.example:80"'))), [/must be a host name without scheme, port or path/])
+})

@@ -12,6 +12,7 @@ function start(t: Test, maxConnections: number) {
   const acceptor = createAcceptor({
     bodyTimeoutMs: 1_000,
     viaName: undefined,
+    hosts: undefined,
     onProxy: async () => {},
     onOwn: async ({ res, path }) => void res.end(path),
     report: () => {},

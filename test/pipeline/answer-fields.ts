@@ -1,7 +1,8 @@
 /** Threat T62 of SECURITY.md. */
 import fc from 'fast-check'
 import { parseTarget, type Target } from '../../src/base/target.ts'
-import { answerFields } from '../../src/pipeline/answer-fields.ts'
+import { createVirtualHosts, type Links } from '../../src/http/virtual-hosts.ts'
+import { type Answered, answerFields } from '../../src/pipeline/answer-fields.ts'
 import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
@@ -11,8 +12,19 @@ function targetOf(url: string): Target {
   return target
 }
 
-const rewriting = { Redirects: 'Rewrite', Cookies: 'Scope' } as const
-const target = targetOf('https://api.example.com/v1/items/7?x=1')
+const rewriting: Links = {
+  redirects: 'Rewrite',
+  cookies: 'Scope',
+  publicUrl: undefined,
+  scheme: 'http',
+  hosts: undefined,
+}
+const target: Answered = {
+  target: targetOf('https://api.example.com/v1/items/7?x=1'),
+  addressing: 'url',
+  fields: { host: 'gateway.test' },
+  tokenNames: [],
+}
 
 const locations: readonly (readonly [string, string])[] = [
   ['https://other.example/a?b=c', '/proxy/https://other.example/a?b=c'],
@@ -43,30 +55,19 @@ t.test('a reference that is no http URL leads nowhere', async t => {
   }
 })
 
+const pieces = fc.constantFrom(
+  ...['http', 'https', ':', '/', '\\', '//', '/.//', '@', '..', '.', 'a.example', 'api.example.com', '#', '?', '\t'],
+  '%2f',
+)
+const references = fc.oneof(
+  fc.array(pieces, { maxLength: 8 }).map(parts => parts.join('')),
+  fc.string(),
+  fc.webUrl(),
+)
+
 t.test('whatever Location says, a client that follows it calls the gateway', async () => {
-  const part = fc.constantFrom(
-    'http',
-    'https',
-    ':',
-    '/',
-    '\\',
-    '//',
-    '@',
-    '..',
-    '.',
-    'a.example',
-    '#',
-    '?',
-    '\t',
-    '%2f',
-  )
-  const text = fc.oneof(
-    fc.array(part, { maxLength: 8 }).map(parts => parts.join('')),
-    fc.string(),
-    fc.webUrl(),
-  )
   fc.assert(
-    fc.property(text, given => {
+    fc.property(references, given => {
       const [name, value = ''] = answerFields(['Location', given], target, rewriting)
       if (name !== 'Location') return true
       const followed = new URL(value, 'http://gateway.test/proxy/https://api.example.com/v1/items/7')
@@ -74,6 +75,37 @@ t.test('whatever Location says, a client that follows it calls the gateway', asy
     }),
     { numRuns: runs(5_000) },
   )
+})
+
+const hosts = createVirtualHosts([
+  { Host: 'api.gateway.test', Upstream: 'https://api.example.com' },
+  { Host: 'other.gateway.test', Upstream: 'http://a.example' },
+])
+const onHost: Answered = {
+  ...target,
+  addressing: hosts?.find('api.gateway.test') ?? 'url',
+  fields: { host: 'api.gateway.test:7080' },
+}
+
+t.test('whatever Location says on a virtual host, a client that follows it calls the gateway', async () => {
+  const publicUrl = 'http://gateway.test'
+  const known = new Set(['api.gateway.test:7080', 'other.gateway.test:7080', 'gateway.test'])
+  const links = { ...rewriting, hosts, publicUrl }
+  fc.assert(
+    fc.property(references, given => {
+      const [name, value = ''] = answerFields(['Location', given], onHost, links)
+      return name !== 'Location' || known.has(new URL(value, 'http://api.gateway.test:7080/v1/items/7').host)
+    }),
+    { numRuns: runs(5_000) },
+  )
+})
+
+t.test('without a public URL, what is on no virtual host leads nowhere', async t => {
+  const links = { ...rewriting, hosts }
+  const given = 'https://third.example/a'
+  t.strictSame(answerFields(['Location', given], onHost, links), ['Gateway-Upstream-Location', given])
+  const [, secure] = answerFields(['Location', 'http://a.example/b'], onHost, { ...links, scheme: 'https' })
+  t.equal(secure, 'https://other.gateway.test:7080/b')
 })
 
 const cookies: readonly (readonly [string, string])[] = [
@@ -94,5 +126,5 @@ t.test('a cookie belongs to its upstream', async t => {
 
 t.test('Pass leaves both as they came', async t => {
   const fields = ['Location', '/login', 'Set-Cookie', 'a=1; Path=/; Domain=example.com']
-  t.strictSame(answerFields(fields, target, { Redirects: 'Pass', Cookies: 'Pass' }), fields)
+  t.strictSame(answerFields(fields, target, { ...rewriting, redirects: 'Pass', cookies: 'Pass' }), fields)
 })

@@ -50,7 +50,8 @@ t.test('the challenge names the field that the token was found in', async t => {
   const config = { Security: { AgentAuth: { FallbackToAuthorization: true, CustomHeaderName: 'X-Agent' } } }
   const other = await startGateway(t, { config })
   const malformed = 'is not a JSON Web Token'
-  t.equal(await challengeOf(['Authorization', 'Bearer sk-123'], other), invalid(malformed, 'Authorization'))
+  const basic = 'Basic realm="agent-gateway", charset="UTF-8", '
+  t.equal(await challengeOf(['Authorization', 'Bearer sk-123'], other), basic + invalid(malformed, 'Authorization'))
   t.equal(await challengeOf(['X-Agent', 'Bearer sk-123'], other), invalid(malformed, 'X-Agent'))
 })
 

@@ -1,0 +1,89 @@
+/** The token in a request: in the gateway's own field, or where clients with static settings can put it. */
+import type { Refusal } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
+import { keyPrefix } from '../tokens/agent-key.ts'
+import {
+  basicPassword,
+  bearerToken,
+  presentedToken,
+  refuseMissing,
+  refuseUnreadable,
+  withBasic,
+} from '../tokens/problem.ts'
+import type { Exchange } from './exchange.ts'
+import type { Parts } from './parts.ts'
+
+const authorization: readonly string[] = ['authorization']
+
+/** Fields of a virtual host that may carry a token, by their lower-case names, as people write them. */
+const keyFields: ReadonlyMap<string, string> = new Map(
+  ['Authorization', 'X-Api-Key', 'Api-Key', 'X-Goog-Api-Key', 'Private-Token'].map(name => [name.toLowerCase(), name]),
+)
+
+/** Finds the token text, and notes the names of the fields that are not sent upstream. */
+export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
+  const { UseCustomHeader, CustomHeaderName, FallbackToAuthorization } = parts.config.Security.AgentAuth
+  const raw = exchange.req.rawHeaders
+  if (UseCustomHeader) {
+    const { lower, folded } = fieldName(CustomHeaderName)
+    const values = fieldValues(raw, lower)
+    exchange.tokenNames = [folded]
+    if (values.length > 0) return presentedToken(values, CustomHeaderName)
+  }
+  if (isVirtual(exchange)) return tokenOfVirtualHost(exchange, parts)
+  if (UseCustomHeader && !FallbackToAuthorization) return refuseMissing(CustomHeaderName)
+  exchange.tokenNames = [...exchange.tokenNames, ...authorization]
+  const values = fieldValues(raw, 'authorization')
+  const password = values.length === 1 ? basicPassword(values[0]!) : undefined
+  return password ?? presentedToken(values, 'Authorization')
+}
+
+const isVirtual = ({ addressing }: Exchange): boolean => typeof addressing === 'object'
+
+/** One field that may carry a token: its lower-case name, and the token if it has the form for one. */
+interface Candidate {
+  readonly name: string
+  readonly text: string | undefined
+}
+
+/**
+ * On a virtual host a key may stand in any field of `keyFields`. Other fields of them then are the client's own for the
+ * upstream. Without a key the first such field must carry a token.
+ */
+function tokenOfVirtualHost(exchange: Exchange, parts: Parts): string | Refusal {
+  const candidates = candidatesIn(exchange.req.rawHeaders)
+  const keys = candidates.filter(({ text }) => text?.startsWith(keyPrefix))
+  const taken = keys.length > 0 ? keys : candidates.slice(0, 1)
+  const [first] = taken
+  if (first === undefined) return refuseMissing('Authorization')
+  exchange.tokenNames = [...exchange.tokenNames, ...taken.map(({ name }) => name)]
+  // Two values of one field, or two keys: servers differ in which one counts.
+  const isClear = candidates.every(one => taken.includes(one) || !taken.some(({ name }) => name === one.name))
+  const isOne =
+    taken.every(({ text }) => text === first.text) && new Set(taken.map(({ name }) => name)).size === taken.length
+  return isClear && isOne && first.text !== undefined ? first.text : refuseUnreadable(tokenField(exchange, parts))
+}
+
+function candidatesIn(raw: readonly string[]): Candidate[] {
+  const found: Candidate[] = []
+  for (let i = 0; i < raw.length; i += 2) {
+    const { lower } = fieldName(raw[i]!)
+    if (!keyFields.has(lower)) continue
+    const value = raw[i + 1]!
+    const text = lower === 'authorization' ? (bearerToken(value) ?? basicPassword(value)) : value.trim()
+    found.push({ name: lower, text })
+  }
+  return found
+}
+
+/** The field that the token was in, as the configuration or its specification spells it. */
+export function tokenField({ tokenNames }: Exchange, { config }: Parts): string {
+  return keyFields.get(tokenNames.at(-1) ?? '') ?? config.Security.AgentAuth.CustomHeaderName
+}
+
+/** A 401, in the form that the client can act on. */
+export function refuseUnauthenticated(exchange: Exchange, refusal: Refusal): Refusal {
+  const takesPassword = isVirtual(exchange) || exchange.tokenNames.includes('authorization')
+  return takesPassword ? withBasic(refusal) : refusal
+}
