@@ -77,9 +77,9 @@ interface Foundation extends Base {
   readonly warnings: readonly string[]
 }
 
-/** Parts that hear of agents and policies, but are made after them. */
+/** Parts that hear of policies and quarantines, but are made after them. */
 interface Followers {
-  /** Hears of each change before it is answered. */
+  /** Hears of each change of policies before it is answered. */
   pool: Pool | undefined
   onQuarantine: IdentityParts['onQuarantine']
 }
@@ -117,7 +117,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const onFault = (why: string): void => log.error({}, `the storage writes no more: ${why}`)
   const onRestored = (what: string): void => log.warn({}, `an older database was brought back: ${what}`)
-  const store = await openSqliteStore({ directory: dataDirectory, clock, onFault, onRestored })
+  const onStale = (error: unknown): void => report('agents and policies could not be read again', error)
+  const store = await openSqliteStore({ directory: dataDirectory, clock, onFault, onRestored, onStale })
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -125,7 +126,6 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => upstreams.connections.close())
   const fetchDocument = upstreams.ownRequests.fetch
   const followers: Followers = { pool: undefined, onQuarantine: () => {} }
-  const onAgent: Pool['changeAgent'] = async (id, agent) => followers.pool?.changeAgent(id, agent)
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const identity = await openIdentity({
     config,
@@ -134,7 +134,6 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     clock,
     log,
     fetchDocument,
-    onAgent,
     onQuarantine,
   })
   closers.push(() => identity.close())
@@ -177,11 +176,10 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   })
   const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
+  identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
   foundation.followers.onQuarantine = tellQuarantines(foundation, { telemetry, hitl })
   closers.push(() => pool?.close())
-  const { registry } = identity
-  const { book } = rules.policies
-  const sweeper = startSweeps({ ...foundation, registry, book, dataPlane, hitl, telemetry, limits })
+  const sweeper = startSweeps({ ...foundation, dataPlane, hitl, telemetry, limits })
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),

@@ -1,21 +1,24 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Follower } from '../storage/feed.ts'
 import type { AgentRecord, Page, Paged } from '../storage/store.ts'
 
-/** Called for an agent that was added or changed; undefined when it was removed. It must not throw. */
-export type AgentListener = (id: string, agent: AgentRecord | undefined) => void
+/**
+ * Called for an agent that was added or changed; undefined when it was removed. The change is answered when the promise
+ * that it returns, if any, is resolved. It must not throw.
+ */
+export type AgentListener = (id: string, agent: AgentRecord | undefined, before: AgentRecord | undefined) => unknown
 
-/** All agents in memory, in the order of their registration. */
-export interface Snapshot {
+/** All agents in memory, in the order of their registration. A follower of the feed. */
+export interface Snapshot extends Follower<AgentRecord> {
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
   list(page: Page): Paged<AgentRecord>
   values(): readonly AgentRecord[]
-  set(agent: AgentRecord): void
-  delete(id: string): void
   /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
   subscribe(listener: AgentListener): () => void
 }
 
-export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
+export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
   const byId = new Map<string, AgentRecord>()
   const idOfSubject = new Map<string, string>()
   const listeners = new Set<AgentListener>()
@@ -26,16 +29,28 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
     return inOrder
   }
 
-  function set(agent: AgentRecord): void {
-    const subject = byId.get(agent.id)?.externalSubject
-    if (subject != null) idOfSubject.delete(subject)
-    if (agent.externalSubject !== null) idOfSubject.set(agent.externalSubject, agent.id)
-    byId.set(agent.id, agent)
+  function change(id: string, agent: AgentRecord | undefined): Promise<unknown> | undefined {
+    const before = byId.get(id)
+    if (before?.externalSubject != null && idOfSubject.get(before.externalSubject) === id)
+      idOfSubject.delete(before.externalSubject)
+    if (agent === undefined) byId.delete(id)
+    else {
+      if (agent.externalSubject !== null) idOfSubject.set(agent.externalSubject, id)
+      byId.set(id, agent)
+    }
     inOrder = undefined
-    for (const listener of listeners) listener(agent.id, agent)
+    const waits = [...listeners].map(listener => listener(id, agent, before)).filter(wait => wait instanceof Promise)
+    return waits.length === 0 ? undefined : Promise.all(waits)
   }
 
-  for (const agent of agents) set(agent)
+  function load(all: readonly AgentRecord[]): Promise<unknown> | undefined {
+    const ids = new Set(all.map(({ id }) => id))
+    const removed = [...byId.keys()].filter(id => !ids.has(id))
+    const changed = all.filter(agent => !isDeepStrictEqual(agent, byId.get(agent.id)))
+    return Promise.all([...removed.map(id => change(id, undefined)), ...changed.map(agent => change(agent.id, agent))])
+  }
+
+  for (const agent of agents) void change(agent.id, agent)
 
   return {
     // Ids in our own tokens are lower case already.
@@ -46,13 +61,8 @@ export function createSnapshot(agents: readonly AgentRecord[]): Snapshot {
       return { items: values().slice(start, start + pageSize), totalCount: byId.size }
     },
     values,
-    set,
-    delete(id) {
-      const subject = byId.get(id)?.externalSubject
-      if (subject != null) idOfSubject.delete(subject)
-      if (byId.delete(id)) inOrder = undefined
-      for (const listener of listeners) listener(id, undefined)
-    },
+    change,
+    load,
     subscribe(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)

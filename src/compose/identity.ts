@@ -10,8 +10,6 @@ import type { Base } from './base.ts'
 
 export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
-  /** Called for each change of an agent, which is answered only when this is done. */
-  readonly onAgent?: RegistryOptions['onChange']
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
 }
@@ -46,7 +44,6 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
         parts.onQuarantine(agentId, cause)
       },
       onError: error => log.error({ error }, 'a change of trust could not be stored'),
-      ...(parts.onAgent === undefined ? {} : { onChange: parts.onAgent }),
     })
     const tokens = await openTokens({
       settings: config.Security.AgentAuth,

@@ -1,10 +1,13 @@
 import type { Refusal } from '../errors.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import type { Store } from '../storage/store.ts'
 import { createPolicy, type EditParts, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
-import { type PolicyEntry, type PolicyInput, type PreparedSet, prepareSet } from './entry.ts'
+import type { PolicyEntry, PreparedSet } from './entry.ts'
 import { createShelf } from './shelf.ts'
+import { followStored, type StoredParts } from './stored.ts'
 
-export interface BookOptions extends Omit<EditParts, 'shelf'> {
+export interface BookOptions extends Omit<EditParts, 'shelf' | 'known' | 'store'>, Pick<StoredParts, 'onUnreadable'> {
+  readonly store: Pick<Store, 'policies' | 'feed'>
   /** Runs the tests of policies before they are put in force. Returns a line for each failure. */
   readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry>) => Promise<readonly string[]>
   /** Called with the policies in force after each change, which is answered only when this is done. */
@@ -12,8 +15,8 @@ export interface BookOptions extends Omit<EditParts, 'shelf'> {
 }
 
 /**
- * Every policy in force, compiled, by name. Changes are made one at a time. Methods that store something reject with
- * StoreError when the store fails; then nothing was changed.
+ * Every policy in force, compiled, by name. Those of the API change by the feed of the store alone. Methods that store
+ * something reject with StoreError when the store fails; then nothing was changed.
  */
 export interface PolicyBook {
   /** For the decision: one lookup. */
@@ -33,31 +36,25 @@ export interface PolicyBook {
    * @returns a line for each mistake; when there is any, nothing was changed
    */
   load(set: PreparedSet): Promise<readonly string[]>
-  /**
-   * Reads the policies that were made over the API.
-   *
-   * @returns a line for each that this version does not understand; it is left out, and so denies
-   */
-  restore(): Promise<readonly string[]>
+  /** Puts the policies of the API in force, now and whenever they change. Returns a function that ends it. */
+  follow(): Promise<() => void>
 }
 
 export function createBook(options: BookOptions): PolicyBook {
   const shelf = createShelf()
-  const parts = { ...options, shelf }
-  let queue: Promise<unknown> = Promise.resolve()
+  const parts = { ...options, shelf, known: new Map<string, PolicyEntry>() }
+  const stored = followStored(parts)
+  const edits = createLine()
+  /** Apart from the edits: an edit is done when its change was put in force here. */
+  const puts = createLine()
 
-  async function tell<T>(work: () => Promise<T>): Promise<T> {
-    const before = shelf.list
-    const done = await work()
-    if (shelf.list !== before) await options.onChange?.(shelf.list)
-    return done
-  }
-
-  function oneAtATime<T>(work: () => Promise<T>): Promise<T> {
-    const result = queue.then(() => tell(work))
-    // The caller gets the error of a failed change; the next change is made anyway.
-    queue = result.catch(() => {})
-    return result
+  function put<T>(work: () => Promise<T>): Promise<T> {
+    return puts(async () => {
+      const before = shelf.list
+      const done = await work()
+      if (shelf.list !== before) await options.onChange?.(shelf.list)
+      return done
+    })
   }
 
   async function load({ entries, lines }: PreparedSet): Promise<readonly string[]> {
@@ -66,29 +63,28 @@ export function createBook(options: BookOptions): PolicyBook {
     return all
   }
 
-  async function restore(): Promise<readonly string[]> {
-    const records = await options.store.policies.all()
-    const inputs = records.map(
-      ({ name, document, createdAt }): PolicyInput => ({
-        source: 'api',
-        document: JSON.parse(document),
-        createdAt,
-        where: () => `policy ${name} of the API`,
-      }),
-    )
-    const { entries, lines } = await prepareSet(options.language, inputs)
-    shelf.put({ editable: entries })
-    return lines
-  }
-
   return {
     get: name => shelf.inForce.get(name)?.compiled,
     entry: name => shelf.inForce.get(name),
     list: () => shelf.list,
-    create: (document, by) => oneAtATime(() => createPolicy(parts, document, by)),
-    replace: (name, document, by) => oneAtATime(() => replacePolicy(parts, name, document, by)),
-    remove: (name, by) => oneAtATime(() => removePolicy(parts, name, by)),
-    load: set => oneAtATime(() => load(set)),
-    restore: () => oneAtATime(restore),
+    create: (document, by) => edits(() => createPolicy(parts, document, by)),
+    replace: (name, document, by) => edits(() => replacePolicy(parts, name, document, by)),
+    remove: (name, by) => edits(() => removePolicy(parts, name, by)),
+    load: set => put(() => load(set)),
+    follow: () =>
+      options.store.feed.policies.follow({
+        load: records => put(() => stored.load(records)),
+        change: (name, record) => put(() => stored.change(name, record)),
+      }),
+  }
+}
+
+/** Does work one at a time, in the order it came. The failure of one does not stop the next. */
+function createLine() {
+  let last: Promise<unknown> = Promise.resolve()
+  return <T>(work: () => Promise<T>): Promise<T> => {
+    const result = last.then(work)
+    last = result.catch(() => {})
+    return result
   }
 }

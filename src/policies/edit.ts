@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { PolicyProblem } from '../policy/language/problems.ts'
-import type { AuditEntry, Store } from '../storage/store.ts'
+import type { AuditEntry, PolicyRecord, Store } from '../storage/store.ts'
 import { type PolicyEntry, prepare } from './entry.ts'
 import type { Shelf } from './shelf.ts'
 
@@ -12,7 +12,7 @@ export interface PolicyEditor {
   readonly requestId: string | null
 }
 
-/** What a change over the API needs. A policy is checked and compiled, then stored, then put in force. */
+/** What a change over the API needs. A policy is checked and compiled, then stored; the feed puts it in force. */
 export interface EditParts {
   readonly store: Pick<Store, 'policies'>
   readonly language: LanguageOptions
@@ -20,6 +20,8 @@ export interface EditParts {
   /** What still refers to the policy, for people: `agent 0b8e...`, `Policy:Global`; undefined when nothing does. */
   readonly usedBy: (name: string) => string | undefined
   readonly shelf: Shelf
+  /** Policies that are being stored, by their text: they need not be compiled again. */
+  readonly known: Map<string, PolicyEntry>
 }
 
 type Outcome = Promise<PolicyEntry | Refusal>
@@ -35,9 +37,8 @@ export async function createPolicy(parts: EditParts, document: unknown, by: Poli
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
   const details = { after: entry.compiled.version, document: entry.document }
   const audit = auditEntry(parts, { action: 'policy.create', subject: name, details }, by)
-  if ((await store.policies.insert(record, audit)) === 'exists') return refuse('already_exists')
-  shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
-  return entry
+  const stored = await keep(parts, entry, record, () => store.policies.insert(record, audit))
+  return stored === 'exists' ? refuse('already_exists') : entry
 }
 
 export async function replacePolicy(parts: EditParts, name: string, document: object, by: PolicyEditor): Outcome {
@@ -49,13 +50,21 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   if (isRefusal(entry)) return entry
   if (entry.document.name !== name)
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
-  const text = JSON.stringify(entry.document)
-  const record = { name, document: text, createdAt: before.createdAt, updatedAt: clock.now() }
+  const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt: clock.now() }
   const details = { before: before.compiled.version, after: entry.compiled.version, document: entry.document }
   const audit = auditEntry(parts, { action: 'policy.replace', subject: name, details }, by)
-  if ((await store.policies.update(record, audit)) === 'notFound') return refuse('not_found')
-  shelf.put({ editable: new Map(shelf.editable).set(name, entry) })
-  return entry
+  const stored = await keep(parts, entry, record, () => store.policies.update(record, audit))
+  return stored === 'notFound' ? refuse('not_found') : entry
+}
+
+/** Resolves when the policy is in force. */
+async function keep<T>({ known }: EditParts, entry: PolicyEntry, { document }: PolicyRecord, store: () => Promise<T>) {
+  known.set(document, entry)
+  try {
+    return await store()
+  } finally {
+    known.delete(document)
+  }
 }
 
 export async function removePolicy(
@@ -73,9 +82,7 @@ export async function removePolicy(
     { action: 'policy.remove', subject: name, details: { before: before.compiled.version } },
     by,
   )
-  if (!(await store.policies.remove(name, audit))) return refuse('not_found')
-  shelf.put({ editable: new Map([...shelf.editable].filter(([other]) => other !== name)) })
-  return { removed: name }
+  return (await store.policies.remove(name, audit)) ? { removed: name } : refuse('not_found')
 }
 
 async function prepareEdit(parts: EditParts, document: unknown, createdAt: number): Outcome {

@@ -10,7 +10,7 @@ import { isPolicyFile, isPolicyTestFile, type PolicyFolder, readPolicyFile, read
 import { createFollower } from './follow.ts'
 import { createReloader, type Reloader } from './reload.ts'
 
-export interface PoliciesOptions extends BookOptions {
+export interface PoliciesOptions extends Omit<BookOptions, 'onUnreadable'> {
   /** Policy:Directory, resolved. */
   readonly directory: string
   /** `Policies` of gateway.yaml. */
@@ -43,7 +43,7 @@ export interface Policies {
  */
 export async function openPolicies(options: PoliciesOptions): Promise<Policies> {
   const { directory, report, language, lookMs = 250 } = options
-  const book = createBook(options)
+  const book = createBook({ ...options, onUnreadable: lines => report.rejected(lines) })
   const inline = inlineInputs(options.inline, options.clock)
   const prepared = await Promise.all(inline.map(input => prepareInput(language, input)))
   const files = policyFiles(directory, language)
@@ -69,8 +69,7 @@ export async function openPolicies(options: PoliciesOptions): Promise<Policies> 
     follower.close()
     throw new StartupError(lines.join('\n'))
   }
-  const lost = await book.restore()
-  if (lost.length > 0) report.rejected(lost)
+  const unfollow = await book.follow()
   inForce = book.list()
   reloader = createReloader(
     {
@@ -86,6 +85,7 @@ export async function openPolicies(options: PoliciesOptions): Promise<Policies> 
     { seen, lines: missing },
   )
   const close = () => {
+    unfollow()
     follower.close()
     reloader?.close()
   }

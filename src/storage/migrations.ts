@@ -20,6 +20,11 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
         for (const statement of [...registry, ...queue(bytes), ...grants, ...trail(bytes)]) await statement.execute(db)
       },
     },
+    '0002-one-agent-a-subject': {
+      async up(db) {
+        await sql`create unique index agents_subject on agents ("externalSubject")`.execute(db)
+      },
+    },
   }
 }
 

@@ -1,8 +1,13 @@
+import type { AgentTable } from './agents.ts'
 import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
+import type { Feeds } from './feed.ts'
 import type { GrantTable } from './grants.ts'
+import type { PolicyTable } from './policies.ts'
 
+export type { AgentChange, AgentRecord, AgentStatus, AgentTable, Role } from './agents.ts'
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
+export type { PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 
 /**
@@ -10,73 +15,10 @@ export { orUnavailable, StoreError } from './store-error.ts'
  * (test/storage/contract.ts).
  *
  * Every write takes the audit entry that tells of it and commits both in one transaction: what cannot be
- * recorded is not done. A method that rejects has changed nothing. Times are milliseconds since the epoch,
+ * recorded is not done. It resolves when its change is durable, and in force for every follower of the feed. A method
+ * that rejects has changed nothing. Times are milliseconds since the epoch,
  * given by the caller.
  */
-export type AgentStatus = 'Active' | 'Inactive' | 'Quarantined' | 'Revoked'
-export type Role = 'agent' | 'reviewer' | 'auditor' | 'admin'
-
-/** An agent without its secret: what the registry holds in memory. */
-export interface AgentRecord {
-  /** UUID, lower case. */
-  readonly id: string
-  readonly name: string
-  readonly ownerId: string
-  readonly status: AgentStatus
-  readonly policyName: string | null
-  readonly roles: readonly Role[]
-  /** Subject claim of the external identity bound to this agent. */
-  readonly externalSubject: string | null
-  readonly tags: Readonly<Record<string, string>>
-  /** Trust in [0, 1] as it stood at `trustAt`. */
-  readonly trustValue: number
-  readonly trustAt: number
-  readonly createdAt: number
-  /** Its client secret is short or easy to guess. */
-  readonly weakSecret: boolean
-}
-
-/** The fields of an agent that change after registration. */
-export type AgentChange = Partial<
-  Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt' | 'weakSecret'>
-> & { readonly secretHash?: string }
-
-export interface AgentTable {
-  /** All agents, for the snapshot at start. */
-  all(): Promise<readonly AgentRecord[]>
-  /** bcrypt hash of the agent's secret; undefined when there is no such agent. */
-  secretHash(id: string): Promise<string | undefined>
-  insert(agent: AgentRecord, secretHash: string, entry: AuditEntry): Promise<void>
-  /**
-   * Changes an agent if it exists and its status is one of `from` (any, when absent).
-   * The audit entry gets `before` and `after` of the changed fields, but never the hash.
-   */
-  update(
-    id: string,
-    change: AgentChange,
-    entry: AuditEntry,
-    from?: readonly AgentStatus[],
-  ): Promise<AgentRecord | 'notFound' | 'wrongState'>
-  /** False when there was no such agent. */
-  remove(id: string, entry: AuditEntry): Promise<boolean>
-}
-
-/** A policy made over the API. Those from files are not stored. */
-export interface PolicyRecord {
-  readonly name: string
-  /** The policy as JSON text, in the shape that GET /policies/{name} returns. */
-  readonly document: string
-  readonly createdAt: number
-  readonly updatedAt: number
-}
-
-export interface PolicyTable {
-  all(): Promise<readonly PolicyRecord[]>
-  insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
-  update(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'notFound'>
-  remove(name: string, entry: AuditEntry): Promise<boolean>
-}
-
 /** Withdrawn: its agent took it back before anybody decided it. Expired: only `history` still shows it. */
 export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'
 /** Where the replay of an approved request stands. */
@@ -286,10 +228,7 @@ export interface Store {
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>
-  /**
-   * How many writes have ended so far without their callers learning whether they were kept. When there are more, what
-   * is held in memory must be read again.
-   */
-  doubts(): number
+  /** Every change of agents and policies. */
+  readonly feed: Feeds
   close(): Promise<void>
 }

@@ -29,8 +29,7 @@ export function createAgentReplica(
     trustOf: agent => trustScore(agent, clock.now()),
     recordTrust: onTrust,
     set(id, agent) {
-      if (agent === undefined) snapshot.delete(id)
-      else snapshot.set(agent)
+      void snapshot.change(id, agent)
     },
   }
 }

@@ -26,9 +26,9 @@ t.test('pages follow the order of registration, whatever the order of the store'
 
 t.test('a change keeps the place of an agent, a removal closes the gap', async t => {
   const snapshot = createSnapshot(agents.slice(0, 4))
-  snapshot.set({ ...agents[1]!, name: 'renamed' })
-  snapshot.delete(agents[2]!.id)
-  snapshot.delete('unknown')
+  void snapshot.change(agents[1]!.id, { ...agents[1]!, name: 'renamed' })
+  void snapshot.change(agents[2]!.id, undefined)
+  void snapshot.change('unknown', undefined)
   const { items, totalCount } = snapshot.list({ page: 1, pageSize: 10 })
   t.strictSame(
     items.map(agent => agent.name),
@@ -40,11 +40,44 @@ t.test('a change keeps the place of an agent, a removal closes the gap', async t
 t.test('a subject leads to its agent until it is changed or the agent removed', async t => {
   const snapshot = createSnapshot(agents.slice(0, 2))
   t.equal(snapshot.bySubject('subject 1')?.id, agents[1]!.id)
-  snapshot.set({ ...agents[1]!, externalSubject: 'other' })
+  void snapshot.change(agents[1]!.id, { ...agents[1]!, externalSubject: 'other' })
   t.equal(snapshot.bySubject('subject 1'), undefined)
   t.equal(snapshot.bySubject('other')?.id, agents[1]!.id)
-  snapshot.delete(agents[1]!.id)
+  void snapshot.change(agents[1]!.id, undefined)
   t.equal(snapshot.bySubject('other'), undefined)
+})
+
+t.test('loading everything again shows what differs, and tells listeners of nothing else', async t => {
+  const snapshot = createSnapshot(agents.slice(0, 4))
+  const told: unknown[][] = []
+  snapshot.subscribe((id, agent, before) => void told.push([id, agent?.name, before?.name]))
+  const [first, second, third, fourth] = agents as [AgentRecord, AgentRecord, AgentRecord, AgentRecord]
+  const moved = { ...second, externalSubject: 'subject 2' }
+  const renamed = { ...third, name: 'renamed', externalSubject: null }
+  await snapshot.load([first, moved, structuredClone(renamed), agents[4]!])
+  t.strictSame(snapshot.values(), [first, moved, renamed, agents[4]])
+  t.equal(snapshot.bySubject('subject 2')?.id, second.id)
+  t.equal(snapshot.bySubject('subject 3'), undefined)
+  t.strictSame(told.length, 4)
+  t.strictSame(told[0], [fourth.id, undefined, 'agent 3'])
+})
+
+t.test('a change is in force when every listener says so', async t => {
+  const snapshot = createSnapshot(agents.slice(0, 1))
+  const released = Promise.withResolvers<void>()
+  snapshot.subscribe(() => undefined)
+  t.equal(snapshot.change('a', undefined), undefined, 'no promise without a reason')
+  snapshot.subscribe(() => released.promise)
+  let done = false
+  const inForce = snapshot.change(agents[0]!.id, undefined)?.then(() => {
+    done = true
+  })
+  await Promise.resolve()
+  t.equal(snapshot.get(agents[0]!.id), undefined)
+  t.equal(done, false)
+  released.resolve()
+  await inForce
+  t.equal(done, true)
 })
 
 t.test('the 400th page of 10,000 agents takes less than 5 ms, also right after a change', async t => {
@@ -52,7 +85,7 @@ t.test('the 400th page of 10,000 agents takes less than 5 ms, also right after a
   let fastest = Infinity
   for (let i = 0; i < 20; i++) {
     const start = performance.now()
-    snapshot.set(agents[i]!)
+    void snapshot.change(agents[i]!.id, agents[i]!)
     snapshot.list({ page: 400, pageSize: 25 })
     fastest = Math.min(fastest, performance.now() - start)
   }

@@ -32,11 +32,13 @@ t.test('a set with a mistake changes nothing, and a good one takes its place who
 
 t.test('policies of the API come back after a restart, types of values and all', async t => {
   const first = createBook(options)
+  t.teardown(await first.follow())
   const condition = { field: 'input.port', operator: 'eq', value: 8080 }
   const rules = [{ name: 'r', effect: 'allow', conditions: [condition] }]
   const made = await first.create({ name: 'kept', default: 'hitl', rules }, by)
+  t.equal(first.entry('kept'), made, 'it is not compiled again')
   const again = createBook(options)
-  t.strictSame(await again.restore(), [])
+  t.teardown(await again.follow())
   const { compiled, ...entry } = again.entry('kept')!
   t.match(made, entry)
   t.match(entry.document, { default: 'Hitl', rules: [{ effect: 'Allow', conditions: [{ value: '8080' }] }] })
@@ -47,6 +49,7 @@ t.test('policies of the API come back after a restart, types of values and all',
 
 t.test('a file hides a policy of the API of the same name, until it goes', async t => {
   const book = createBook(options)
+  t.teardown(await book.follow())
   await book.create({ name: 'both', description: 'api' }, by)
   await loadInto(book, [file('both', { description: 'file' })])
   t.match(book.entry('both'), { source: 'file', document: { description: 'file' } })
@@ -63,15 +66,43 @@ t.test('a stored policy that cannot be understood any more is left out and named
     const document = JSON.stringify({ name, ...(name === 'odd' ? { future: true } : {}) })
     await own.policies.insert({ name, document, createdAt: 0, updatedAt: 0 }, entry)
   }
-  const book = createBook({ ...options, store: own })
-  t.match(await book.restore(), [/^policy odd of the API: future: .*\(E_UNKNOWN_KEY\)$/])
+  const lines: string[] = []
+  const book = createBook({ ...options, store: own, onUnreadable: more => void lines.push(...more) })
+  await book.follow()
+  t.match(lines, [/^policy odd of the API: future: .*\(E_UNKNOWN_KEY\)$/])
   t.ok(book.get('good'))
   t.equal(book.get('odd'), undefined)
+  const changed = { name: 'good', document: '{"name":"good","future":true}', createdAt: 0, updatedAt: 1 }
+  await own.policies.update(changed, entry)
+  t.equal(lines.length, 2)
+  t.equal(book.get('good'), undefined, 'what replaces it cannot be understood: it denies')
+})
+
+t.test('a change is in force when the store resolves, whoever made it, and in every book', async t => {
+  const books = [createBook(options), createBook(options)]
+  for (const book of books) t.teardown(await book.follow())
+  await books[0]?.create({ name: 'shared', description: 'one' }, by)
+  t.strictSame(
+    books.map(book => book.entry('shared')?.document.description),
+    ['one', 'one'],
+  )
+  await Promise.all([
+    books[0]?.replace('shared', { description: 'two' }, by),
+    books[1]?.replace('shared', { description: 'three' }, by),
+  ])
+  const [stored] = (await store.policies.all()).filter(({ name }) => name === 'shared')
+  for (const book of books)
+    t.equal(book.entry('shared')?.document.description, JSON.parse(stored!.document).description)
+  await books[1]?.remove('shared', by)
+  t.strictSame(
+    books.map(book => book.get('shared')),
+    [undefined, undefined],
+  )
 })
 
 t.test('what cannot be stored is not in force', async t => {
   const fails = () => Promise.reject(new StoreError('disk full'))
-  const broken = { policies: { all: async () => [], insert: fails, update: fails, remove: fails } }
+  const broken = { ...store, policies: { all: async () => [], insert: fails, update: fails, remove: fails } }
   const book = createBook({ ...options, store: broken })
   await t.rejects(book.create({ name: 'p' }, by), StoreError)
   t.equal(book.get('p'), undefined)

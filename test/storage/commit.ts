@@ -5,6 +5,7 @@ import type { Call } from '../../src/storage/sqlite/protocol.ts'
 import t from '../fixtures/tap.ts'
 
 const ping = (id: number): Call => ({ id, table: 'probe', method: 'ping', args: [] })
+const done = { value: undefined, changes: [] }
 
 /** A committer over a connection on which `failing` fails once with `errcode`, and how often that was tried. */
 function failingOnce(errcode: number, failing = 'commit') {
@@ -52,10 +53,10 @@ t.test('a commit holds when copying the log fails, but nothing is written after 
   place.committed = () => {
     throw Object.assign(new Error('disk I/O error'), { errcode })
   }
-  t.same(await commit([ping(1)]), [{ value: undefined }])
+  t.same(await commit([ping(1)]), [done])
   t.equal(faults.length, 0)
   errcode = 1034
-  t.same(await commit([ping(2), ping(3)]), [{ value: undefined }, { value: undefined }])
+  t.same(await commit([ping(2), ping(3)]), [done, done])
   t.equal(faults.length, 1)
   t.match(await commit([ping(4)]), [{ failure: /did not reach the disk/ }])
 })
@@ -68,21 +69,21 @@ t.test('calls that shared a sync that failed all fail', async t => {
 
 t.test('calls whose common commit failed for want of space are tried one by one', async t => {
   const { commit } = failingOnce(13)
-  t.same(await commit([ping(1), ping(2)]), [{ value: undefined }, { value: undefined }])
+  t.same(await commit([ping(1), ping(2)]), [done, done])
 })
 
 t.test('calls that find the file locked fail together, after one wait', async t => {
   const { commit, tried } = failingOnce(5, 'begin immediate')
   t.match(await commit([ping(1), ping(2)]), [{ failure: /probe.ping/ }, { failure: /probe.ping/ }])
   t.equal(tried.times, 1)
-  t.same(await commit([ping(3)]), [{ value: undefined }])
+  t.same(await commit([ping(3)]), [done])
 })
 
 t.test('an unknown method fails alone', async t => {
   const { commit } = failingOnce(0)
   await commit([ping(0)])
   const replies = await commit([ping(1), { ...ping(2), method: 'pong' }, ping(3)])
-  t.match(replies, [{ value: undefined }, { failure: /no operation probe.pong/ }, { value: undefined }])
+  t.match(replies, [done, { failure: /no operation probe.pong/ }, done])
 })
 
 t.test('a call that was given up is not begun, and one that was begun cannot be given up', async t => {
@@ -90,7 +91,7 @@ t.test('a call that was given up is not begun, and one that was begun cannot be 
   await commit([ping(0)])
   const [first = 0, second = 0] = [claims.open(), claims.open()]
   t.equal(claims.giveUp(first), true)
-  t.match(await commit([ping(first), ping(second)]), [{ failure: /given up/ }, { value: undefined }])
+  t.match(await commit([ping(first), ping(second)]), [{ failure: /given up/ }, done])
   t.equal(claims.giveUp(second), false)
 })
 

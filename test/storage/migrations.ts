@@ -39,7 +39,7 @@ t.test('a later step changes an existing database once, and keeps its data', asy
   let runs = 0
   const later = {
     ...steps,
-    '0002-note': {
+    '0009-note': {
       async up(db: Kysely<unknown>) {
         runs += 1
         await sql`alter table policies add column note text`.execute(db)

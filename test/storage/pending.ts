@@ -1,5 +1,5 @@
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
-import type { Call, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
+import type { Call, Done, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
 import { createCalls } from '../../src/storage/sqlite/thread.ts'
 import { orUnavailable, StoreError } from '../../src/storage/store.ts'
 import t from '../fixtures/tap.ts'
@@ -7,20 +7,23 @@ import t from '../fixtures/tap.ts'
 /** Calls to a thread that answers only when told to, and that thread's view of the claims. */
 function toNobody() {
   const memory = createClaimMemory()
-  const posted: { call: Call; fail: (error: Error) => void }[] = []
-  const seen = { doubts: 0 }
+  const posted: { call: Call; answer: (done: Done) => void; fail: (error: Error) => void }[] = []
+  const seen = { lost: 0, replies: [] as unknown[] }
   const link = {
     call: (_: keyof StorageCalls, [call]: readonly unknown[]) =>
-      new Promise<never>((_, fail) => posted.push({ call: call as Call, fail })),
+      new Promise<never>((resolve, fail) =>
+        posted.push({ call: call as Call, answer: done => resolve(done as never), fail }),
+      ),
   }
   const ask = createCalls(link, new Claims(memory), () => {
-    seen.doubts += 1
+    seen.lost += 1
   })
   return {
     posted,
     seen,
     claims: new Claims(memory),
-    ask: (table: Call['table'], method: string) => ask({ table, method, args: [] }),
+    ask: (table: Call['table'], method: string) =>
+      ask({ table, method, args: [] }, done => seen.replies.push(done.value)),
   }
 }
 
@@ -31,7 +34,7 @@ t.test('a call that a hanging thread has not begun is given up within two second
   t.ok(performance.now() - start < 2_000)
   const [first] = posted
   t.equal(claims.begin(first!.call.id), false)
-  t.equal(seen.doubts, 0)
+  t.equal(seen.lost, 0)
   const next = [ask('probe', 'ping'), ask('probe', 'ping')]
   t.notOk(
     posted.slice(1).some(({ call }) => call.id === first!.call.id),
@@ -56,5 +59,16 @@ t.test('a write that a hanging thread has begun is in doubt; a read is not', asy
   const [write, read] = results.map(result => (result as PromiseRejectedResult).reason)
   t.match(await orUnavailable(Promise.reject(write)), { status: 503, detail: /whether this was recorded is unknown/ })
   t.match(await orUnavailable(Promise.reject(read)), { status: 503, detail: /nothing was done/ })
-  t.equal(seen.doubts, 1)
+  t.equal(seen.lost, 0, 'its reply may still come')
+  posted[0]!.answer({ value: 'late', changes: [] })
+  await Promise.resolve()
+  t.same(seen.replies, ['late'], 'and is seen then')
+})
+
+t.test('a write to which the thread can no longer reply may have been kept; a read cannot', async t => {
+  const { posted, seen, ask } = toNobody()
+  const calls = [ask('probe', 'ping'), ask('agents', 'all')]
+  for (const { fail } of posted) fail(new StoreError('The storage thread ended', { inDoubt: true }))
+  await Promise.allSettled(calls)
+  t.equal(seen.lost, 1)
 })

@@ -101,10 +101,10 @@ export class Committer {
     this.#connection.exec('savepoint call')
     try {
       const notes = new Notes(this.#db)
-      const reply = { value: await run(notes, call) }
+      const value = await run(notes, call)
       await flush(notes)
       this.#connection.exec('release call')
-      return reply
+      return { value, changes: notes.changes }
     } catch (error) {
       // Some errors, a full disk among them, make SQLite roll back all of the transaction.
       if (!this.#connection.isTransaction) throw error
@@ -120,7 +120,7 @@ const givenUp = new Error('given up before it was begun')
 export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
   if (!claims.begin(call.id)) return failed(call, givenUp)
   try {
-    return { value: await run(db, call) }
+    return { value: await run(db, call), changes: [] }
   } catch (error) {
     return failed(call, error)
   }

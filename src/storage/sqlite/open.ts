@@ -1,9 +1,10 @@
-import { resolve } from 'node:path'
 import { keysOf } from '../../base/records.ts'
-import { type Clock, inTime, systemClock } from '../../clock.ts'
+import { type Clock, systemClock } from '../../clock.ts'
+import { Channel } from '../feed.ts'
 import { methods, type TableName, type Tables } from '../methods.ts'
-import { type Store, StoreError } from '../store.ts'
-import { startThread, type Thread } from './thread.ts'
+import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
+import type { Done } from './protocol.ts'
+import { Supervisor } from './supervisor.ts'
 
 export interface SqliteOptions {
   /** Folder of gateway.db, relative to the working directory. Made, for its owner alone, when it is missing. */
@@ -15,67 +16,94 @@ export interface SqliteOptions {
   readonly onFault?: (why: string) => void
   /** Called with what was done because an older database was brought back. */
   readonly onRestored?: (what: string) => void
+  /** Called when agents and policies, of which a change may have been missed, could not be read again. It is tried on. */
+  readonly onStale?: (error: unknown) => void
 }
 
 /** Milliseconds that a successful probe counts for: one that asks for health all the time costs no disk writes. */
 const probeHolds = 1_000
-/** Longest wait of a call for a thread that is started again, milliseconds. */
-const startMs = 1_500
+/** Pause before agents and policies are read again when that failed, milliseconds. */
+const reloadMs = 1_000
 
 type Call = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
 
 /**
- * The store on one SQLite file, in a thread of its own. A thread that dies is started again by the next call.
+ * The store on one SQLite file, in a thread of its own.
  * @throws StartupError when the folder cannot be written, or the file is damaged, newer, or in use
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { directory, clock = systemClock, maxPages, onFault = () => {}, onRestored = () => {} } = options
   const health = createHealth(clock)
-  let doubts = 0
-  let thread: Thread | undefined
-  let starting: Promise<Thread> | undefined
-  let closed = false
+  const onLost = (): void => feeds.reloadSoon()
+  const thread = new Supervisor({ directory, maxPages, onFault, onRestored, onLost })
+  const feeds = new SqliteFeeds(thread, options.onStale)
+  await thread.start()
+  const { probe, ...tables } = bind((table, method, args) => health.watch(feeds.call(table, method, args)))
+  return {
+    ...tables,
+    feed: feeds,
+    ping: () => health.check(() => probe.ping()),
+    async close() {
+      feeds.close()
+      await thread.close()
+    },
+  }
+}
 
-  async function start(): Promise<Thread> {
-    const started = await startThread({
-      directory: resolve(directory),
-      maxPages,
-      onFault,
-      onRestored,
-      onDoubt: () => {
-        doubts += 1
-      },
-    })
-    thread = started
-    void started.ended.then(() => {
-      thread = undefined
-    })
-    return started
+/** The feeds of the one gateway on a file: changes come with the replies of the storage thread. */
+class SqliteFeeds {
+  readonly agents: Channel<AgentRecord>
+  readonly policies: Channel<PolicyRecord>
+  readonly #thread: Supervisor
+  readonly #onStale: (error: unknown) => void
+  #reloading: NodeJS.Timeout | undefined
+
+  constructor(thread: Supervisor, onStale: (error: unknown) => void = () => {}) {
+    this.#thread = thread
+    this.#onStale = onStale
+    this.agents = new Channel(seen => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(seen)))
+    this.policies = new Channel(seen => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(seen)))
   }
 
-  async function restart(): Promise<Thread> {
-    starting ??= start().finally(() => {
-      starting = undefined
+  /** Makes a call. What it changes is in force when it resolves. */
+  call: Call = async (table, method, args) => {
+    const waits: (Promise<unknown> | undefined)[] = []
+    const value = await this.#thread.call({ table, method, args }, ({ changes }) => {
+      for (const change of changes) {
+        if (change.table === 'agents') waits.push(this.agents.publish(change.key, change.now))
+        else waits.push(this.policies.publish(change.key, change.now))
+      }
     })
-    return inTime(starting, startMs, () => Promise.reject(new Error('The storage does not start'))).catch(error => {
-      throw new StoreError(error.message, { cause: error })
-    })
+    if (waits.length > 0) await Promise.all(waits)
+    return value
   }
 
-  async function close(): Promise<void> {
-    closed = true
-    await starting?.catch(() => undefined)
-    await thread?.close()
+  /** A revocation whose caller got a failure, and that is in the store all the same, holds from then on. */
+  reloadSoon(): void {
+    this.#reloading ??= setTimeout(() => this.#reload(), reloadMs).unref()
   }
 
-  await start()
-  const { probe, ...tables } = bind(async (table, method, args) => {
-    if (closed) throw new StoreError('The store is closed')
-    // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
-    const running = thread ?? (await restart())
-    return health.watch(running.call({ table, method, args }))
-  })
-  return { ...tables, ping: () => health.check(() => probe.ping()), doubts: () => doubts, close }
+  async #reload(): Promise<void> {
+    this.#reloading = undefined
+    try {
+      await this.agents.reload()
+      await this.policies.reload()
+    } catch (error) {
+      if (this.#thread.closed) return
+      this.#onStale(error)
+      this.reloadSoon()
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#reloading)
+  }
+}
+
+/** Passes on the rows of a method that reads all of a table. */
+function rowsTo<T>(seen: (all: readonly T[]) => void): (done: Done) => void {
+  // The method that is called returns them.
+  return ({ value }) => seen(value as readonly T[])
 }
 
 /** The tables of the contract, each method sent through `call`. */

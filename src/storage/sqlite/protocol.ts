@@ -1,4 +1,5 @@
 /** Messages between the main thread and the storage thread. */
+import type { Change } from '../feed.ts'
 import type { TableName } from '../methods.ts'
 
 /** Options of the storage thread; `directory` exists. */
@@ -19,7 +20,13 @@ export interface Call {
   readonly args: readonly unknown[]
 }
 
-export type Reply = { readonly value: unknown } | { readonly failure: string }
+export interface Done {
+  readonly value: unknown
+  /** What it changed for the followers of the feed. */
+  readonly changes: readonly Change[]
+}
+
+export type Reply = Done | { readonly failure: string }
 
 /** Calls of the main thread. */
 export interface StorageCalls {
@@ -28,7 +35,7 @@ export interface StorageCalls {
    * with StartupError when the database cannot be used.
    */
   open(): Promise<string | undefined>
-  run(call: Call): Promise<unknown>
+  run(call: Call): Promise<Done>
   /** Closes the database once all calls before are answered. */
   close(): Promise<void>
 }

@@ -7,14 +7,17 @@ import { type Failure, type Link, openLink } from '../../link.ts'
 import { isWrite } from '../methods.ts'
 import { StoreError } from '../store.ts'
 import { Claims, createClaimMemory } from './claims.ts'
-import type { Call, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
+import type { Call, Done, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
 
 type Asked = Omit<Call, 'id'>
 
 /** One life of a storage thread. */
 export interface Thread {
-  /** @throws StoreError when the call failed, took too long, or the thread ended before it was answered */
-  call(asked: Asked): Promise<unknown>
+  /**
+   * @param seen gets the reply in the order of the commits, also when the call was given up before
+   * @throws StoreError when the call failed, took too long, or the thread ended before it was answered
+   */
+  call(asked: Asked, seen: (done: Done) => void): Promise<unknown>
   /** Resolves once all calls before are answered and the file is closed, or when that takes too long. */
   close(): Promise<void>
   /** Resolves when the thread has ended, whatever the cause. */
@@ -22,8 +25,8 @@ export interface Thread {
 }
 
 export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
-  /** Called when a write may have been kept although its caller gets a failure. */
-  readonly onDoubt: () => void
+  /** Called when the thread has ended before it replied to a write, which may have been kept. */
+  readonly onLost: () => void
   /** Called with the reason why nothing is written any more until a restart. */
   readonly onFault: (why: string) => void
   /** Called with what was done because an older database was brought back. */
@@ -36,7 +39,7 @@ const callMs = 1_500
 const closeMs = 2_000
 
 /** @throws StartupError when the database cannot be opened */
-export async function startThread({ onDoubt, onFault, onRestored, ...options }: ThreadOptions): Promise<Thread> {
+export async function startThread({ onLost, onFault, onRestored, ...options }: ThreadOptions): Promise<Thread> {
   // tsc rewrites the extension in imports but not in URLs.
   const file = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
   const memory = createClaimMemory()
@@ -63,7 +66,7 @@ export async function startThread({ onDoubt, onFault, onRestored, ...options }: 
     throw error
   }
   return {
-    call: createCalls(link, new Claims(memory), onDoubt),
+    call: createCalls(link, new Claims(memory), onLost),
     async close() {
       const closed = link.call('close', []).then(() => worker.terminate())
       await inTime(closed, closeMs, () => 0).catch(() => {})
@@ -76,7 +79,7 @@ export async function startThread({ onDoubt, onFault, onRestored, ...options }: 
 export function createCalls(
   link: Pick<Link<StorageCalls>, 'call'>,
   claims: Claims,
-  onDoubt: () => void,
+  onLost: () => void,
 ): Thread['call'] {
   function giveUp(id: number, asked: Asked): never {
     const { table, method } = asked
@@ -85,16 +88,23 @@ export function createCalls(
     throw new StoreError(`${table}.${method} took too long; ${outcome}`, { inDoubt: !isUndone && isWrite(asked) })
   }
 
-  return async asked => {
+  async function run(id: number, asked: Asked, seen: (done: Done) => void): Promise<unknown> {
+    try {
+      const done = await link.call('run', [{ ...asked, id }])
+      seen(done)
+      return done.value
+    } catch (error) {
+      if (error instanceof StoreError && error.inDoubt && isWrite(asked)) onLost()
+      throw error
+    } finally {
+      claims.free(id)
+    }
+  }
+
+  return async (asked, seen) => {
     const id = claims.open()
     if (id === undefined) throw new StoreError('Too many calls wait for the storage')
-    const answer = link.call('run', [{ ...asked, id }]).finally(() => claims.free(id))
-    try {
-      return await inTime(answer, callMs, () => giveUp(id, asked))
-    } catch (error) {
-      if (error instanceof StoreError && error.inDoubt && isWrite(asked)) onDoubt()
-      throw error
-    }
+    return inTime(run(id, asked, seen), callMs, () => giveUp(id, asked))
   }
 }
 

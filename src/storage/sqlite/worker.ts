@@ -8,7 +8,7 @@ import { StoreError } from '../store.ts'
 import { Claims } from './claims.ts'
 import { Committer, read } from './commit.ts'
 import { type Database, openDatabase } from './database.ts'
-import type { Call, Reply, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
+import type { Call, Done, Reply, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
 
 const port = parentPort
 if (port === null) throw new Error('cannot happen: worker.ts runs as a worker only')
@@ -29,13 +29,16 @@ const main = openLink<StorageCalls, StorageNews>(port, {
     served = serve(database)
     return database.restored
   },
-  run: async (_, call) => served?.run(call),
+  async run(_, call) {
+    if (served === undefined) throw new Error('cannot happen: the database is not open')
+    return served.run(call)
+  },
   close: async () => served?.close(),
 })
 
 interface Waiting {
   readonly call: Call
-  readonly resolve: (value: unknown) => void
+  readonly resolve: (done: Done) => void
   readonly reject: (error: StoreError) => void
 }
 
@@ -72,7 +75,7 @@ function serve(database: Database) {
   }
 
   return {
-    run(call: Call): Promise<unknown> {
+    run(call: Call): Promise<Done> {
       return new Promise((resolve, reject) => {
         waiting.push({ call, resolve, reject })
         working ??= work()
@@ -90,6 +93,6 @@ function answer(asked: readonly Waiting[], replies: readonly Reply[]): void {
   for (const [index, { resolve, reject }] of asked.entries()) {
     const reply = replies[index] ?? { failure: 'no reply' }
     if ('failure' in reply) reject(new StoreError(reply.failure))
-    else resolve(reply.value)
+    else resolve(reply)
   }
 }

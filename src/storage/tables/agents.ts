@@ -31,26 +31,35 @@ export const agents: Operations<'agents'> = {
   },
 
   async insert(unit, agent, secretHash, entry) {
-    await unit.db.insertInto('agents').values(toRow(agent, secretHash)).execute()
+    const { numInsertedOrUpdatedRows } = await unit.db
+      .insertInto('agents')
+      .values(toRow(agent, secretHash))
+      .onConflict(conflict => conflict.doNothing())
+      .executeTakeFirst()
+    if (numInsertedOrUpdatedRows === 0n) return (await find(unit.db, agent.id)) ? 'exists' : 'subjectTaken'
     unit.audit(entry)
+    unit.change({ table: 'agents', key: agent.id, now: agent })
+    return 'stored'
   },
 
   async update(unit, id, change, entry, from) {
     const { db } = unit
     const before = await find(db, id)
     if (before === undefined) return 'notFound'
-    let query = db
+    if (from !== undefined && !from.includes(before.status)) return 'wrongState'
+    if (await isTaken(db, id, change.externalSubject)) return 'subjectTaken'
+    const row = await db
       .updateTable('agents')
       .set({ id, ...toColumns(change) })
       .where('id', '=', id)
-    if (from !== undefined) query = query.where('status', 'in', from)
-    const { numUpdatedRows } = await query.executeTakeFirst()
-    if (numUpdatedRows === 0n) return 'wrongState'
+      .returning(publicColumns)
+      .executeTakeFirstOrThrow()
     const { secretHash: _, ...shown } = change
     const changed = keysOf(shown)
     const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
-    const after = { ...before, ...shown }
+    const after = toRecord(row)
     unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
+    unit.change({ table: 'agents', key: id, now: after })
     return after
   },
 
@@ -58,8 +67,16 @@ export const agents: Operations<'agents'> = {
     const { numDeletedRows } = await unit.db.deleteFrom('agents').where('id', '=', id).executeTakeFirst()
     if (numDeletedRows === 0n) return false
     unit.audit(entry)
+    unit.change({ table: 'agents', key: id, now: undefined })
     return true
   },
+}
+
+/** Whether another agent is bound to the subject. */
+async function isTaken(db: Db, id: string, subject: string | null | undefined): Promise<boolean> {
+  if (subject == null) return false
+  const holder = db.selectFrom('agents').select('id').where('externalSubject', '=', subject).where('id', '!=', id)
+  return (await holder.executeTakeFirst()) !== undefined
 }
 
 async function find(db: Db, id: string): Promise<AgentRecord | undefined> {

@@ -13,18 +13,21 @@ export const policies: Operations<'policies'> = {
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n) return 'exists'
     unit.audit(entry)
+    unit.change({ table: 'policies', key: policy.name, now: policy })
     return 'stored'
   },
 
   /** `createdAt` stays what it was. */
   async update(unit, policy, entry) {
-    const { numUpdatedRows } = await unit.db
+    const row = await unit.db
       .updateTable('policies')
       .set({ document: policy.document, updatedAt: policy.updatedAt })
       .where('name', '=', policy.name)
+      .returningAll()
       .executeTakeFirst()
-    if (numUpdatedRows === 0n) return 'notFound'
+    if (row === undefined) return 'notFound'
     unit.audit(entry)
+    unit.change({ table: 'policies', key: policy.name, now: row })
     return 'stored'
   },
 
@@ -32,6 +35,7 @@ export const policies: Operations<'policies'> = {
     const { numDeletedRows } = await unit.db.deleteFrom('policies').where('name', '=', name).executeTakeFirst()
     if (numDeletedRows === 0n) return false
     unit.audit(entry)
+    unit.change({ table: 'policies', key: name, now: undefined })
     return true
   },
 }

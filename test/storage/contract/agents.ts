@@ -35,9 +35,7 @@ export function agents(t: Test, engine: Engine): void {
   t.test('an id is taken once, and the second attempt leaves no audit entry', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
-    await t.rejects(store.agents.insert(agent('a1', { name: 'other' }), 'h2', entry('agent.register')), {
-      name: 'StoreError',
-    })
+    t.equal(await store.agents.insert(agent('a1', { name: 'other' }), 'h2', entry('agent.register')), 'exists')
     t.equal(await store.agents.secretHash('a1'), 'h')
     t.same(await actions(store), ['agent.register'])
   })
@@ -98,6 +96,25 @@ export function agents(t: Test, engine: Engine): void {
     t.equal(await store.agents.update('a2', change, entry('agent.activate')), 'notFound')
     t.same(await store.agents.all(), [agent('a1', { status: 'Revoked' })])
     t.same(await actions(store), ['agent.register'])
+  })
+
+  t.test('a subject of the identity provider is bound to one agent', async t => {
+    const store = await engine(t)
+    const insert = (id: string, externalSubject: string | null) =>
+      store.agents.insert(agent(id, { externalSubject }), 'h', entry('agent.register'))
+    t.equal(await insert('a1', 's'), 'stored')
+    t.equal(await insert('a2', 's'), 'subjectTaken')
+    t.equal(await insert('a2', null), 'stored')
+    t.equal(await insert('a3', null), 'stored')
+    const bind = (id: string, externalSubject: string | null) =>
+      store.agents.update(id, { externalSubject }, entry('agent.subject'))
+    t.equal(await bind('a2', 's'), 'subjectTaken')
+    t.match(await bind('a1', 's'), { externalSubject: 's' }, 'its own stays its own')
+    const both = await Promise.all([bind('a2', 'new'), bind('a3', 'new')])
+    t.equal(both.filter(result => result === 'subjectTaken').length, 1)
+    await store.agents.remove('a1', entry('agent.remove'))
+    t.match(await bind('a2', 's'), { externalSubject: 's' }, 'free again after removal')
+    t.equal((await actions(store)).filter(action => action === 'agent.subject').length, 3)
   })
 
   t.test('a removed agent is gone, and removing it again says so', async t => {

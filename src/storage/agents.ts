@@ -1,0 +1,50 @@
+/** Agents in the storage contract. */
+import type { AuditEntry } from './audit.ts'
+
+export type AgentStatus = 'Active' | 'Inactive' | 'Quarantined' | 'Revoked'
+export type Role = 'agent' | 'reviewer' | 'auditor' | 'admin'
+
+/** An agent without its secret: what the registry holds in memory. */
+export interface AgentRecord {
+  /** UUID, lower case. */
+  readonly id: string
+  readonly name: string
+  readonly ownerId: string
+  readonly status: AgentStatus
+  readonly policyName: string | null
+  readonly roles: readonly Role[]
+  /** Subject claim of the external identity bound to this agent. */
+  readonly externalSubject: string | null
+  readonly tags: Readonly<Record<string, string>>
+  /** Trust in [0, 1] as it stood at `trustAt`. */
+  readonly trustValue: number
+  readonly trustAt: number
+  readonly createdAt: number
+  /** Its client secret is short or easy to guess. */
+  readonly weakSecret: boolean
+}
+
+/** The fields of an agent that change after registration. */
+export type AgentChange = Partial<
+  Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt' | 'weakSecret'>
+> & { readonly secretHash?: string }
+
+export interface AgentTable {
+  /** In the order of registration. */
+  all(): Promise<readonly AgentRecord[]>
+  /** bcrypt hash of the agent's secret; undefined when there is no such agent. */
+  secretHash(id: string): Promise<string | undefined>
+  insert(agent: AgentRecord, secretHash: string, entry: AuditEntry): Promise<'stored' | 'exists' | 'subjectTaken'>
+  /**
+   * Changes an agent if it exists and its status is one of `from` (any, when absent).
+   * The audit entry gets `before` and `after` of the changed fields, but never the hash.
+   */
+  update(
+    id: string,
+    change: AgentChange,
+    entry: AuditEntry,
+    from?: readonly AgentStatus[],
+  ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
+  /** False when there was no such agent. */
+  remove(id: string, entry: AuditEntry): Promise<boolean>
+}

@@ -1,0 +1,75 @@
+/**
+ * The change feed: snapshots of agents and policies in memory change by it alone, for the writes of this gateway too. So
+ * they show every change in the order of the commits.
+ */
+import type { AgentRecord } from './agents.ts'
+import type { PolicyRecord } from './policies.ts'
+
+/** What changed in a commit. */
+export type Change =
+  | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
+  | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
+
+/** Calls come in the order of the commits, also while the promise of an earlier one is open. They must not throw. */
+export interface Follower<T> {
+  /** Everything as it is now: at first, and after changes may have been missed. In force when it resolves. */
+  load(all: readonly T[]): Promise<unknown> | undefined
+  /** `undefined` when the row was removed. In force when it resolves. */
+  change(key: string, now: T | undefined): Promise<unknown> | undefined
+}
+
+export interface Feed<T> {
+  /** Resolves once everything was loaded. Returns a function that ends it. */
+  follow(follower: Follower<T>): Promise<() => void>
+}
+
+export interface Feeds {
+  readonly agents: Feed<AgentRecord>
+  readonly policies: Feed<PolicyRecord>
+}
+
+/** Reads all rows; `seen` gets them in their place among the changes. */
+export type ReadAll<T> = (seen: (all: readonly T[]) => void) => Promise<unknown>
+
+/** The engine's end of a feed. */
+export class Channel<T> implements Feed<T> {
+  readonly #followers = new Set<Follower<T>>()
+  readonly #readAll: ReadAll<T>
+
+  constructor(readAll: ReadAll<T>) {
+    this.#readAll = readAll
+  }
+
+  async follow(follower: Follower<T>): Promise<() => void> {
+    await this.#load(() => {
+      this.#followers.add(follower)
+      return [follower]
+    })
+    return () => this.#followers.delete(follower)
+  }
+
+  /** Changes may have been missed: shows everything as it is now. */
+  async reload(): Promise<void> {
+    if (this.#followers.size > 0) await this.#load(() => [...this.#followers])
+  }
+
+  /** In force for every follower when it resolves; undefined when it is already. */
+  publish(key: string, now: T | undefined): Promise<unknown> | undefined {
+    const waits = [...this.#followers].map(follower => follower.change(key, now)).filter(wait => wait !== undefined)
+    return waits.length === 0 ? undefined : noted(Promise.all(waits))
+  }
+
+  async #load(whom: () => readonly Follower<T>[]): Promise<void> {
+    let loaded: Promise<unknown> | undefined
+    await this.#readAll(all => {
+      loaded = noted(Promise.all(whom().map(follower => follower.load(all))))
+    })
+    await loaded
+  }
+}
+
+/** Its failure is told to a caller that may have given up. */
+function noted<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => undefined)
+  return work
+}

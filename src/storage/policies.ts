@@ -1,0 +1,18 @@
+/** Policies in the storage contract. */
+import type { AuditEntry } from './audit.ts'
+
+/** A policy made over the API. Those from files are not stored. */
+export interface PolicyRecord {
+  readonly name: string
+  /** The policy as JSON text, in the shape that GET /policies/{name} returns. */
+  readonly document: string
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+export interface PolicyTable {
+  all(): Promise<readonly PolicyRecord[]>
+  insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
+  update(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'notFound'>
+  remove(name: string, entry: AuditEntry): Promise<boolean>
+}

@@ -1,0 +1,57 @@
+import { resolve } from 'node:path'
+import { inTime } from '../../clock.ts'
+import { StoreError } from '../store.ts'
+import { startThread, type Thread, type ThreadOptions } from './thread.ts'
+
+/** Longest wait of a call for a thread that is started again, milliseconds. */
+const startMs = 1_500
+
+/** Keeps a storage thread running: one that dies is started again by the next call. */
+export class Supervisor {
+  readonly #options: ThreadOptions
+  #thread: Thread | undefined
+  #starting: Promise<Thread> | undefined
+  #closed = false
+
+  constructor(options: ThreadOptions) {
+    this.#options = { ...options, directory: resolve(options.directory) }
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** @throws StartupError when the database cannot be opened */
+  async start(): Promise<Thread> {
+    const started = await startThread(this.#options)
+    this.#thread = started
+    void started.ended.then(() => {
+      this.#thread = undefined
+    })
+    return started
+  }
+
+  call: Thread['call'] = async (asked, seen) => {
+    if (this.#closed) throw new StoreError('The store is closed')
+    // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
+    const running = this.#thread ?? (await this.#restart())
+    return running.call(asked, seen)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#starting?.catch(() => undefined)
+    await this.#thread?.close()
+  }
+
+  async #restart(): Promise<Thread> {
+    this.#starting ??= this.start().finally(() => {
+      this.#starting = undefined
+    })
+    return inTime(this.#starting, startMs, () => Promise.reject(new Error('The storage does not start'))).catch(
+      error => {
+        throw new StoreError(error.message, { cause: error })
+      },
+    )
+  }
+}
