@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
 import { canonicalAddress } from './address.ts'
+import { Near } from './near.ts'
 import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
 import { forgetOldest } from './records.ts'
@@ -30,12 +31,24 @@ const hostLabel = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 const maxOrigins = 4_096
 const origins = new Map<string, Origin>()
 
+/** Agents call the same few URLs again and again. Longer ones, and those with a query, are not kept. */
+const maxKnownLength = 512
+const targets = new Near<Target>(1_024)
+
 /**
  * Parses an absolute URL: the raw text behind `/proxy/`, or the URL of a described request. Text that a URL parser would
  * repair or drop is rejected, because the parser of the upstream might repair it in another way. Returns what is wrong
  * as a sentence for the caller.
  */
 export function parseTarget(raw: string): Target | string {
+  const known = targets.get(raw)
+  if (known !== undefined) return known
+  const parsed = parse(raw)
+  if (typeof parsed !== 'string' && parsed.query === undefined && raw.length <= maxKnownLength) targets.set(raw, parsed)
+  return parsed
+}
+
+function parse(raw: string): Target | string {
   const problem = malformed(raw)
   if (problem !== undefined) return problem
   const match = form.exec(raw)

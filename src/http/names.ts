@@ -1,4 +1,5 @@
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
+import { Near } from '../base/near.ts'
 
 /** Properties of a header field name, computed once: nearly all messages use the same few dozen names. */
 export interface FieldName {
@@ -25,6 +26,7 @@ export interface FieldName {
 const maxKnown = 1_024
 const maxKnownLength = 64
 const known = new Map<string, FieldName>()
+const near = new Near<FieldName>(512)
 
 /** Those that `readFields` notes. */
 const steering: ReadonlySet<string> = new Set([
@@ -35,7 +37,13 @@ const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 
 
 /** @param name as it was received */
 export function fieldName(name: string): FieldName {
-  return known.get(name) ?? learn(name)
+  return near.get(name) ?? find(name)
+}
+
+function find(name: string): FieldName {
+  const found = known.get(name) ?? learn(name)
+  if (name.length <= maxKnownLength) near.set(name, found)
+  return found
 }
 
 function learn(name: string): FieldName {

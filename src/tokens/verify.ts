@@ -1,4 +1,5 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { Near } from '../base/near.ts'
 import { LRUCache } from '../lru.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
@@ -18,6 +19,7 @@ export type Verify = (token: string) => Claims | TokenProblem | Promise<Claims |
 export function createVerifier(parts: TokenParts): Verify {
   const { clock } = parts
   const known = new LRUCache<string, Claims>({ max: maxKnown })
+  const near = new Near<Claims>(1_024)
 
   async function check(token: string): Promise<Claims | TokenProblem> {
     const payload = await verifySignature(token, parts)
@@ -27,8 +29,14 @@ export function createVerifier(parts: TokenParts): Verify {
     return payload
   }
 
-  return token => {
+  const find = (token: string): Claims | undefined => {
     const claims = known.get(token)
+    if (claims !== undefined) near.set(token, claims)
+    return claims
+  }
+
+  return token => {
+    const claims = near.get(token) ?? find(token)
     if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : 'expired'
     const parsed = parseCompact(token)
     if (parsed === undefined) return 'malformed'
