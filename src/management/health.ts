@@ -1,4 +1,5 @@
 import { type Clock, inTime } from '../clock.ts'
+import { formatTimespan } from '../config/duration.ts'
 import { refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
 import { expositionType } from '../telemetry/exposition.ts'
@@ -47,7 +48,7 @@ export function healthHandlers({ checks, watched, timeLimit, clock }: HealthPart
       const healthy = Object.values(parts).every(state => state === 'Healthy')
       return jsonReply(healthy ? 200 : 503, {
         status: wordFor(healthy),
-        healthCheckDuration: formatSpan(took),
+        healthCheckDuration: formatTimespan(took),
         parts: { ...parts, ...Object.fromEntries(others) },
       })
     },
@@ -78,17 +79,4 @@ async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promi
   }
   const entries = Object.entries(checks).map(async ([name, check]) => [name, wordFor(await passes(check))] as const)
   return Object.fromEntries(await Promise.all(entries))
-}
-
-/** A duration in milliseconds as `d.HH:mm:ss.fffffff` (spec 2.5). */
-export function formatSpan(milliseconds: number): string {
-  const ticks = Math.round(milliseconds * 10_000)
-  const pad = (value: number, width: number) => String(value).padStart(width, '0')
-  const seconds = Math.floor(ticks / 10_000_000)
-  const hours = Math.floor(seconds / 3_600)
-  return [
-    `${Math.floor(hours / 24)}.${pad(hours % 24, 2)}`,
-    pad(Math.floor(seconds / 60) % 60, 2),
-    `${pad(seconds % 60, 2)}.${pad(ticks % 10_000_000, 7)}`,
-  ].join(':')
 }
