@@ -1,3 +1,4 @@
+import { isObject } from '../base/records.ts'
 import { assemble, childOf, type Findings, record, unknownKey } from './given.ts'
 import { isSetting, type Setting, type SettingTree } from './setting.ts'
 import { readTyped } from './value.ts'
@@ -23,7 +24,7 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Findin
     const { line, column } = yaml.locate(path)
     return `${file.path}:${line}:${column}`
   }
-  if (isMap(yaml.value)) readTree({ place, findings }, schema, yaml.value, { keys: [], name: '' })
+  if (isObject(yaml.value)) readTree({ place, findings }, schema, yaml.value, { keys: [], name: '' })
   else if (yaml.value !== null)
     findings.problems.push({ place: place([]), message: 'must be a map of keys and values' })
 }
@@ -60,7 +61,7 @@ function readNode(walk: Walk, node: Setting<unknown> | SettingTree, value: unkno
   if (isSetting(node)) {
     if (value === null) report(walk, spot, 'has no value; give one or remove the key')
     else readSetting(walk, node, value, spot)
-  } else if (isMap(value)) readTree(walk, node, value, spot)
+  } else if (isObject(value)) readTree(walk, node, value, spot)
   // A section whose keys are all commented out has no value, and needs none.
   else if (value !== null) report(walk, spot, 'must be a map of keys and values')
 }
@@ -77,13 +78,9 @@ function readSetting(walk: Walk, setting: Setting<unknown>, value: unknown, spot
 /** One entry of a list of maps: its settings are the same as those of the next entry, so they are found apart. */
 function readEntry(walk: Walk, tree: SettingTree, item: unknown, spot: Spot): unknown {
   const findings: Findings = { given: new Map(), problems: walk.findings.problems }
-  if (isMap(item)) readTree({ ...walk, findings }, tree, item, spot)
+  if (isObject(item)) readTree({ ...walk, findings }, tree, item, spot)
   else report(walk, spot, 'must be a map of keys and values')
   return assemble(tree, findings.given)
-}
-
-function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function report(walk: Walk, spot: Spot, message: string): void {

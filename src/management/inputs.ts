@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseStrictJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { readBody } from '../http/body.ts'
 import type { Call } from './call.ts'
@@ -71,7 +72,4 @@ function parseBody(
   return errors.length === 0 ? parsed : refuse('invalid_body', undefined, { errors })
 }
 
-const checkObject: Check = value =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? []
-    : [{ field: '', message: 'must be an object' }]
+const checkObject: Check = value => (isObject(value) ? [] : [{ field: '', message: 'must be an object' }])
