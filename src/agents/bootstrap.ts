@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
+import { uuid } from '../config/formats.ts'
 import { isRefusal, StartupError } from '../errors.ts'
 import { readPrivateFile, renewEpoch, writePrivateFile } from '../storage/private-file.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
@@ -10,12 +11,10 @@ import type { Registry } from './registry.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
 import { probationTrust } from './trust.ts'
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 interface FirstAdmin {
   /** Storage:DataDirectory. */
   readonly dataDirectory: string
-  /** Security:Bootstrap. */
+  /** Security:Bootstrap, as config/ has checked it. */
   readonly agentId: string | undefined
   readonly clientSecret: string | undefined
 }
@@ -55,12 +54,7 @@ export async function bootstrapAdmin(options: BootstrapOptions): Promise<string 
 }
 
 function configured({ agentId, clientSecret }: FirstAdmin): Credential | undefined {
-  if (agentId !== undefined && !uuid.test(agentId)) throw new StartupError('Security:Bootstrap:AgentId: must be a UUID')
-  if (clientSecret === undefined) return undefined
-  const problem = secretProblem(clientSecret)
-  if (problem !== undefined) throw new StartupError(`Security:Bootstrap:ClientSecret: ${problem}`)
-  if (agentId === undefined)
-    throw new StartupError('Security:Bootstrap:AgentId: must be set together with ClientSecret')
+  if (agentId === undefined || clientSecret === undefined) return undefined
   return { agentId: agentId.toLowerCase(), clientSecret }
 }
 
@@ -125,5 +119,7 @@ export function parseCredential(text: string | undefined): Credential | undefine
   if (!isObject(value)) return undefined
   const { agentId, clientSecret } = value
   if (typeof agentId !== 'string' || typeof clientSecret !== 'string') return undefined
-  return uuid.test(agentId) && secretProblem(clientSecret) === undefined ? { agentId, clientSecret } : undefined
+  return uuid(agentId) === undefined && secretProblem(clientSecret) === undefined
+    ? { agentId, clientSecret }
+    : undefined
 }

@@ -77,6 +77,7 @@ function inRange(setting: Setting<unknown>, value: number, show: (limit: number)
 function readText(setting: Setting<unknown>, value: string): Reading {
   if (value === '') return { problem: 'must not be empty' }
   if (/\p{Cc}/u.test(value)) return { problem: 'must not contain control characters' }
+  if (!value.isWellFormed()) return { problem: 'must be well-formed Unicode' }
   const problem = setting.format?.(value)
   return problem === undefined ? { value } : { problem }
 }

@@ -32,7 +32,7 @@ t.test('a later start makes nothing and leaves the file as it is', async t => {
   const text = readFileSync(file, 'utf8')
   t.equal(await bootstrapAdmin(options), undefined)
   t.equal(readFileSync(file, 'utf8'), text)
-  t.equal(registry.list({ page: 1, pageSize: 1 }).totalCount, 1)
+  t.equal(registry.values().length, 1)
 })
 
 t.test('after a crash between file and store, the next start takes the file up', async t => {
@@ -78,21 +78,6 @@ t.test('a damaged file is replaced', async t => {
   await options.registry.remove(credential().agentId, by)
   writeFileSync(file, '{"agentId":')
   t.equal(await bootstrapAdmin(options), credential().agentId)
-})
-
-t.test('settings that make no sense are named, without the secret', async t => {
-  const { options } = await openData(t)
-  const cases: [Partial<BootstrapOptions>, RegExp][] = [
-    [{ agentId: 'admin' }, /^Security:Bootstrap:AgentId: must be a UUID$/],
-    [{ clientSecret: 'hunter2' }, /^Security:Bootstrap:AgentId: must be set/],
-    [{ agentId: id, clientSecret: 'x'.repeat(73) }, /^Security:Bootstrap:ClientSecret: must be 1 to 72 bytes/],
-  ]
-  for (const [settings, message] of cases) {
-    const error = await bootstrapAdmin({ ...options, ...settings }).catch((reason: unknown) => reason)
-    t.ok(error instanceof StartupError)
-    t.match((error as Error).message, message)
-    t.notMatch((error as Error).message, /hunter2|xxx/)
-  }
 })
 
 t.test('an id that a barred agent has already cannot become the admin', async t => {
