@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
-import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Page, Paged, Role, Store } from '../storage/store.ts'
+import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Role, Store } from '../storage/store.ts'
 import { type Transition, transitions, trustScore } from './agent.ts'
 import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
@@ -32,7 +32,7 @@ export interface Registry {
   /** The agent bound to this subject of the external identity provider. */
   bySubject(subject: string): AgentRecord | undefined
   /** In the order of registration. */
-  list(page: Page): Paged<AgentRecord>
+  values(): readonly AgentRecord[]
   /** Calls the listener for each change, once it is visible. Returns a function that unsubscribes. */
   subscribe(listener: AgentListener): () => void
   /** Whether some active agent has the role. */
@@ -92,8 +92,8 @@ class StoredRegistry implements Registry {
     return this.#snapshot.bySubject(subject)
   }
 
-  list(page: Page) {
-    return this.#snapshot.list(page)
+  values() {
+    return this.#snapshot.values()
   }
 
   subscribe(listener: AgentListener) {
@@ -101,7 +101,7 @@ class StoredRegistry implements Registry {
   }
 
   hasActive(role: Role) {
-    return this.#snapshot.values().some(agent => agent.status === 'Active' && agent.roles.includes(role))
+    return this.values().some(agent => agent.status === 'Active' && agent.roles.includes(role))
   }
 
   trustOf(agent: AgentRecord) {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Follower } from '../storage/feed.ts'
-import type { AgentRecord, Page, Paged } from '../storage/store.ts'
+import type { AgentRecord } from '../storage/store.ts'
 
 /**
  * Called for an agent that was added or changed; undefined when it was removed. The change is answered when the promise
@@ -8,11 +8,11 @@ import type { AgentRecord, Page, Paged } from '../storage/store.ts'
  */
 export type AgentListener = (id: string, agent: AgentRecord | undefined, before: AgentRecord | undefined) => unknown
 
-/** All agents in memory, in the order of their registration. A follower of the feed. */
+/** All agents in memory. A follower of the feed. */
 export interface Snapshot extends Follower<AgentRecord> {
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
-  list(page: Page): Paged<AgentRecord>
+  /** In the order of registration. */
   values(): readonly AgentRecord[]
   /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
   subscribe(listener: AgentListener): () => void
@@ -56,10 +56,6 @@ export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
     // Ids in our own tokens are lower case already.
     get: id => byId.get(id) ?? byId.get(id.toLowerCase()),
     bySubject: subject => byId.get(idOfSubject.get(subject) ?? ''),
-    list({ page, pageSize }) {
-      const start = (page - 1) * pageSize
-      return { items: values().slice(start, start + pageSize), totalCount: byId.size }
-    },
     values,
     change,
     load,

@@ -88,9 +88,7 @@ async function explainInTurns(open: OpenExplanation | DescriptionProblem, turns:
 function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {
   if (Policy.Global === name) return 'the setting Policy:Global'
   if (Policy.AssignOnRegistration === name) return 'the setting Policy:AssignOnRegistration'
-  const user = registry
-    .list({ page: 1, pageSize: Number.MAX_SAFE_INTEGER })
-    .items.find(agent => agent.policyName === name)
+  const user = registry.values().find(agent => agent.policyName === name)
   return user === undefined ? undefined : `agent ${user.id}`
 }
 

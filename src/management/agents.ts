@@ -6,7 +6,7 @@ import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { bodyOf, type Call, done, type Handlers } from './call.ts'
-import { pageReply, readPage } from './list.ts'
+import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 const weakSecretWarning = 'clientSecret: is short or easy to guess. Leave it out, and the gateway makes one'
@@ -26,7 +26,7 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
   return {
     listAgents(call) {
       const page = readPage(call)
-      const { items, totalCount } = registry.list(page)
+      const { items, totalCount } = cutPage(registry.values(), page)
       return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
     },
     async registerAgent(call) {

@@ -38,7 +38,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
   return createPool({
     count: Threads - 1,
     data: { config, baseDirectory, dataDirectory, env, memory, channelName, clock: clock.memory, asksForLookup },
-    agents: () => identity.registry.list({ page: 1, pageSize: Number.MAX_SAFE_INTEGER }).items,
+    agents: () => identity.registry.values(),
     policies: () => rules.policies.book.list(),
     methods: controlOf(parts, lookup ?? systemLookup),
     forget: thread => limits.forget(thread),

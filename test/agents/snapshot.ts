@@ -17,11 +17,8 @@ const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => 
   weakSecret: false,
 }))
 
-t.test('pages follow the order of registration, whatever the order of the store', async t => {
-  const snapshot = createSnapshot([...agents].reverse())
-  const page = snapshot.list({ page: 400, pageSize: 25 })
-  t.strictSame(page, { items: agents.slice(9_975), totalCount: 10_000 })
-  t.strictSame(snapshot.list({ page: 401, pageSize: 25 }).items, [])
+t.test('agents are in the order of registration, whatever the order of the store', async t => {
+  t.strictSame(createSnapshot([...agents].reverse()).values(), agents)
 })
 
 t.test('a change keeps the place of an agent, a removal closes the gap', async t => {
@@ -29,12 +26,10 @@ t.test('a change keeps the place of an agent, a removal closes the gap', async t
   void snapshot.change(agents[1]!.id, { ...agents[1]!, name: 'renamed' })
   void snapshot.change(agents[2]!.id, undefined)
   void snapshot.change('unknown', undefined)
-  const { items, totalCount } = snapshot.list({ page: 1, pageSize: 10 })
   t.strictSame(
-    items.map(agent => agent.name),
+    snapshot.values().map(agent => agent.name),
     ['agent 0', 'renamed', 'agent 3'],
   )
-  t.equal(totalCount, 3)
 })
 
 t.test('a subject leads to its agent until it is changed or the agent removed', async t => {
@@ -80,13 +75,13 @@ t.test('a change is in force when every listener says so', async t => {
   t.equal(done, true)
 })
 
-t.test('the 400th page of 10,000 agents takes less than 5 ms, also right after a change', async t => {
+t.test('10,000 agents in order take less than 5 ms, also right after a change', async t => {
   const snapshot = createSnapshot(agents)
   let fastest = Infinity
   for (let i = 0; i < 20; i++) {
     const start = performance.now()
     void snapshot.change(agents[i]!.id, agents[i]!)
-    snapshot.list({ page: 400, pageSize: 25 })
+    snapshot.values()
     fastest = Math.min(fastest, performance.now() - start)
   }
   t.ok(fastest < 5, `${fastest} ms`)

@@ -70,7 +70,7 @@ for (const { id, method, path, body } of readOperations(openApi).filter(({ body 
 }
 
 t.test('after all of this nothing was changed', async t => {
-  t.equal(registry.list({ page: 1, pageSize: 200 }).totalCount, 2)
+  t.equal(registry.values().length, 2)
   t.match(registry.get(bot.id), { policyName: null, roles: ['agent'] })
   t.strictSame(
     book.list().map(({ document }) => document.name),
