@@ -15,6 +15,7 @@ export interface Incoming {
   readonly res: ServerResponse
   readonly requestId: string
   readonly fields: RequestFields
+  /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean
 }
 

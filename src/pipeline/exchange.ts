@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Target } from '../base/target.ts'
 import type { FailureKind, Refusal, RefusalCode } from '../errors.ts'
+import type { Incoming } from '../http/accept.ts'
 import type { RequestFields } from '../http/headers.ts'
 import type { Addressing } from '../http/virtual-hosts.ts'
 import type { Permit } from '../limits/breaker.ts'
@@ -14,16 +15,10 @@ import type { Resolution } from '../upstream/resolve.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
 
 /** A request for an upstream whose framing was checked. */
-export interface Arrival {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  readonly requestId: string
+export interface Arrival extends Incoming {
   /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
   readonly rawTarget: string
   readonly addressing: Addressing
-  readonly fields: RequestFields
-  /** The client waits for `100 Continue` before it sends the body. */
-  readonly expectsContinue: boolean
 }
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
