@@ -17,7 +17,8 @@ export function normaliseHost(text: string): string | undefined {
   return ascii === '' ? undefined : ascii
 }
 
-function normaliseIpv6(text: string): string | undefined {
+/** An address of IPv6 as targets carry it. */
+export function normaliseIpv6(text: string): string | undefined {
   const address = canonicalAddress(text)
   return address?.includes(':') === true ? `[${address}]` : address
 }

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
-import { canonicalAddress } from './address.ts'
+import { normaliseIpv6 } from './host.ts'
 import { Near } from './near.ts'
 import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
@@ -133,7 +133,5 @@ function notCanonical(host: string): string {
 /** The host in the one spelling that rules compare: IPv4 in four decimal numbers, never inside of IPv6. */
 function canonical(host: string): string | undefined {
   const parsed = URL.parse(`http://${host}/`)?.hostname
-  if (parsed?.startsWith('[') !== true) return parsed
-  const address = canonicalAddress(parsed)
-  return address?.includes(':') === true ? `[${address}]` : address
+  return parsed?.startsWith('[') === true ? normaliseIpv6(parsed) : parsed
 }
