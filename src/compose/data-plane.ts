@@ -2,10 +2,11 @@ import type { Registry } from '../agents/registry.ts'
 import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
+import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
 import { createVirtualHosts, type Links } from '../http/virtual-hosts.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
-import type { Arrival, Exchange } from '../pipeline/exchange.ts'
+import type { Exchange } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
@@ -44,7 +45,7 @@ export type Reviews = Pick<Parts, 'queue' | 'grants'>
 /** All parts that a proxied request passes. */
 export interface DataPlane {
   /** Builds the pipeline, once human in the loop exists. */
-  roadWith(reviews: Reviews): (arrival: Arrival) => undefined
+  roadWith(reviews: Reviews): (arrival: ProxyIncoming) => undefined
   /** Sends what a person approved. */
   readonly send: Send
   readonly bounds: Bounds

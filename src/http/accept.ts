@@ -19,7 +19,9 @@ export interface Incoming {
   readonly expectsContinue: boolean
 }
 
+/** A request for an upstream. */
 export interface ProxyIncoming extends Incoming {
+  /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
   readonly rawTarget: string
   readonly addressing: Addressing
 }

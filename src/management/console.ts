@@ -50,7 +50,7 @@ export function consoleHandlers(parts: ManagementParts): Handlers {
 /** The one active agent of that id or name that uses the console. */
 function find({ registry }: ManagementParts, wanted: string): AgentRecord | Refusal {
   const one = registry.get(wanted)
-  const all = one === undefined ? registry.list({ page: 1, pageSize: Number.MAX_SAFE_INTEGER }).items : [one]
+  const all = one === undefined ? registry.values() : [one]
   const found = all.filter(({ id, name }) => id === one?.id || name === wanted)
   const able = found.filter(agent => agent.status === 'Active' && usesConsole(agent))
   const [agent] = able

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Target } from '../base/target.ts'
 import type { FailureKind, Refusal, RefusalCode } from '../errors.ts'
-import type { Incoming } from '../http/accept.ts'
+import type { ProxyIncoming } from '../http/accept.ts'
 import type { RequestFields } from '../http/headers.ts'
 import type { Addressing } from '../http/virtual-hosts.ts'
 import type { Permit } from '../limits/breaker.ts'
@@ -13,13 +13,6 @@ import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
-
-/** A request for an upstream whose framing was checked. */
-export interface Arrival extends Incoming {
-  /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
-  readonly rawTarget: string
-  readonly addressing: Addressing
-}
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'
@@ -124,7 +117,7 @@ export class Exchange {
   rounds = 0
   #continued = false
 
-  constructor(arrival: Arrival, startedAt: number) {
+  constructor(arrival: ProxyIncoming, startedAt: number) {
     this.req = arrival.req
     this.res = arrival.res
     this.socket = arrival.req.socket

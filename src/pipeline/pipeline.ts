@@ -1,5 +1,6 @@
 import { parseTarget } from '../base/target.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import type { ProxyIncoming } from '../http/accept.ts'
 import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
@@ -7,7 +8,6 @@ import { closeCircuit, passCircuit } from './circuit.ts'
 import { decide, decideWhole, receiveBody } from './decide.ts'
 import {
   type Admitted,
-  type Arrival,
   type Authenticated,
   type Decided,
   Exchange,
@@ -56,7 +56,7 @@ function from<S extends Exchange>(
 }
 
 /** Enforces policy on a request. It is answered when it is answered: nothing is to be waited for. */
-export function enforce(arrival: Arrival, parts: Parts): undefined {
+export function enforce(arrival: ProxyIncoming, parts: Parts): undefined {
   const exchange = new Exchange(arrival, parts.clock.steady())
   parts.watch.add(exchange)
   exchange.res.on('close', () => close(exchange, parts))
