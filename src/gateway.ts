@@ -10,6 +10,7 @@ import { createDataPlane } from './compose/data-plane.ts'
 import { createHitl, type Hitl } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { createListening, type Listening } from './compose/listening.ts'
+import { createOverview } from './compose/overview.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
@@ -165,10 +166,11 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, recent, dataPlane })
+  const watched = { ...foundation, hitl, recent, limits, telemetry }
+  const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
   const threadsAnswer = (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0
-  const controlled = { ...foundation, hitl, recent, limits, telemetry, bounds, workTurns, clientIpOf, threadsAnswer }
-  const management = createControlPlane(controlled)
+  const management = createControlPlane({ ...watched, overview, bounds, workTurns, clientIpOf, threadsAnswer })
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
     onProxy: dataPlane.roadWith(hitl),
@@ -179,7 +181,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
   foundation.followers.onQuarantine = tellQuarantines(foundation, { telemetry, hitl })
   closers.push(() => pool?.close())
-  const sweeper = startSweeps({ ...foundation, dataPlane, hitl, telemetry, limits })
+  const sweeper = startSweeps({ ...watched, dataPlane, overview })
   closers.push(() => clearInterval(sweeper))
   return {
     summary: summarise(foundation),

@@ -1,4 +1,5 @@
 import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
+import { createIncidents, type Incidents } from '../limits/incidents.ts'
 import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 
 /** Counters of exchanges that have ended. */
@@ -7,6 +8,8 @@ export interface RecentActivity {
   readonly activity: ActivityLog
   /** Decisions that rules in shadow would have changed. */
   readonly shadows: ShadowTally
+  /** Requests that were not simply allowed. */
+  readonly incidents: Incidents
   close(): void
 }
 
@@ -18,6 +21,7 @@ export function createRecentActivity(): RecentActivity {
   return {
     activity: createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent }),
     shadows: createShadowTally(),
+    incidents: createIncidents(),
     close() {},
   }
 }

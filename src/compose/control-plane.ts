@@ -9,6 +9,7 @@ import { createQuiet } from '../telemetry/quiet.ts'
 import type { RecentActivity } from './activity.ts'
 import type { Base } from './base.ts'
 import type { Identity } from './identity.ts'
+import type { Overview } from './overview.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -18,7 +19,8 @@ export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log'
   readonly identity: Pick<Identity, 'registry' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
-  readonly recent: Pick<RecentActivity, 'shadows'>
+  readonly recent: Pick<RecentActivity, 'shadows' | 'incidents' | 'activity'>
+  readonly overview: Overview
   readonly limits: Pick<SharedLimits, 'managementRate'>
   readonly telemetry: Pick<Telemetry, 'page'> | undefined
   readonly clientIpOf: ClientIp
@@ -48,6 +50,9 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
     metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
+    overview: range => parts.overview.read(range),
+    incidents: parts.recent.incidents,
+    activityOf: (id, now) => parts.recent.activity.of(id, now),
     clock,
     allowedHosts: config.System.Server.AllowedHosts,
     clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),

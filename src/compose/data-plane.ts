@@ -90,7 +90,7 @@ function resetStalled({ agent, requestId, socket }: Exchange, bounds: Bounds): v
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
-  const { activity, shadows } = dataPlane.recent
+  const { activity, shadows, incidents } = dataPlane.recent
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const onSlow = (exchange: Exchange): void => endSlow(exchange, bounds)
@@ -104,6 +104,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     clientIpOf: dataPlane.clientIpOf,
     activity,
     shadows,
+    incidents,
     metrics,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })

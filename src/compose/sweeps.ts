@@ -1,6 +1,7 @@
 import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Hitl } from './hitl.ts'
+import type { Overview } from './overview.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
@@ -9,6 +10,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly hitl: Pick<Hitl, 'sweep'>
   readonly telemetry: Pick<Telemetry, 'sample'> | undefined
   readonly limits: Pick<SharedLimits, 'breaker'>
+  readonly overview: Pick<Overview, 'sample'>
 }
 
 /** Time between two sweeps, milliseconds. */
@@ -16,10 +18,11 @@ const sweepMs = 1_000
 
 /** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
-  const { clock, dataPlane, hitl, telemetry, limits, report } = parts
+  const { clock, dataPlane, hitl, telemetry, limits, overview, report } = parts
   return setInterval(() => {
     dataPlane.sweep()
     telemetry?.sample()
+    overview.sample().catch(error => report('waiting requests could not be counted', error))
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)

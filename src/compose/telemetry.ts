@@ -2,7 +2,7 @@ import type { AcceptCounts } from '../http/accept.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import { exposition, type Reading } from '../telemetry/exposition.ts'
 import { clientConnections, requests, upstreamConnections } from '../telemetry/layout.ts'
-import { createMetrics, type Metrics, readTotals } from '../telemetry/metrics.ts'
+import { createMetrics, type Metrics, readTotals, type Totals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { Base } from './base.ts'
 import type { SharedLimits, SharedMemory } from './shared.ts'
@@ -23,6 +23,7 @@ export interface Counters {
 
 /** The counters of this thread and of all threads. */
 export interface Telemetry extends Counters {
+  totals(): Totals
   /** Everything, as text for a scraper. */
   page(): Promise<string>
 }
@@ -33,6 +34,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
   const processReadings = createProcessReadings(parts.clock)
   return {
     ...createCounters(parts.memory, 0),
+    totals: () => readTotals(parts.memory.metrics),
     async page() {
       const own = await gatewayReadings(parts)
       return exposition(readTotals(parts.memory.metrics), [...own, ...processReadings()])

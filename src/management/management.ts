@@ -8,6 +8,7 @@ import { healthHandlers, metricsHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
 import { openApi, withPublicMetrics } from './openapi.ts'
+import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
 import { createRouter, type Management } from './router.ts'
@@ -46,6 +47,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...grantHandlers(parts),
     ...eventHandlers(parts),
     ...auditHandlers(parts),
+    ...overviewHandlers(parts),
   }
   return createRouter(metrics.isPublic ? withPublicMetrics(openApi) : openApi, { open, guarded }, createGuard(parts))
 }

@@ -1,14 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Registry } from '../agents/registry.ts'
+import type { Activity } from '../base/activity.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal, RefusalCode } from '../errors.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
+import type { Gauges, Plots, Range } from '../telemetry/history.ts'
 import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { Verify } from '../tokens/verify.ts'
@@ -43,11 +46,22 @@ export interface ManagementParts {
   readonly threadsAnswer: () => boolean
   /** No page: metrics are switched off. */
   readonly metrics: { readonly page: (() => Promise<string>) | undefined; readonly isPublic: boolean }
+  /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
+  readonly overview: (range: Range) => Promise<OverviewReading | undefined>
+  readonly incidents: Pick<Incidents, 'of'>
+  readonly activityOf: (agentId: string, now: number) => Activity
   readonly clock: Clock
   /** Host names that calls may be addressed to; empty allows any. */
   readonly allowedHosts: readonly string[]
   /** Address of the client: logins from it are slowed down after failures. */
   readonly clientAddress: (req: IncomingMessage) => string
+}
+
+/** What is going on. */
+export interface OverviewReading {
+  readonly plots: Plots
+  readonly now: Gauges
+  readonly denials: Denials
 }
 
 /** A call of `POST /tokens` that got no token. */

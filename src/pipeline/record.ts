@@ -2,6 +2,7 @@ import { redactText } from '../base/redact.ts'
 import type { Clock } from '../clock.ts'
 import { refusalKinds } from '../errors.ts'
 import type { ActivityLog } from '../limits/activity.ts'
+import type { Incidents } from '../limits/incidents.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { Log, LogFields } from '../log.ts'
 import type { MatchedCondition, ShadowOutcome } from '../policy/evaluation/decision.ts'
@@ -24,6 +25,7 @@ export interface RecorderParts {
   readonly clientIpOf: ClientIp
   readonly activity: ActivityLog
   readonly shadows: ShadowTally
+  readonly incidents: Pick<Incidents, 'note'>
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
@@ -36,6 +38,7 @@ export function createRecorder(parts: RecorderParts): (exchange: Exchange) => vo
     if (agent !== undefined) {
       noteActivity(exchange, agent.id, parts)
       noteShadows(exchange, parts)
+      if (exchange.ending === 'refused' || exchange.ending === 'suspended') noteIncident(exchange, agent.id, parts)
       for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
     }
     const ms = parts.clock.steady() - exchange.startedAt
@@ -52,6 +55,24 @@ function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: 
   if (exchange.upstreamStatus === undefined || exchange.target === undefined) return
   const bytes = exchange.body?.length ?? exchange.bytesUp
   activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
+}
+
+/** Refusals and suspensions alone: an allowed request pays nothing for it. */
+function noteIncident(exchange: Exchange, agentId: string, { incidents, clock }: RecorderParts): void {
+  const { requestId, req, target, decision, effect } = exchange
+  incidents.note({
+    at: clock.now(),
+    agentId,
+    requestId,
+    method: req.method ?? '',
+    origin: target?.origin.key ?? '',
+    path: target === undefined ? '' : pathOf(target.path),
+    outcome: outcomeOf(exchange),
+    denied: effect === 'Deny',
+    policy: decision?.policy ?? null,
+    rule: decision?.rule ?? null,
+    hitlId: exchange.hitlId ?? null,
+  })
 }
 
 function countExchange(exchange: Exchange, metrics: Metrics, ms: number): void {

@@ -1,11 +1,13 @@
 import { BroadcastChannel } from 'node:worker_threads'
 import type { RecentActivity } from '../compose/activity.ts'
+import type { Incident } from '../limits/incidents.ts'
 import { type Counted, createTally } from './batch.ts'
 
 /** Record of an exchange that has ended. `at` is wall clock milliseconds. */
 type Note =
   | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied', agentId: string, at: number]
   | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
+  | readonly [kind: 'incident', incident: Incident]
   | readonly [kind: 'shadow', policy: string, rule: string, would: string]
 
 /**
@@ -26,7 +28,7 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
     apply(recent, one)
     tally.add(one)
   }
-  const { activity, shadows } = recent
+  const { activity, shadows, incidents } = recent
   return {
     activity: {
       of: (agentId, now) => activity.of(agentId, now),
@@ -44,6 +46,11 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
       of: policy => shadows.of(policy),
       note: (policy, rule, would) => note(['shadow', policy, rule, would]),
     },
+    incidents: {
+      note: incident => note(['incident', incident]),
+      of: agentId => incidents.of(agentId),
+      denials: now => incidents.denials(now),
+    },
     close() {
       tally.flush()
       channel.close()
@@ -56,6 +63,8 @@ function keyOf(note: Note): string {
   switch (note[0]) {
     case 'sent':
       return `sent ${note[1]} ${note[4]} ${note[3]}`
+    case 'incident':
+      return `incident ${note[1].requestId}`
     case 'shadow':
       return note.join(' ')
     default:
@@ -63,8 +72,9 @@ function keyOf(note: Note): string {
   }
 }
 
-function apply({ activity, shadows }: RecentActivity, note: Note): void {
+function apply({ activity, shadows, incidents }: RecentActivity, note: Note): void {
   if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
+  else if (note[0] === 'incident') incidents.note(note[1])
   else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
   else activity[note[0]](note[1], note[2])
 }

@@ -1,0 +1,114 @@
+/**
+ * Requests that were not simply allowed: the latest of each agent, and what is denied most within an hour. For people
+ * who look at what is going on; in memory, bounded, and lost with a restart.
+ */
+import { forgetOldest } from '../base/records.ts'
+
+export interface Incident {
+  /** Wall clock milliseconds since the epoch. */
+  readonly at: number
+  readonly agentId: string
+  readonly requestId: string
+  readonly method: string
+  /** Scheme, host and port of the upstream; empty when the target was not readable. */
+  readonly origin: string
+  /** Without query. */
+  readonly path: string
+  /** Code of the refusal, or `suspended`. */
+  readonly outcome: string
+  /** Whether a policy denied it. */
+  readonly denied: boolean
+  readonly policy: string | null
+  readonly rule: string | null
+  readonly hitlId: string | null
+}
+
+export interface Ranked {
+  readonly name: string
+  readonly count: number
+}
+
+/** What was denied most, the highest first. */
+export interface Denials {
+  /** `policy/rule`; the rule is empty for the default of a policy. */
+  readonly rules: readonly Ranked[]
+  readonly hosts: readonly Ranked[]
+  /** Ids. */
+  readonly agents: readonly Ranked[]
+}
+
+export interface Incidents {
+  note(incident: Incident): void
+  /** Latest first. */
+  of(agentId: string): readonly Incident[]
+  /** Denials within the last hour. */
+  denials(now: number): Denials
+}
+
+export interface IncidentLimits {
+  readonly agents: number
+  readonly ofAgent: number
+  /** Names counted at the same time, of each kind. */
+  readonly names: number
+}
+
+const slotMs = 300_000
+const slotsKept = 12
+/** Names shown. */
+const shown = 10
+/** Longest path kept, characters. */
+const maxPath = 200
+
+interface Slot {
+  readonly number: number
+  readonly rules: Map<string, number>
+  readonly hosts: Map<string, number>
+  readonly agents: Map<string, number>
+}
+
+export function createIncidents(limits: IncidentLimits = { agents: 500, ofAgent: 20, names: 200 }): Incidents {
+  const byAgent = new Map<string, Incident[]>()
+  let slots: Slot[] = []
+
+  const slotAt = (now: number): Slot => {
+    const number = Math.floor(now / slotMs)
+    const newest = slots.at(-1)
+    if (newest !== undefined && number <= newest.number) return newest
+    const slot = { number, rules: new Map(), hosts: new Map(), agents: new Map() }
+    slots = [...slots.filter(old => old.number > number - slotsKept), slot]
+    return slot
+  }
+  const count = (names: Map<string, number>, name: string) => {
+    const before = names.get(name) ?? 0
+    // Names that agents make up must not push out those that were there before.
+    if (before > 0 || names.size < limits.names) names.set(name, before + 1)
+  }
+  const rank = (kind: 'rules' | 'hosts' | 'agents', now: number): readonly Ranked[] => {
+    const total = new Map<string, number>()
+    for (const slot of slots) {
+      if (slot.number <= Math.floor(now / slotMs) - slotsKept) continue
+      for (const [name, times] of slot[kind]) total.set(name, (total.get(name) ?? 0) + times)
+    }
+    const all = [...total].map(([name, times]) => ({ name, count: times }))
+    return all.sort((left, right) => right.count - left.count).slice(0, shown)
+  }
+
+  return {
+    note(incident) {
+      const { agentId, path } = incident
+      const list = byAgent.get(agentId) ?? []
+      list.push(path.length > maxPath ? { ...incident, path: `${path.slice(0, maxPath)}…` } : incident)
+      if (list.length > limits.ofAgent) list.shift()
+      byAgent.delete(agentId)
+      byAgent.set(agentId, list)
+      forgetOldest(byAgent, limits.agents)
+      if (!incident.denied) return
+      const slot = slotAt(incident.at)
+      count(slot.rules, `${incident.policy ?? ''}/${incident.rule ?? ''}`)
+      count(slot.hosts, incident.origin)
+      count(slot.agents, agentId)
+    },
+    of: agentId => (byAgent.get(agentId) ?? []).toReversed(),
+    denials: now => ({ rules: rank('rules', now), hosts: rank('hosts', now), agents: rank('agents', now) }),
+  }
+}

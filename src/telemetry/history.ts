@@ -1,0 +1,218 @@
+/**
+ * The numbers of the last hour in steps of 10 s and of the last day in steps of 5 min, for plots. In memory: some hundred
+ * kilobytes, and lost with a restart.
+ */
+import { refusalKinds } from '../errors.ts'
+import { decisions, duration, type Family, type Histogram, overhead, requests } from './layout.ts'
+import type { Totals } from './metrics.ts'
+
+/** Numbers that are read, not counted. */
+export interface Gauges {
+  /** Requests that wait for a reviewer. */
+  readonly held: number
+  /** How long the oldest of them has waited, seconds. */
+  readonly oldestSeconds: number
+  readonly circuitsOpen: number
+  readonly inFlight: number
+}
+
+/** One number for each step, oldest first; null where nothing happened that has one. */
+type Series = readonly (number | null)[]
+
+export interface Plots {
+  readonly stepSeconds: number
+  /** End of the newest step, wall clock milliseconds. */
+  readonly until: number
+  readonly requests: Readonly<Record<Outcome, Series>>
+  readonly decisions: Readonly<Record<string, Series>>
+  /** From the head of a request to the last byte of its answer, milliseconds. */
+  readonly whole: Percentiles
+  /** The part of the gateway, until the request was handed to its upstream, milliseconds. */
+  readonly gateway: Percentiles
+  readonly gauges: Readonly<Record<keyof Gauges, Series>>
+}
+
+interface Percentiles {
+  readonly p50: Series
+  readonly p99: Series
+}
+
+export const ranges = { hour: { stepMs: 10_000, steps: 360 }, day: { stepMs: 300_000, steps: 288 } } as const
+export type Range = keyof typeof ranges
+
+export interface History {
+  /** Call about every second; takes a step when one is over. */
+  sample(now: number, totals: () => Totals, gauges: Gauges): void
+  plots(range: Range): Plots
+}
+
+const outcomes = ['forwarded', 'held', 'denied', 'limited', 'refused', 'failed', 'aborted'] as const
+type Outcome = (typeof outcomes)[number]
+const gaugeNames = ['held', 'oldestSeconds', 'circuitsOpen', 'inFlight'] as const
+
+/** Outcomes of requests as people group them. */
+const groups: Readonly<Record<string, Outcome>> = {
+  ...{ forwarded: 'forwarded', answered: 'forwarded', suspended: 'held', aborted: 'aborted', broken: 'failed' },
+  ...Object.fromEntries(Object.entries(refusalKinds).map(([code, { status }]) => [code, groupOf(code, status)])),
+}
+
+function groupOf(code: string, status: number): Outcome {
+  if (['policy_denied', 'policy_error', 'egress_denied', 'hitl_denied'].includes(code)) return 'denied'
+  if (status === 429) return 'limited'
+  return status >= 500 ? 'failed' : 'refused'
+}
+
+/** Counts that only grow. */
+interface Counts {
+  readonly requests: ReadonlyMap<string, number>
+  readonly decisions: ReadonlyMap<string, number>
+  readonly whole: readonly number[]
+  readonly gateway: readonly number[]
+}
+
+interface Step {
+  readonly requests: Readonly<Record<Outcome, number>>
+  readonly decisions: Readonly<Record<string, number>>
+  readonly whole: readonly [p50: number | null, p99: number | null]
+  readonly gateway: readonly [p50: number | null, p99: number | null]
+  readonly gauges: Gauges
+}
+
+export function createHistory(): History {
+  const rings = { hour: new Ring(ranges.hour), day: new Ring(ranges.day) }
+  return {
+    sample(now, totals, gauges) {
+      let read: Counts | undefined
+      const counts = () => {
+        read ??= countsOf(totals())
+        return read
+      }
+      for (const ring of Object.values(rings)) ring.sample(now, counts, gauges)
+    },
+    plots: range => rings[range].plots(),
+  }
+}
+
+class Ring {
+  readonly #stepMs: number
+  readonly #most: number
+  readonly #steps: Step[] = []
+  /** Counts at the end of the newest step. */
+  #counts: Counts | undefined
+  #until = 0
+  /** Highest since then. */
+  #gauges: Gauges | undefined
+
+  constructor({ stepMs, steps }: { readonly stepMs: number; readonly steps: number }) {
+    this.#stepMs = stepMs
+    this.#most = steps
+  }
+
+  sample(now: number, counts: () => Counts, gauges: Gauges): void {
+    this.#gauges = highest(this.#gauges, gauges)
+    const until = Math.floor(now / this.#stepMs) * this.#stepMs
+    const before = this.#counts
+    // After the clock was set back, the step goes on.
+    if (before !== undefined && until <= this.#until) return
+    this.#counts = counts()
+    if (before !== undefined)
+      this.#add(stepOf(before, this.#counts, this.#gauges), (until - this.#until) / this.#stepMs)
+    this.#until = until
+    this.#gauges = undefined
+  }
+
+  /** @param over number of steps that are over; more than one after the process stood still */
+  #add(step: Step, over: number): void {
+    for (let missed = Math.min(over, this.#most) - 1; missed > 0; missed--) this.#steps.push(quiet)
+    this.#steps.push(step)
+    this.#steps.splice(0, this.#steps.length - this.#most)
+  }
+
+  plots(): Plots {
+    const series = (read: (step: Step) => number | null): Series => this.#steps.map(read)
+    const all = <N extends string>(names: readonly N[], read: (step: Step, name: N) => number) =>
+      // The names are those of N.
+      Object.fromEntries(names.map(name => [name, series(step => read(step, name))])) as Record<N, Series>
+    const percentiles = (of: 'whole' | 'gateway') => ({
+      p50: series(step => step[of][0]),
+      p99: series(step => step[of][1]),
+    })
+    return {
+      stepSeconds: this.#stepMs / 1_000,
+      until: this.#until,
+      requests: all(outcomes, (step, name) => step.requests[name]),
+      decisions: all([...decisions.cells.keys()], (step, name) => step.decisions[name] ?? 0),
+      whole: percentiles('whole'),
+      gateway: percentiles('gateway'),
+      gauges: all(gaugeNames, (step, name) => step.gauges[name]),
+    }
+  }
+}
+
+// The names are those of Outcome.
+const none = Object.fromEntries(outcomes.map(outcome => [outcome, 0])) as Record<Outcome, number>
+const quiet: Step = {
+  requests: none,
+  decisions: {},
+  whole: [null, null],
+  gateway: [null, null],
+  gauges: { held: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 },
+}
+
+function highest(before: Gauges | undefined, now: Gauges): Gauges {
+  if (before === undefined) return now
+  const { held, oldestSeconds, circuitsOpen, inFlight } = before
+  return {
+    held: Math.max(held, now.held),
+    oldestSeconds: Math.max(oldestSeconds, now.oldestSeconds),
+    circuitsOpen: Math.max(circuitsOpen, now.circuitsOpen),
+    inFlight: Math.max(inFlight, now.inFlight),
+  }
+}
+
+const countsOf = (totals: Totals): Counts => ({
+  requests: mapOf(totals, requests),
+  decisions: mapOf(totals, decisions),
+  whole: totals.ofHistogram(duration).counts,
+  gateway: totals.ofHistogram(overhead).counts,
+})
+
+const mapOf = (totals: Totals, family: Family) => new Map(totals.of(family))
+
+function stepOf(before: Counts, after: Counts, gauges: Gauges): Step {
+  const grouped = { ...none }
+  for (const [outcome, total] of after.requests) {
+    grouped[groups[outcome] ?? 'refused'] += total - (before.requests.get(outcome) ?? 0)
+  }
+  return {
+    requests: grouped,
+    decisions: Object.fromEntries(
+      [...after.decisions].map(([effect, total]) => [effect, total - (before.decisions.get(effect) ?? 0)]),
+    ),
+    whole: percentilesOf(duration, before.whole, after.whole),
+    gateway: percentilesOf(overhead, before.gateway, after.gateway),
+    gauges,
+  }
+}
+
+function percentilesOf({ bounds }: Histogram, before: readonly number[], after: readonly number[]): Step['whole'] {
+  const counts = after.map((count, bucket) => count - (before[bucket] ?? 0))
+  return [percentile(bounds, counts, 0.5), percentile(bounds, counts, 0.99)]
+}
+
+/** Milliseconds, between the bounds of the bucket in proportion; null of nothing. */
+export function percentile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
+  const all = counts.reduce((sum, count) => sum + count, 0)
+  if (all === 0) return null
+  let rest = all * share
+  for (const [bucket, count] of counts.entries()) {
+    if (rest > count) {
+      rest -= count
+      continue
+    }
+    const from = bounds[bucket - 1] ?? 0
+    const to = bounds[bucket] ?? from
+    return Math.round((from + (to - from) * (rest / count)) * 1e6) / 1e3
+  }
+  return null
+}
