@@ -142,6 +142,11 @@ export const refusalKinds = {
     title: 'Upstream failed',
     detail: 'The upstream could not be reached, or the connection broke.',
   },
+  tool_list_unreadable: {
+    status: 502,
+    title: 'Tool list unreadable',
+    detail: 'The MCP server listed its tools in a way that the gateway cannot read, so it cannot hide those denied.',
+  },
   answer_not_kept: {
     status: 502,
     title: 'Answer not kept',

@@ -242,6 +242,7 @@ export const schema = {
       'JsonRpc',
       'JsonRpc answers MCP clients with JSON-RPC errors and holds their requests in an event stream; Http treats them as other clients.',
     ),
+    FilterTools: boolean(true, 'Take tools that the policy denies to an agent out of the answers to its tools/list.'),
   },
   Logging: {
     Level: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least severe level that is written.'),

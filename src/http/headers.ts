@@ -29,6 +29,8 @@ export interface RequestFields {
   readonly webSocket: boolean
   /** There is `Mcp-Method` or `Mcp-Name`. */
   readonly mcp: boolean
+  /** There is a field that MCP clients send with a request for a stream of events. */
+  readonly mcpStream: boolean
 }
 
 /** The fields as they are read, one after the other. */
@@ -45,6 +47,7 @@ class FieldReader implements RequestFields {
   upgrade = false
   webSocket = false
   mcp = false
+  mcpStream = false
   codings: string | undefined = undefined
   connection: string | undefined = undefined
   isDisguised = false
@@ -90,6 +93,11 @@ class FieldReader implements RequestFields {
       case 'mcp-method':
       case 'mcp-name':
         this.mcp = true
+        break
+      case 'mcp-session-id':
+      case 'mcp-protocol-version':
+      case 'last-event-id':
+        this.mcpStream = true
     }
   }
 }

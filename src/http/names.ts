@@ -32,6 +32,7 @@ const near = new Near<FieldName>(512)
 const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
   ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id'],
 ])
 const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie', 'www-authenticate'])
 

@@ -1,4 +1,5 @@
 import type { Refusal } from '../errors.ts'
+import { resetConnection } from '../http/reset.ts'
 import { sendRefusal } from '../http/respond.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -17,4 +18,13 @@ export function answer(exchange: Exchange, refusal: Refusal): void {
   if (res.headersSent) exchange.ending = 'broken'
   else exchange.ending ??= 'refused'
   sendRefusal(res, refusal, requestId)
+}
+
+/**
+ * In HTTP/1.0 a body without a length ends with the connection (RFC 9112 section 6.3): that it was cut short shows only
+ * in a reset.
+ */
+export function breakOff({ req, res, socket }: Exchange): void {
+  if (req.httpVersion === '1.0') resetConnection(socket)
+  else res.destroy()
 }

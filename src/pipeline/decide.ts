@@ -12,7 +12,7 @@ import { noteFailure } from '../upstream/failure.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { Found } from '../upstream/route.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
-import type { Admitted, Outcome, Step } from './exchange.ts'
+import type { Admitted, Decided, Outcome, Step } from './exchange.ts'
 import { type HeldBody, holdBody } from './hold-body.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
@@ -165,6 +165,14 @@ export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], tru
   return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore }
 }
 
+/** Whether a call of this tool of the same MCP server would be refused, whatever its arguments. */
+export function wouldDenyTool(exchange: Decided, name: string, parts: Parts): boolean {
+  const { rulebook } = exchange
+  if (rulebook === undefined) return true
+  const found = decideHead(rulebook, new ToolCallView(exchange, name, parts))
+  return !('need' in found) && found.decision === 'Deny'
+}
+
 /** The request as policies see it. Costly views are made when a rule asks for them. */
 class RequestView implements RequestHead {
   readonly method: string
@@ -234,5 +242,20 @@ class RequestView implements RequestHead {
 
   get activity(): Activity | undefined {
     return this.#parts.activityOf(this.#exchange.agent.id, this.now)
+  }
+}
+
+/** A call of a tool by an agent that asks for the list of tools: all but the body is the same. */
+class ToolCallView extends RequestView {
+  readonly #name: string
+  override readonly contentLength = -1
+
+  constructor(exchange: Decided, name: string, parts: Parts) {
+    super(exchange, parts)
+    this.#name = name
+  }
+
+  override get mcp(): McpHeads {
+    return { method: 'tools/call', name: this.#name, version: undefined, malformed: undefined }
   }
 }

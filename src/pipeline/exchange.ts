@@ -85,6 +85,9 @@ export class Exchange {
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 
+  /** Whether its answer is read before the agent gets it, since it may list the tools of an MCP server. */
+  asks: 'list' | 'stream' | undefined = undefined
+
   /** The sender of the request to its upstream. */
   sender: Sender | undefined = undefined
   /** It was sent once more, on another connection (`maySendAgain`). */

@@ -1,10 +1,8 @@
-import { type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { downstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
-import { resetConnection } from '../http/reset.ts'
 import { takeBackHead } from '../http/take-back.ts'
 import { retries } from '../telemetry/layout.ts'
-import { withCredentials } from '../upstream/credentials.ts'
 import {
   failureKind,
   isPublicDestination,
@@ -21,17 +19,26 @@ import {
   type UpstreamRequest,
 } from '../upstream/handler.ts'
 import { noteStreamed } from '../upstream/read-buffers.ts'
-import { answer } from './answer.ts'
+import { answer, breakOff } from './answer.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
 import { type Decided, type Exchange, isSendable, type Sendable, type Sender } from './exchange.ts'
 import { freeKey } from './grants.ts'
 import { letGo } from './hold-body.ts'
-import { requestFields } from './hops.ts'
+import { upstreamRequest } from './hops.ts'
 import { pairs, passInterim } from './interim.ts'
+import { readRpc } from './mcp.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
+import {
+  asksForTools,
+  type Output,
+  openToolAnswer,
+  readingOf,
+  type ToolAnswer,
+  withoutBodyFields,
+} from './tool-answer.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
@@ -48,23 +55,10 @@ export function forward(exchange: Decided, parts: Parts, again: Again): undefine
   // Nothing else would cancel the request of a client that has left.
   if (isOver(exchange)) return undefined
   exchange.continue()
+  exchange.asks = asksForTools(exchange, parts)
   const request = upstreamRequest(exchange, parts)
   exchange.sentAt = parts.clock.steady()
   new Forward(exchange, request, parts, again).send(request)
-}
-
-/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
-function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
-  const fields = requestFields(exchange, parts)
-  return {
-    agentId: exchange.agent.id,
-    method: exchange.method,
-    path: exchange.target.requestTarget,
-    fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
-    body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
-    // An announced length stays announced; node's parser checks that the body keeps it.
-    bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,
-  }
 }
 
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */
@@ -78,6 +72,8 @@ class Forward implements UpstreamHandler, Sender {
   #missing = 0
   /** Undefined while the answer may still come as a whole. */
   #body: AnswerBody | undefined = undefined
+  /** Reads the answer first, where it may list tools. */
+  #tools: ToolAnswer | undefined = undefined
   #done = false
 
   constructor(exchange: Sendable, request: UpstreamRequest, parts: Parts, again: Again) {
@@ -112,8 +108,9 @@ class Forward implements UpstreamHandler, Sender {
     if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
   }
 
-  onResponseStart({ status, reason, fields: received, contentLength = 0 }: ResponseHead): void {
-    const { res, req } = this.#exchange
+  onResponseStart(head: ResponseHead): void {
+    const { status, reason, fields: received, contentLength = 0 } = head
+    const { res, req, asks } = this.#exchange
     this.#exchange.upstreamStatus = status
     closeCircuit(this.#exchange, outcomeOfStatus(status), this.#parts)
     const fields = answerFields(received, this.#exchange, this.#parts.links)
@@ -121,14 +118,25 @@ class Forward implements UpstreamHandler, Sender {
     // Nobody reads the rest of the upload: no request behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
+    const reading = asks === undefined ? undefined : readingOf(asks, head)
+    if (reading !== undefined) {
+      if (isRefusal(reading)) this.#refuseAnswer(reading)
+      else this.#tools = openToolAnswer(reading, this.#exchange, this.#toolOutput({ ...head, fields }), this.#parts)
+      return
+    }
     res.writeHead(status, reason, fields)
     this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
     if (this.#missing === 0) this.#stream()
   }
 
   onResponseData(chunk: Buffer): void {
-    const { res } = this.#exchange
     this.#exchange.bytesDown += chunk.length
+    if (this.#tools !== undefined) this.#tools.take(chunk)
+    else this.#pass(chunk)
+  }
+
+  #pass(chunk: Buffer): void {
+    const { res } = this.#exchange
     if (this.#missing > 0 && chunk.length === this.#missing) {
       // The whole answer is here: head and body leave in one write.
       if (chunk.length <= oneStringBytes) res.end(chunk.toString('latin1'), 'latin1')
@@ -142,6 +150,11 @@ class Forward implements UpstreamHandler, Sender {
   onResponseEnd(trailers: readonly string[]): void {
     if (this.#done) return
     this.#done = true
+    if (this.#tools === undefined) this.#finish(trailers)
+    else this.#tools.end()
+  }
+
+  #finish(trailers: readonly string[]): void {
     const { res } = this.#exchange
     this.#exchange.ending = 'forwarded'
     if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
@@ -199,6 +212,29 @@ class Forward implements UpstreamHandler, Sender {
     return this.#body
   }
 
+  #toolOutput({ status, reason, fields }: ResponseHead): Output {
+    const { res } = this.#exchange
+    return {
+      writeHead: more => {
+        res.writeHead(status, reason, [...withoutBodyFields(fields), ...more])
+        this.#stream()
+      },
+      send: bytes => this.#stream().add(bytes),
+      end: () => this.#finish([]),
+      fail: refusal => this.#refuseAnswer(refusal),
+      pause: () => this.#control?.pause(),
+      resume: () => this.#exchange.stalledSince === undefined && this.#control?.resume(),
+    }
+  }
+
+  /** The answer of the upstream cannot be passed on. */
+  #refuseAnswer(refusal: Refusal): void {
+    const { body, res } = this.#exchange
+    if (body !== undefined && !res.headersSent) readRpc(this.#exchange, body, this.#parts)
+    if (this.#done) this.#fail(refusal)
+    else this.#giveUp(refusal)
+  }
+
   #stalled(): void {
     this.#control?.pause()
     this.#exchange.stalledSince = this.#parts.clock.steady()
@@ -254,13 +290,4 @@ class Forward implements UpstreamHandler, Sender {
       this.#giveUp(refusal)
     }
   }
-}
-
-/**
- * In HTTP/1.0 a body without a length ends with the connection (RFC 9112 section 6.3): that it was cut short shows only
- * in a reset.
- */
-function breakOff({ req, res, socket }: Exchange): void {
-  if (req.httpVersion === '1.0') resetConnection(socket)
-  else res.destroy()
 }

@@ -1,6 +1,8 @@
 import { upstreamFields } from '../http/headers.ts'
 import { sendReply } from '../http/respond.ts'
-import type { Exchange } from './exchange.ts'
+import { withCredentials } from '../upstream/credentials.ts'
+import type { UpstreamRequest } from '../upstream/handler.ts'
+import type { Exchange, Sendable } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
 /** Whether the gateway is the last recipient: OPTIONS with `Max-Forwards: 0` (RFC 9110 section 7.6.2). */
@@ -12,6 +14,21 @@ export function answerOptions(exchange: Exchange): undefined {
   exchange.ending = 'refused'
   const headers = ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
   void sendReply(exchange.res, { status: 200, headers }, exchange.requestId)
+}
+
+/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
+export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
+  const own = requestFields(exchange, parts)
+  const fields = exchange.asks === undefined ? own : withoutCoding(own)
+  return {
+    agentId: exchange.agent.id,
+    method: exchange.method,
+    path: exchange.target.requestTarget,
+    fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
+    body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
+    // An announced length stays announced; node's parser checks that the body keeps it.
+    bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,
+  }
 }
 
 /** The fields of the upstream request; the connection adds those that frame its body. */
@@ -29,4 +46,10 @@ function countHop(fields: string[]): void {
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i]?.toLowerCase() === 'max-forwards') fields[i + 1] = String(Math.max(0, Number(fields[i + 1]) - 1))
   }
+}
+
+/** The fields of the request, with an encoding that the gateway reads. */
+export function withoutCoding(fields: readonly string[]): string[] {
+  const kept = fields.filter((_, i) => fields[i - (i % 2)]!.toLowerCase() !== 'accept-encoding')
+  return [...kept, 'Accept-Encoding', 'identity']
 }

@@ -18,6 +18,8 @@ export interface RpcCall {
   readonly progressToken: RpcId | undefined
   /** `initialize`: the header fields of its answer open the session. */
   readonly opensSession: boolean
+  /** It has a `tools/list`. */
+  readonly listsTools: boolean
 }
 
 /** Longer bodies, and bodies of more values, are not read as JSON-RPC: parsing them would block the event loop. */
@@ -59,6 +61,7 @@ export function readRpcCall(body: Buffer): RpcCall | undefined {
     isBatch,
     progressToken: isBatch ? undefined : progressTokenOf(first),
     opensSession: requests.some(({ method }) => method === 'initialize'),
+    listsTools: requests.some(({ method }) => method === 'tools/list'),
   }
 }
 

@@ -5,7 +5,7 @@ import { closeCircuit } from './circuit.ts'
 import type { Decided, Outcome } from './exchange.ts'
 import { answerHeld, type HeldCall, termsOf } from './held-call.ts'
 import { holdBody, letGo } from './hold-body.ts'
-import { requestFields } from './hops.ts'
+import { requestFields, withoutCoding } from './hops.ts'
 import { cancelKeyOf, cancelsHeld, readRpc } from './mcp.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
@@ -65,9 +65,7 @@ function factsOf({ req, socket, fields, tokenNames, claims }: Decided, parts: Pa
 /** An answer that is passed on as events of a stream cannot have a content coding. */
 function heldFields(exchange: Decided, parts: Parts): readonly string[] {
   const fields = requestFields(exchange, parts)
-  if (exchange.rpc === undefined) return fields
-  const kept = fields.filter((_, at) => fields[at - (at % 2)]?.toLowerCase() !== 'accept-encoding')
-  return [...kept, 'Accept-Encoding', 'identity']
+  return exchange.rpc === undefined ? fields : withoutCoding(fields)
 }
 
 async function wholeBody(exchange: Decided, parts: Parts): Promise<Buffer | Refusal> {

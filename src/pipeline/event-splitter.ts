@@ -1,0 +1,77 @@
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+/**
+ * Cuts an event stream into its events (WHATWG HTML, section 9.2): each with the empty line that ends it. Bytes are
+ * neither added nor lost.
+ */
+export class EventSplitter {
+  /** Of the event that has not ended. */
+  readonly #pieces: Buffer[] = []
+  #size = 0
+  #lineLength = 0
+  #isBehindReturn = false
+
+  /** Bytes of the event that has not ended. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** The events that end in these bytes, which are copied. */
+  push(chunk: Buffer): Buffer[] {
+    const events: Buffer[] = []
+    let from = 0
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at]
+      const endsLine = byte === carriageReturn || (byte === lineFeed && !this.#isBehindReturn)
+      // The line feed behind a return belongs to the same line end.
+      if (!endsLine && byte !== lineFeed) this.#lineLength++
+      this.#isBehindReturn = byte === carriageReturn
+      if (!endsLine) continue
+      if (this.#lineLength === 0) {
+        // A line feed that belongs to this line end goes along if it is here.
+        if (byte === carriageReturn && chunk[at + 1] === lineFeed) at++
+        events.push(this.#take(chunk.subarray(from, at + 1)))
+        this.#isBehindReturn = chunk[at] === carriageReturn
+        from = at + 1
+      }
+      this.#lineLength = 0
+    }
+    if (from < chunk.length) this.#keep(chunk.subarray(from))
+    return events
+  }
+
+  /** What has come of the event that has not ended. */
+  rest(): Buffer {
+    return this.#take(Buffer.alloc(0))
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#pieces.push(Buffer.from(bytes))
+    this.#size += bytes.length
+  }
+
+  #take(last: Buffer): Buffer {
+    const all = Buffer.concat([...this.#pieces, last])
+    this.#pieces.length = 0
+    this.#size = 0
+    return all
+  }
+}
+
+const byteOrderMark = '\ufeff'
+
+/** The data of an event; undefined when it has none. */
+export function dataOf(event: string): string | undefined {
+  const lines = linesOf(event).filter(line => /^data(?::|$)/.test(line))
+  return lines.length === 0 ? undefined : lines.map(line => line.replace(/^data(?:: ?|$)/, '')).join('\n')
+}
+
+/** The event with other data, of one line. */
+export function withData(event: string, data: string): string {
+  const others = linesOf(event).filter(line => line !== '' && !/^data(?::|$)/.test(line))
+  return `${[...others, `data: ${data}`].join('\n')}\n\n`
+}
+
+/** Readers drop the mark at the start of a stream. */
+const linesOf = (event: string): string[] => event.replace(byteOrderMark, '').split(/\r\n|\r|\n/)

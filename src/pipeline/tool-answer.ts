@@ -1,0 +1,215 @@
+/** Answers of MCP servers that list tools, on their way to the agent. Everything else of an event stream is not delayed. */
+import { type Refusal, refuse } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
+import type { ResponseHead } from '../upstream/handler.ts'
+import { dataOf, EventSplitter, withData } from './event-splitter.ts'
+import type { Exchange, Sendable } from './exchange.ts'
+import { isFromMcp, readRpcCall, rpcError } from './json-rpc.ts'
+import type { Parts } from './parts.ts'
+import { isOver } from './rights.ts'
+import { longestList, readToolList } from './tool-list.ts'
+
+/** Where the answer goes. */
+export interface Output {
+  /** With these fields beside those of the answer that do not describe its bytes. */
+  writeHead(more: readonly string[]): void
+  send(bytes: Buffer): void
+  end(): void
+  /** Ends the exchange: what came cannot be passed on. */
+  fail(refusal: Refusal): void
+  pause(): void
+  resume(): void
+}
+
+/** Takes the body of an answer in the place of the agent. */
+export interface ToolAnswer {
+  /** `chunk` is valid during this call alone. */
+  take(chunk: Buffer): void
+  end(): void
+}
+
+const unreadable = refuse('tool_list_unreadable')
+
+/** Which answers of a request are looked at: `list` asks for the tools, `stream` may carry their list as well. */
+type Asks = Exchange['asks']
+
+/** What a request asks for. Call it when the request is about to be sent. */
+export function asksForTools({ req, method, body, fields }: Sendable, { config }: Parts): Asks {
+  if (method === 'GET' && !fields.mcpStream) return undefined
+  if (!config.Mcp.FilterTools) return undefined
+  if (method === 'POST' && body?.includes('tools/list') === true && readRpcCall(body)?.listsTools === true)
+    return 'list'
+  return fields.mcpStream || isFromMcp(method, req.rawHeaders) ? 'stream' : undefined
+}
+
+/** How an answer is read: as a whole, by its events, or not at all. A list that cannot be read is refused. */
+export function readingOf(asks: Asks, { status, fields, contentLength = 0 }: ResponseHead): Reading | Refusal {
+  if (asks === undefined || status < 200 || status > 299 || status === 202 || status === 204) return undefined
+  const isStream = fieldValues(fields, 'content-type').join().toLowerCase().startsWith('text/event-stream')
+  if (asks === 'stream' && !isStream) return undefined
+  const coding = fieldValues(fields, 'content-encoding').join().toLowerCase()
+  if (coding !== '' && coding !== 'identity') return asks === 'list' ? unreadable : undefined
+  if (isStream) return 'events'
+  return contentLength > longestList ? unreadable : 'whole'
+}
+
+export type Reading = 'whole' | 'events' | undefined
+
+/** Fields that describe the bytes of a body. */
+const ofBytes = new Set([
+  ...['content-length', 'etag', 'last-modified', 'accept-ranges'],
+  ...['content-md5', 'digest', 'content-digest', 'repr-digest'],
+])
+
+/** The fields of an answer whose body may change. */
+export function withoutBodyFields(fields: readonly string[]): string[] {
+  return fields.filter((_, i) => !ofBytes.has(fields[i - (i % 2)]!.toLowerCase()))
+}
+
+/** Reads an answer before the agent gets it. */
+export function openToolAnswer(reading: 'whole' | 'events', exchange: Sendable, out: Output, parts: Parts): ToolAnswer {
+  return reading === 'whole' ? new WholeAnswer(exchange, out, parts) : new EventAnswer(exchange, out, parts)
+}
+
+/** An answer that is one JSON document: it is held until it was read. */
+class WholeAnswer implements ToolAnswer {
+  readonly #exchange: Sendable
+  readonly #parts: Parts
+  readonly #out: Output
+  readonly #chunks: Buffer[] = []
+  #size = 0
+  #isRefused = false
+
+  constructor(exchange: Sendable, out: Output, parts: Parts) {
+    this.#exchange = exchange
+    this.#parts = parts
+    this.#out = out
+  }
+
+  take(chunk: Buffer): void {
+    if (this.#isRefused) return
+    this.#size += chunk.length
+    const full = holdAnswer(this.#exchange, chunk.length, this.#parts)
+    if (full === undefined && this.#size <= longestList) this.#chunks.push(Buffer.from(chunk))
+    else this.#refuse(full ?? unreadable)
+  }
+
+  end(): void {
+    if (!this.#isRefused) void this.#deliver()
+  }
+
+  async #deliver(): Promise<void> {
+    const list = await readToolList(Buffer.concat(this.#chunks), this.#exchange, this.#parts)
+    if (isOver(this.#exchange)) return
+    if (list === undefined) return this.#refuse(unreadable)
+    this.#out.writeHead(['Content-Length', String(list.bytes.length)])
+    this.#out.send(list.bytes)
+    this.#out.end()
+  }
+
+  #refuse(refusal: Refusal): void {
+    this.#isRefused = true
+    this.#chunks.length = 0
+    this.#out.fail(refusal)
+  }
+}
+
+/** An answer in events. Those that cannot hold a list pass on as they come. */
+class EventAnswer implements ToolAnswer {
+  readonly #exchange: Sendable
+  readonly #parts: Parts
+  readonly #out: Output
+  readonly #isAsked: boolean
+  readonly #splitter = new EventSplitter()
+  readonly #waiting: Buffer[] = []
+  #isWorking = false
+  #hasEnded = false
+  /** The event is longer than is read, and passes on. */
+  #isPassing = false
+  #isOver = false
+
+  constructor(exchange: Sendable, out: Output, parts: Parts) {
+    this.#exchange = exchange
+    this.#parts = parts
+    this.#out = out
+    this.#isAsked = exchange.asks === 'list'
+    out.writeHead([])
+  }
+
+  take(chunk: Buffer): void {
+    for (const event of this.#splitter.push(chunk)) {
+      if (this.#isPassing || (!this.#isWorking && !this.#mayList(event))) this.#out.send(event)
+      else this.#waiting.push(event)
+      this.#isPassing = false
+    }
+    if (this.#splitter.size > longestList || this.#isPassing) this.#passLong()
+    if (this.#waiting.length > 0 && !this.#isWorking) void this.#work()
+  }
+
+  end(): void {
+    const rest = this.#splitter.rest()
+    if (this.#isPassing) this.#out.send(rest)
+    else if (rest.length > 0) this.#waiting.push(rest)
+    this.#hasEnded = true
+    if (!this.#isWorking) void this.#work()
+  }
+
+  /** Whether an event may hold a list. A name can be written with escapes. */
+  #mayList(event: Buffer): boolean {
+    return this.#isAsked ? event.includes('data') : event.includes('"tools"') || event.includes('\\u')
+  }
+
+  /** Results of tools can be longer than any list. */
+  #passLong(): void {
+    const part = this.#splitter.rest()
+    if (!this.#isPassing && (this.#isAsked || this.#isWorking || this.#mayList(part))) this.#fail()
+    else {
+      this.#isPassing = true
+      this.#out.send(part)
+    }
+  }
+
+  async #work(): Promise<void> {
+    this.#isWorking = true
+    this.#out.pause()
+    for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+      const shown = this.#mayList(event) ? await this.#read(event) : event
+      if (this.#isOver || isOver(this.#exchange)) return
+      if (shown === undefined) return this.#fail()
+      this.#out.send(shown)
+    }
+    this.#isWorking = false
+    if (this.#hasEnded) this.#out.end()
+    else this.#out.resume()
+  }
+
+  /** Undefined when it cannot be passed on. */
+  async #read(event: Buffer): Promise<Buffer | undefined> {
+    const text = event.toString()
+    const data = dataOf(text)
+    // An empty event opens the stream (MCP 2025-11-25, "Sending Messages").
+    if (data === undefined || data.trim() === '') return event
+    const list = await readToolList(Buffer.from(data), this.#exchange, this.#parts)
+    if (list !== undefined) return list.isChanged ? Buffer.from(withData(text, list.bytes.toString())) : event
+    const [id] = this.#isAsked ? (readRpcCall(this.#exchange.body ?? Buffer.alloc(0))?.ids ?? []) : []
+    if (id === undefined) return undefined
+    return Buffer.from(withData(text, JSON.stringify(rpcError(id, unreadable, this.#exchange.requestId))))
+  }
+
+  #fail(): void {
+    this.#isOver = true
+    this.#waiting.length = 0
+    this.#out.fail(unreadable)
+  }
+}
+
+/** Counts bytes of an answer as held for the agent until the exchange ends. */
+function holdAnswer(exchange: Sendable, bytes: number, { heldBytes, bounds }: Parts): Refusal | undefined {
+  const bound = heldBytes.take(exchange.agent.id, bytes)
+  if (bound === undefined) {
+    exchange.held += bytes
+    return undefined
+  }
+  bounds.reached(bound, exchange.agent.id, exchange.requestId)
+  return refuse('busy', 'Too many bodies are being held. Wait as Retry-After says.', { headers: ['Retry-After', '1'] })
+}

@@ -1,0 +1,78 @@
+/** Lists of tools in the answers of MCP servers: what the policy denies is taken out. */
+
+import { isUtf8 } from 'node:buffer'
+import { JsonDocument, JsonReading } from '../policy/request/json.ts'
+import { stepsPerTurn } from '../policy/turns/evaluation.ts'
+import { isRecord } from '../policy/values/path.ts'
+import { wouldDenyTool } from './decide.ts'
+import type { Sendable } from './exchange.ts'
+import type { Parts } from './parts.ts'
+
+/** Longer lists are not read, bytes. */
+export const longestList = 1_048_576
+const mostValues = 50_000
+const mostTools = 1_000
+/** Tools that are decided in one turn of the event loop: a millisecond's work. */
+const toolsPerTurn = 100
+
+export interface ReadList {
+  /** The answer as the agent gets it. */
+  readonly bytes: Buffer
+  readonly isChanged: boolean
+}
+
+/**
+ * Reads a JSON-RPC message, or a batch of them, in turns of the event loop, and takes the denied tools out of its lists.
+ *
+ * @returns undefined when it cannot be read, or holds more than is read
+ */
+export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Parts): Promise<ReadList | undefined> {
+  const value = await parseInTurns(bytes, exchange.agent.id, parts)
+  if (value === undefined) return undefined
+  let isChanged = false
+  for (const message of Array.isArray(value) ? value : [value]) {
+    const result = isRecord(message) && isRecord(message['result']) ? message['result'] : undefined
+    if (result === undefined || !Array.isArray(result['tools'])) continue
+    if (result['tools'].length > mostTools) return undefined
+    const kept = await visibleTools(result['tools'], exchange, parts)
+    if (kept.length === result['tools'].length) continue
+    isChanged = true
+    result['tools'] = kept
+    // Another agent may see other tools.
+    if (result['cacheScope'] === 'public') result['cacheScope'] = 'private'
+  }
+  const shown = isChanged ? Buffer.from(JSON.stringify(value)) : bytes
+  return { bytes: shown, isChanged }
+}
+
+async function parseInTurns(bytes: Buffer, agentId: string, { workTurns }: Parts): Promise<unknown> {
+  if (bytes.length > longestList || !isUtf8(bytes)) return undefined
+  const reading = new JsonReading(bytes, mostValues)
+  for (let begun = false; ; begun = true) {
+    await workTurns.next(agentId, begun)
+    const budget = { left: stepsPerTurn }
+    const isRead = reading.advance(budget)
+    workTurns.spend(stepsPerTurn - budget.left)
+    if (isRead) break
+  }
+  const { result } = reading
+  return result instanceof JsonDocument ? result.value : undefined
+}
+
+/** A tool as the server sent it. */
+type Tool = Readonly<Record<string, unknown>> & { readonly name: string }
+
+async function visibleTools(tools: readonly unknown[], exchange: Sendable, parts: Parts): Promise<readonly Tool[]> {
+  const kept: Tool[] = []
+  const filters = parts.config.Policy.Mode !== 'observe'
+  for (const [at, tool] of tools.entries()) {
+    if (at % toolsPerTurn === 0) await parts.workTurns.next(exchange.agent.id, at > 0)
+    // A tool without a name cannot be decided, nor called.
+    if (isTool(tool) && !(filters && wouldDenyTool(exchange, tool.name, parts))) kept.push(tool)
+  }
+  return kept
+}
+
+function isTool(value: unknown): value is Tool {
+  return isRecord(value) && typeof value['name'] === 'string'
+}
