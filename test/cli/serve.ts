@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { startOrigin } from '../fixtures/origin.ts'
-import { type Run, type RunSetup, runMain, runToEnd } from '../fixtures/process.ts'
+import { type RunSetup, runToEnd } from '../fixtures/process.ts'
+import { startServed } from '../fixtures/served.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
 const settings = `
@@ -14,20 +15,10 @@ Policies: [{ name: open, default: Allow }]
 `
 
 /** A gateway in a process of its own, and the token of its first admin. */
-async function start(
-  t: Test,
-  setup: Partial<RunSetup> = {},
-): Promise<Run & { readonly url: string; readonly token: string }> {
+async function start(t: Test, setup: Partial<RunSetup> = {}) {
   const { cwd = t.testdir({ 'gateway.yaml': settings, policies: {} }) } = setup
-  const run = runMain(t, ['serve'], { ...setup, cwd })
-  const [, url = ''] = await run.shows(/Address +(\S+)/)
-  const answer = await fetch(`${url}/tokens`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: readFileSync(join(cwd, 'data/bootstrap.json')),
-  })
-  const { accessToken } = (await answer.json()) as { accessToken: string }
-  return { ...run, url, token: accessToken }
+  const { run, admin: token, ...served } = await startServed(t, { ...setup, cwd })
+  return { ...run, ...served, token }
 }
 
 const proxied = (gateway: { url: string; token: string }, target: string): Promise<Response> =>
@@ -62,8 +53,7 @@ t.test('one gateway, from a SIGHUP while it starts, which does not end it, to it
     writeFileSync(join(cwd, 'policies/bad.yaml'), 'name: [')
     gateway.child.kill('SIGHUP')
     await gateway.shows(/policies not reloaded: .*bad\.yaml:1:/)
-    const names = await fetch(`${gateway.url}/policies`, { headers: { Authorization: `Bearer ${gateway.token}` } })
-    t.match(await names.json(), { items: [{ name: 'open' }] })
+    t.match((await gateway.call('GET', '/policies', gateway.token)).json, { items: [{ name: 'open' }] })
   })
 
   await t.test('what is not finished within DrainSeconds is cut off, and the exit code is 1', async t => {
@@ -96,7 +86,7 @@ t.test(
     gateway.child.kill('SIGINT')
     await gateway.shows(/"count":1,"message":"stopping/)
     gateway.child.kill('SIGINT')
-    await t.rejects(fetch(`${gateway.url}/health`), 'it takes the second one before it is asked again')
+    await t.rejects(gateway.call('GET', '/health'), 'it takes the second one before it is asked again')
     finish()
     t.equal(await (await answer).text(), 'late')
     t.equal(await gateway.ended, 0)

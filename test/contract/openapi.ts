@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { refusalKinds } from '../../src/errors.ts'
 import type { Handlers } from '../../src/management/call.ts'
@@ -52,6 +53,44 @@ t.test('the codes of problems are those of the table of refusals', async t => {
   const problem = { type: 't', title: 't', status: 400, detail: 'd', requestId: 'r' }
   for (const code of Object.keys(refusalKinds)) t.strictSame(check({ ...problem, code }), [], code)
   t.match(check({ ...problem, code: 'other' }), [{ field: 'code' }])
+})
+
+/** Files that send HTTP by themselves, and why. */
+const senders: Readonly<Record<string, readonly string[]>> = {
+  'it compares the answers with the document': ['fixtures/documented', 'fixtures/call', 'fixtures/kept'],
+  'it calls /proxy or an upstream': [
+    'fixtures/gateway',
+    'cli/serve',
+    'clients/http',
+    'proxy/client-aborts',
+    'proxy/fields',
+    'proxy/head-decisions',
+    'proxy/http2',
+    'proxy/hundred-streams',
+    'proxy/outcomes',
+    'proxy/own-shortage',
+    'proxy/redirects',
+    'proxy/streams',
+    'proxy/time-limits',
+    'proxy/virtual-hosts',
+    'security/two-agents',
+  ],
+  'it calls a server of its own, or an identity provider': [
+    'fixtures/idp',
+    'http/respond',
+    'pipeline/answer-body',
+    'security/tokens-on-the-wire',
+  ],
+  'it sends what no documented client would': ['security/fuzz'],
+  'it is about clients that follow redirects': ['management/hitl-inert'],
+}
+
+t.test('every other test has the answers of the management API compared with the document', async t => {
+  const files = globSync('test/**/*.ts', { cwd: root, exclude: ['**/node_modules/**'] })
+  const sends = /(?<![.\w])fetch\(|^import \{[^}]*\b(?:request|get)\b[^}]*\} from '(?:node:https?|undici)'/m
+  const found = files.filter(file => sends.test(readFileSync(new URL(file, root), 'utf8')))
+  const listed = Object.values(senders).flatMap(names => names.map(name => `test/${name}.ts`))
+  t.strictSame(found.sort(), listed.sort())
 })
 
 t.test('the document has no mistakes and no warnings', async t => {

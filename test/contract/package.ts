@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { runMain, runToEnd, runTool } from '../fixtures/process.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
@@ -53,10 +54,13 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     const env = { SYSTEM__SERVER__HTTP__PORT: '0' }
     const run = runMain(t, ['serve'], { cwd: folder, env, script: join(folder, 'dist/main.js') })
     const [, url] = await run.shows(/Address +(\S+)/)
-    t.match(await (await fetch(`${url}/health`)).json(), { status: 'Healthy' })
-    t.strictSame(await (await fetch(`${url}/open-api/gateway/specifications.json`)).json(), readJson('openapi.json'))
+    t.match(await (await fetchDocumented(`${url}/health`)).json(), { status: 'Healthy' })
+    t.strictSame(
+      await (await fetchDocumented(`${url}/open-api/gateway/specifications.json`)).json(),
+      readJson('openapi.json'),
+    )
     for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'initializer.js']) {
-      t.equal((await fetch(`${url}/open-api/assets/${file}`)).status, 200, file)
+      t.equal((await fetchDocumented(`${url}/open-api/assets/${file}`)).status, 200, file)
     }
     run.child.kill('SIGTERM')
     t.equal(await run.ended, 0)

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { call } from '../fixtures/call.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { startBare, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import t from '../fixtures/tap.ts'
@@ -20,7 +21,7 @@ t.test('a unix socket serves all that the port serves', async t => {
   const answer = await call({ socketPath, path: `/proxy/${origin.url}/a`, method: 'POST', headers }, 'a body')
   t.match(answer, { status: 200, text: 'hello from upstream' })
   t.equal(String(origin.seen[0]?.body), 'a body')
-  t.equal((await fetch(`${gateway.url}/health`)).status, 200, 'and the port does too')
+  t.equal((await fetchDocumented(`${gateway.url}/health`)).status, 200, 'and the port does too')
 })
 
 t.test('alone, it is all that is listened on; it has its mode, and goes with the gateway', async t => {
@@ -107,6 +108,6 @@ t.test('T12 failed logins over the socket slow down those over the socket, and n
   const overUnix = (id: number) => call({ socketPath, path: '/tokens', method: 'POST', headers }, login(id))
   for (const id of [1, 2, 3]) t.equal((await overUnix(id)).status, 401)
   t.equal((await overUnix(4)).status, 429)
-  const overTcp = await fetch(`${gateway.url}/tokens`, { method: 'POST', headers, body: login(5) })
+  const overTcp = await fetchDocumented(`${gateway.url}/tokens`, { method: 'POST', headers, body: login(5) })
   t.equal(overTcp.status, 401)
 })

@@ -1,6 +1,7 @@
 /** Threat T34 of SECURITY.md. */
 import { randomBytes } from 'node:crypto'
 import { startControl } from '../fixtures/control.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { answered } from '../fixtures/hitl.ts'
 import t from '../fixtures/tap.ts'
 
@@ -52,7 +53,7 @@ t.test('bytes come as they were', async t => {
   const { id, bot, approve } = await start({ body: chunks(bytes) })
   await approve()
   const headers = { authorization: `Bearer ${bot.token}` }
-  const answer = await fetch(`${control.url}/hitl/${id}/response`, { headers })
+  const answer = await fetchDocumented(`${control.url}/hitl/${id}/response`, { headers })
   t.strictSame(Buffer.from(await answer.arrayBuffer()), bytes)
 })
 

@@ -1,6 +1,7 @@
 /** Threats T13, T22 of SECURITY.md. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { behaviour } from '../fixtures/engine.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -168,7 +169,7 @@ behaviour(t, 'a request that has passed this gateway already is a loop', async t
   const answer = await gateway.proxy(token, origin.url, { headers: { Via: '1.0 other, 1.1 agent-gateway' } })
   t.equal(answer.status, 508)
   t.equal(answer.headers.get('gateway-error'), 'loop_detected')
-  const management = await fetch(`${gateway.url}/health`, { headers: { Via: '1.1 agent-gateway' } })
+  const management = await fetchDocumented(`${gateway.url}/health`, { headers: { Via: '1.1 agent-gateway' } })
   t.equal(management.status, 508)
   t.equal((await gateway.proxy(token, origin.url, { headers: { Via: '1.1 my-agent-gateway-2' } })).status, 200)
   t.equal(origin.seen.length, 1)

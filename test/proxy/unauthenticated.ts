@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
-import { buffer } from 'node:stream/consumers'
+import { call } from '../fixtures/call.ts'
 import { forge, hmac } from '../fixtures/forge.ts'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -14,11 +12,9 @@ const { id, token } = await gateway.agent()
 
 /** Header fields, flat, of a request to `path`; the answer must be the specified 401, and says why in the challenge. */
 async function challengeOf(fields: readonly string[], { port }: TestGateway = gateway, path = `/proxy/${origin.url}/`) {
-  const call = request({ port, path, headers: ['Host', 'gateway', ...fields] }).end()
-  const [res] = (await once(call, 'response')) as [IncomingMessage]
-  const body = (await buffer(res)).toString()
-  if (res.statusCode !== 401 || body !== 'Missing or invalid authentication') return `${res.statusCode} ${body}`
-  return res.headers['www-authenticate']
+  const { status, headers, text } = await call({ port, path, headers: ['Host', 'gateway', ...fields] })
+  if (status !== 401 || text !== 'Missing or invalid authentication') return `${status} ${text}`
+  return headers['www-authenticate']
 }
 
 const invalid = (text: string, field = 'Gateway-Authorization') =>

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { apiCases } from '../fixtures/api-cases.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import t, { type Test } from '../fixtures/tap.ts'
@@ -52,7 +53,7 @@ const login = (body: unknown) => statusOf('POST', '/tokens', body, nobody)
 const right = { agentId: bot.id, clientSecret: bot.clientSecret }
 
 function send(path: string, body: string | undefined, headers: Record<string, string>, method = 'POST') {
-  return fetch(gateway.url + path, { method, headers, ...(body === undefined ? {} : { body }) })
+  return fetchDocumented(gateway.url + path, { method, headers, ...(body === undefined ? {} : { body }) })
 }
 
 /** Holds a request of `bot` and gives its id. */
@@ -75,7 +76,7 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     const body = JSON.stringify(right)
     t.equal((await send('/tokens', body, { 'Content-Type': 'text/plain' })).status, 415)
     const bytes = new TextEncoder().encode(body)
-    t.equal((await fetch(`${gateway.url}/tokens`, { method: 'POST', body: bytes })).status, 415)
+    t.equal((await fetchDocumented(`${gateway.url}/tokens`, { method: 'POST', body: bytes })).status, 415)
   },
   async A004(t) {
     t.equal(await login({}), 401)

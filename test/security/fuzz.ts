@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { readingsOf } from '../../src/base/readings.ts'
 import type { RefusalCode } from '../../src/errors.ts'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -37,7 +38,7 @@ const allowed5xx: ReadonlySet<RefusalCode> = new Set([
 
 /** What must hold after every storm. */
 async function assertUnharmed(t: Test): Promise<void> {
-  t.equal((await fetch(`${gateway.url}/health`)).status, 200)
+  t.equal((await fetchDocumented(`${gateway.url}/health`)).status, 200)
   t.equal(Object.keys(Object.prototype).length, pollution, 'Object.prototype is as it was')
   t.strictSame(
     gateway.log.filter(({ level }) => level === 'error'),

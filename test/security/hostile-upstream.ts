@@ -1,5 +1,6 @@
 /** T21, T33, T46: random answers neither break the gateway nor leave anything behind. */
 import fc from 'fast-check'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { runs } from '../fixtures/runs.ts'
@@ -78,7 +79,7 @@ t.test('every request has an end, and the gateway is well', async t => {
   )
   t.ok(answers.includes(200) && answers.includes(502), 'some were passed on, some refused')
   t.notOk(answers.includes(500))
-  t.equal((await fetch(`${gateway.url}/health`)).status, 200)
+  t.equal((await fetchDocumented(`${gateway.url}/health`)).status, 200)
   t.strictSame(
     gateway.log.filter(({ level }) => level === 'error'),
     [],

@@ -1,5 +1,6 @@
 /** T32: connections that stand still, or are too many, cost nobody else anything. */
 
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
@@ -33,7 +34,7 @@ const stalled = {
 
 t.test('hundreds of slow connections do not keep anyone else waiting', async t => {
   const origin = await startOrigin(t)
-  t.equal((await fetch(`${gateway.url}/health`)).status, 200)
+  t.equal((await fetchDocumented(`${gateway.url}/health`)).status, 200)
   t.equal((await gateway.proxy(token, `${origin.url}/`)).status, 200)
 })
 

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import { createClock } from '../fixtures/clock.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
@@ -144,7 +145,7 @@ const attacks: Readonly<Record<string, Attack>> = {
     },
     refused: {
       call: ({ gateway, hostile }) =>
-        fetch(`${gateway.url}/agents`, { headers: { Authorization: `Bearer ${hostile.token}` } }),
+        fetchDocumented(`${gateway.url}/agents`, { headers: { Authorization: `Bearer ${hostile.token}` } }),
       code: 'rate_limited',
     },
   },
@@ -194,7 +195,7 @@ for (const threads of [1, 2]) {
         }
         const held = await gateway.proxy(victim.token, `${origin.url}/held`, { method: 'POST', body: '{}' })
         t.equal(held.status, 202)
-        t.equal((await fetch(`${gateway.url}/health`)).status, 200)
+        t.equal((await fetchDocumented(`${gateway.url}/health`)).status, 200)
         t.equal((await gateway.manage('GET', '/agents')).status, 200)
 
         over.abort()

@@ -1,11 +1,12 @@
 /** Threat T15 of SECURITY.md: a thread that hangs knows of no change. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runMain } from '../fixtures/process.ts'
+import { startServed } from '../fixtures/served.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
 const hangs = fileURLToPath(new URL('./child/hangs.ts', import.meta.url))
@@ -17,29 +18,13 @@ Security: { AgentAuth: { TokenRequests: { BcryptCost: 4 } } }
 Policies: [{ name: open, default: Allow }]
 `
 
-/** Calls from one connection, as JSON. */
-type Call = (method: string, path: string, body?: unknown, token?: string) => Promise<{ status: number; json: unknown }>
-
 async function start(t: Test, drainSeconds: number) {
   const cwd = t.testdir({ 'gateway.yaml': settings(drainSeconds), policies: {} })
   execFileSync('mkfifo', [join(cwd, 'pipe')])
-  const run = runMain(t, ['serve'], { cwd, node: ['--import', hangs] })
-  const [, url = ''] = await run.shows(/Address +(\S+)/)
-  const call: Call = async (method, path, body, token) => {
-    const answer = await fetch(url + path, {
-      method,
-      headers: { 'Content-Type': 'application/json', ...(token && { Authorization: `Bearer ${token}` }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    const text = await answer.text()
-    return { status: answer.status, json: text === '' ? undefined : JSON.parse(text) }
-  }
-  const tokenOf = async (credential: unknown) =>
-    ((await call('POST', '/tokens', credential)).json as { accessToken: string }).accessToken
-  const admin = await tokenOf(JSON.parse(readFileSync(join(cwd, 'data/bootstrap.json'), 'utf8')))
+  const { run, url, call, tokenOf, admin } = await startServed(t, { cwd, node: ['--import', hangs] })
   const secret = { clientSecret: 'a-secret-of-the-tests' }
   const named = { name: 'bot', ownerId: 'team', policyName: 'open', ...secret }
-  const { id } = (await call('POST', '/agents', named, admin)).json as { id: string }
+  const { id } = (await call('POST', '/agents', admin, named)).json
   const token = await tokenOf({ agentId: id, ...secret })
   /** Hangs thread 1, and resolves when it does. */
   const hang = async (how: string) => {
@@ -48,7 +33,7 @@ async function start(t: Test, drainSeconds: number) {
     execFileSync('mv', [`${file}-written`, file])
     while (existsSync(file)) await new Promise(setImmediate)
   }
-  return { run, url, port: Number(new URL(url).port), call, admin, id, token, hang }
+  return { run, port: Number(new URL(url).port), admin, id, token, hang }
 }
 
 // Most of the time is waiting for the thread to be given up.

@@ -1,3 +1,4 @@
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -71,7 +72,7 @@ t.test('a body of a megabyte arrives whole, and one that is too large is 413', a
 t.test('a body that comes in pieces without a length arrives whole', async t => {
   const { id } = await gateway.agent()
   for (let i = 0; i < 12; i++) {
-    const answer = await fetch(`${gateway.url}/agents/${id}/roles`, {
+    const answer = await fetchDocumented(`${gateway.url}/agents/${id}/roles`, {
       method: 'PUT',
       headers: { ...admin, 'Content-Type': 'application/json', Connection: 'close' },
       body: new ReadableStream({
@@ -115,7 +116,7 @@ t.test('review events reach whoever listens, through any thread, as they happen'
   const leave = new AbortController()
   const streams = await Promise.all(
     Array.from({ length: 12 }, () =>
-      fetch(`${gateway.url}/hitl/events`, {
+      fetchDocumented(`${gateway.url}/hitl/events`, {
         headers: { Authorization: `Bearer ${reviewer.token}`, Connection: 'close' },
         signal: leave.signal,
       }),
