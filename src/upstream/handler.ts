@@ -23,7 +23,7 @@ export interface ResponseHead {
   readonly status: number
   readonly reason: string
   /** Flat, as received: bytes as the code points of the same number. */
-  readonly fields: string[]
+  readonly fields: readonly string[]
   /** Announced length, bytes; undefined without one. */
   readonly contentLength: number | undefined
 }

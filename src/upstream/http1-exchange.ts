@@ -4,6 +4,7 @@ import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import { UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { type HeadMemory, mostRemembered } from './head-memory.ts'
 import { type Http1Head, readHead, writeHead } from './http1-head.ts'
 import { PartialHead } from './partial-head.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -18,6 +19,8 @@ export interface ExchangeEnd {
 export interface Http1Parts extends ExchangeParts {
   readonly socket: Socket
   readonly limits: CarrierSettings
+  /** Of this connection. */
+  readonly heads: HeadMemory
   /** Called for every piece of the request that was written. */
   readonly onSent: () => void
   /** Called once, before the handler gets the end of the exchange. */
@@ -129,13 +132,19 @@ export class Http1Exchange extends Exchange<Http1Head> {
         this.#partial.grow(text.slice(at))
         return bytes.length
       }
-      const head = readHead(text.slice(at, end + 2), this.request.method)
+      const head = this.#headOf(text, at, end + 2)
       at = end + 4
       this.#take(head)
       if (this.head !== undefined) break
     }
     this.#partial = undefined
     return at - before
+  }
+
+  #headOf(text: string, start: number, end: number): Http1Head {
+    const part = text.slice(start, end)
+    const { method } = this.request
+    return text.length > mostRemembered ? readHead(part, method) : this.#parts.heads.read(part, method)
   }
 
   #take(head: Http1Head): void {

@@ -82,7 +82,8 @@ export function readHead(text: string, method: string): Http1Head {
 }
 
 /** The parts of a head, as they were received. */
-interface ReceivedHead extends Pick<ResponseHead, 'status' | 'reason' | 'fields'> {
+interface ReceivedHead extends Pick<ResponseHead, 'status' | 'reason'> {
+  readonly fields: string[]
   readonly isOld: boolean
 }
 

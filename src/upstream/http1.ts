@@ -10,6 +10,7 @@ import {
   type UpstreamHandler,
   type UpstreamRequest,
 } from './handler.ts'
+import { HeadMemory } from './head-memory.ts'
 import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
 import { noteStreamed } from './read-buffers.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -32,6 +33,7 @@ export class Http1Connection implements Carrier {
   readonly #settings: CarrierSettings
   readonly #connect: Connect
   readonly #events: CarrierEvents
+  readonly #heads = new HeadMemory()
   #socket: Socket | undefined
   #exchange: Http1Exchange | undefined
   #headersTimer: NodeJS.Timeout | undefined
@@ -108,6 +110,7 @@ export class Http1Connection implements Carrier {
     this.#exchange = new Http1Exchange(request, handler, {
       socket,
       limits: this.#settings,
+      heads: this.#heads,
       lease,
       onSent: () => this.#watchHead(),
       onEnd: how => this.#over(how),

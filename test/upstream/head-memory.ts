@@ -1,0 +1,33 @@
+import fc from 'fast-check'
+import { HeadMemory } from '../../src/upstream/head-memory.ts'
+import { readHead } from '../../src/upstream/http1-head.ts'
+import { runs } from '../fixtures/runs.ts'
+import t from '../fixtures/tap.ts'
+
+const heads = [
+  'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n',
+  'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n',
+  'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n',
+  'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n',
+  'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n',
+]
+
+t.test('a remembered head is what parsing it gives, whatever came before and for whichever method', async t => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.constantFrom(...heads), fc.constantFrom('GET', 'HEAD', 'POST'))), answers => {
+      const memory = new HeadMemory()
+      for (const [text, method] of answers) t.strictSame(memory.read(text, method), readHead(text, method))
+    }),
+    { numRuns: runs(400) },
+  )
+})
+
+t.test('a malformed head is refused each time, and the one before it is still known', async t => {
+  const memory = new HeadMemory()
+  const [good = ''] = heads
+  const first = memory.read(good, 'GET')
+  for (let time = 0; time < 2; time++) {
+    t.throws(() => memory.read('HTTP/1.1 200 OK\r\nbad field: x\r\n', 'GET'), { fault: 'malformed' })
+  }
+  t.equal(memory.read(good, 'GET'), first)
+})
