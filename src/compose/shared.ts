@@ -3,8 +3,7 @@ import { availableParallelism } from 'node:os'
 import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
-import { type ConnectionCount, createConnectionCount } from '../limits/connection-count.ts'
-import { createHeldBytes, type HeldBytes, type HeldBytesLimits } from '../limits/held-bytes.ts'
+import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import { createRateLimiter, type RateLimit, type RateLimiter, rateShape } from '../limits/token-bucket.ts'
@@ -77,11 +76,11 @@ export interface SharedLimits {
   /** Of callers of the management API. */
   readonly managementRate: RateLimiter
   readonly breaker: Breaker
-  readonly connections: ConnectionCount
+  readonly connections: Quota<'connections' | 'address_connections'>
   /** Proxied requests under way, by agent. */
   readonly requests: SharedAmount
-  /** Bytes of bodies that are held. */
-  readonly heldBytes: HeldBytes
+  /** Bytes of bodies that are held, by agent. */
+  readonly heldBytes: Quota<'held_bytes' | 'agent_held_bytes'>
   /** One number: requests under way in this thread. */
   readonly inFlight: Int32Array<SharedArrayBuffer>
   /** Requests under way in all threads. */
@@ -110,7 +109,7 @@ const circuitWords = {
 }
 
 /** An agent has a quarter, but always room for one body. */
-function heldBytesLimits(config: Config): HeldBytesLimits {
+function heldBytesLimits(config: Config): QuotaLimits {
   const all = mostHeldBytes(config)
   return { all, each: Math.min(all, Math.max(all / 4, longestHeldBody(config))) }
 }
@@ -147,12 +146,17 @@ export function openSharedLimits(config: Config, { memory, thread, log }: Limits
       circuits,
       ({ change, ...whose }) => log[change === 'closed' ? 'info' : 'warn'](whose, circuitWords[change]),
     ),
-    connections: createConnectionCount(
-      { all: MaxConnections, perPeer: MaxConnectionsPerAddress },
+    connections: createQuota(
+      { all: MaxConnections, each: MaxConnectionsPerAddress },
+      { all: 'connections', each: 'address_connections' },
       amountOf(memory.connections),
     ),
     requests: amountOf(memory.requests),
-    heldBytes: createHeldBytes(heldBytesLimits(config), amountOf(memory.heldBytes)),
+    heldBytes: createQuota(
+      heldBytesLimits(config),
+      { all: 'held_bytes', each: 'agent_held_bytes' },
+      amountOf(memory.heldBytes),
+    ),
     inFlight: all.subarray(thread, thread + 1),
     inFlightInAll: () => all.reduce((sum, count) => sum + count, 0),
     forget(dead) {

@@ -1,16 +1,14 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Quota } from '../limits/quota.ts'
 import { isUnixPeer } from './unix-socket.ts'
 
 type ConnectionBound = 'connections' | 'address_connections'
 
 export interface ConnectionLimits {
   readonly maxConnections: number
-  /** Counts a connection, here and elsewhere. `enter` returns the limit that leaves no room for it. */
-  readonly count: {
-    enter(peer: string | undefined): ConnectionBound | undefined
-    leave(peer: string | undefined): void
-  }
+  /** Counts connections, here and elsewhere. */
+  readonly count: Pick<Quota<ConnectionBound>, 'take' | 'give'>
   /** Called for each connection that a limit refuses; `peer` is undefined where the address is not known. */
   readonly onRefused: (bound: ConnectionBound, peer: string | undefined) => void
   /** Key by which connections are counted; connections without one count in the total only. */
@@ -33,7 +31,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
   const admit = (socket: Socket): unknown => {
     const peer = peerOf(socket)
     if (isGone(socket)) return socket.destroy()
-    const bound = count.enter(peer)
+    const bound = count.take(peer, 1)
     if (bound !== undefined) {
       onRefused(bound, peer)
       return socket.destroy()
@@ -41,7 +39,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
     open.add(socket)
     return socket.once('close', () => {
       open.delete(socket)
-      count.leave(peer)
+      count.give(peer, 1)
     })
   }
 

@@ -5,7 +5,7 @@ import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Links } from '../http/virtual-hosts.ts'
 import type { Breaker } from '../limits/breaker.ts'
-import type { HeldBytes } from '../limits/held-bytes.ts'
+import type { Quota } from '../limits/quota.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
 import type { RateLimiter } from '../limits/token-bucket.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
@@ -33,7 +33,7 @@ export interface Parts {
   readonly rateLimiter: RateLimiter
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
-  readonly heldBytes: HeldBytes
+  readonly heldBytes: Pick<Quota<'held_bytes' | 'agent_held_bytes'>, 'take' | 'give'>
   readonly bounds: Bounds
   readonly breaker: Breaker
   readonly route: Route

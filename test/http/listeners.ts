@@ -21,8 +21,8 @@ function start(t: Test, maxConnections: number) {
     {
       maxConnections,
       count: {
-        enter: () => (open < maxConnections && ++open > 0 ? undefined : 'connections'),
-        leave: () => void open--,
+        take: () => (open < maxConnections && ++open > 0 ? undefined : 'connections'),
+        give: () => void open--,
       },
       onRefused: () => {},
       peerOf: () => undefined,
