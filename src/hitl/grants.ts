@@ -5,10 +5,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type FieldError, type Refusal, refuse } from '../errors.ts'
-import { type GrantRecord, type HitlBrief, orUnavailable, type TakenKey } from '../storage/store.ts'
+import { type AuditEntry, type GrantRecord, type HitlBrief, orUnavailable, type TakenKey } from '../storage/store.ts'
 import {
   type Approval,
-  auditEntry,
   type GrantTerms,
   type HitlOptions,
   maxIdempotencyKey,
@@ -57,9 +56,8 @@ export function createGrants(options: GrantOptions): Grants {
     covers: held => orUnavailable(covering(options, held).then(found => found.length > 0)),
     list: agentId => store.grants.active(clock.now(), agentId),
     revoke: (id, { reviewer, requestId }) => {
-      const who = { actor: reviewer.id, requestId }
-      const entry = auditEntry(clock.now(), who, { action: 'hitl.grant.revoke', subject: id, details: {} })
-      const removed = store.grants.remove(id, entry)
+      const done = { actor: reviewer.id, requestId, action: 'hitl.grant.revoke', subject: id, details: {} }
+      const removed = store.grants.remove(id, { at: clock.now(), ...done })
       return orUnavailable(
         removed.then(async done => {
           if (!done) return refuse('not_found')
@@ -102,17 +100,16 @@ async function covering({ store, clock }: GrantOptions, held: Suspension): Promi
   )
 }
 
-function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }: Suspension) {
+function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }: Suspension): AuditEntry {
   const { hitlId, grantedBy, rule } = grant
-  return auditEntry(
-    now,
-    { actor: agent.id, requestId },
-    {
-      action: 'hitl.grant.use',
-      subject: grant.id,
-      details: { method: request.method, origin: grant.origin, path: place(request.url).path, hitlId, grantedBy, rule },
-    },
-  )
+  return {
+    at: now,
+    actor: agent.id,
+    requestId,
+    action: 'hitl.grant.use',
+    subject: grant.id,
+    details: { method: request.method, origin: grant.origin, path: place(request.url).path, hitlId, grantedBy, rule },
+  }
 }
 
 /** A grant answers decisions of policies only: a policy decides the same request the same way the next time. */

@@ -174,31 +174,21 @@ export interface HitlOptions {
   readonly report: (what: string, error: unknown) => void
 }
 
-/** An audit entry of this folder. */
-export function auditEntry(
-  at: number,
-  who: { readonly actor: string; readonly requestId: string | null },
-  what: { readonly action: string; readonly subject: string; readonly details: AuditEntry['details'] },
-): AuditEntry {
-  return { at, actor: who.actor, requestId: who.requestId, ...what }
-}
-
 /** The audit entry of a verdict; it names the request by its digest. */
 export function verdictEntry(
   now: number,
   verdict: Verdict,
   done: { readonly action: string; readonly item: HitlBrief } & Readonly<Record<string, unknown>>,
-) {
+): AuditEntry {
   const { action, item, ...more } = done
-  return auditEntry(
-    now,
-    { actor: verdict.reviewer.id, requestId: verdict.requestId },
-    {
-      action,
-      subject: item.id,
-      details: { agentId: item.agentId, digest: item.digest, comment: verdict.comment ?? null, ...more },
-    },
-  )
+  return {
+    at: now,
+    actor: verdict.reviewer.id,
+    requestId: verdict.requestId,
+    action,
+    subject: item.id,
+    details: { agentId: item.agentId, digest: item.digest, comment: verdict.comment ?? null, ...more },
+  }
 }
 
 /** The refusal of a verdict on a request that was already decided or withdrawn: the outcome on record. */

@@ -11,7 +11,6 @@ import { makeGrant } from './grants.ts'
 import {
   type Approval,
   type Approved,
-  auditEntry,
   decided,
   type HeldFacts,
   type HeldRequest,
@@ -179,13 +178,12 @@ function replayEntry(
   done: { readonly action: string } & Readonly<Record<string, unknown>>,
 ) {
   const { action, ...details } = done
-  return auditEntry(
-    options.clock.now(),
-    { actor: 'gateway', requestId: approval.requestId },
-    {
-      action,
-      subject: item.id,
-      details: { agentId: item.agentId, digest: item.digest, attempt: item.attempt, ...details },
-    },
-  )
+  return {
+    at: options.clock.now(),
+    actor: 'gateway',
+    requestId: approval.requestId,
+    action,
+    subject: item.id,
+    details: { agentId: item.agentId, digest: item.digest, attempt: item.attempt, ...details },
+  }
 }

@@ -7,7 +7,7 @@ import { mark, redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
-import { auditEntry, type HitlOptions, maxIdempotencyKey, type Suspended, type Suspension } from './model.ts'
+import { type HitlOptions, maxIdempotencyKey, type Suspended, type Suspension } from './model.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
@@ -83,23 +83,22 @@ function limitsOf({ createdAt }: HitlRecord, settings: HitlOptions['settings']):
 }
 
 function suspendEntry(record: HitlRecord, held: Suspension) {
-  return auditEntry(
-    record.createdAt,
-    { actor: record.agentId, requestId: held.requestId },
-    {
-      action: 'hitl.suspend',
-      subject: record.id,
-      details: {
-        method: record.method,
-        url: record.url,
-        digest: record.digest,
-        policy: record.policyName,
-        rule: record.rule,
-        reason: record.reason,
-        expiresAt: new Date(record.expiresAt).toISOString(),
-      },
+  return {
+    at: record.createdAt,
+    actor: record.agentId,
+    requestId: held.requestId,
+    action: 'hitl.suspend',
+    subject: record.id,
+    details: {
+      method: record.method,
+      url: record.url,
+      digest: record.digest,
+      policy: record.policyName,
+      rule: record.rule,
+      reason: record.reason,
+      expiresAt: new Date(record.expiresAt).toISOString(),
     },
-  )
+  }
 }
 
 function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {

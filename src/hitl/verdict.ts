@@ -9,7 +9,6 @@ import { grantProblem } from './grants.ts'
 import {
   type Approval,
   type Approved,
-  auditEntry,
   decided,
   type HitlOptions,
   type Person,
@@ -191,9 +190,8 @@ export interface Withdrawal {
 export async function withdraw(options: HitlOptions, id: string, withdrawal: Withdrawal): Promise<HitlBrief | Refusal> {
   const { agentId, requestId, cause } = withdrawal
   const now = options.clock.now()
-  const what = { action: 'hitl.withdraw', subject: id, details: { agentId, cause } }
-  const entry = auditEntry(now, { actor: agentId, requestId }, what)
-  const outcome = await options.store.hitl.withdraw(id, { agentId, now }, entry)
+  const done = { actor: agentId, requestId, action: 'hitl.withdraw', subject: id, details: { agentId, cause } }
+  const outcome = await options.store.hitl.withdraw(id, { agentId, now }, { at: now, ...done })
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return outcome.lost.status === 'Withdrawn' ? outcome.lost : decided(outcome.lost)
   options.events.publish('withdrawn', id, { agentId, cause })
