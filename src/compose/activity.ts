@@ -13,13 +13,9 @@ export interface RecentActivity {
   close(): void
 }
 
-/** Most agents whose activity is remembered, and hosts of each. */
-const maxActivities = 20_000
-const maxHostsOfAgent = 256
-
 export function createRecentActivity(): RecentActivity {
   return {
-    activity: createActivityLog({ agents: maxActivities, hostsPerAgent: maxHostsOfAgent }),
+    activity: createActivityLog(),
     shadows: createShadowTally(),
     incidents: createIncidents(),
     close() {},

@@ -23,10 +23,13 @@ export interface ActivityLog {
   readonly size: number
 }
 
+/** Most agents that are remembered, and most hosts of each. */
 export interface ActivityLimits {
   readonly agents: number
   readonly hostsPerAgent: number
 }
+
+const usualLimits: ActivityLimits = { agents: 20_000, hostsPerAgent: 256 }
 
 const second = 1_000
 const minute = 60 * second
@@ -36,7 +39,7 @@ const daysKept = 8
 /** Weight of the newest body in the moving average. */
 const newestShare = 0.1
 
-export function createActivityLog(limits: ActivityLimits = { agents: 10_000, hostsPerAgent: 512 }): ActivityLog {
+export function createActivityLog(limits = usualLimits): ActivityLog {
   // In order of last use: the first is forgotten first.
   const agents = new Map<string, AgentLog>()
 
