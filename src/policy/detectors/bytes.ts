@@ -1,3 +1,5 @@
+import { compileRunSearch, type RunSearch, searchedBytes } from './run-search.ts'
+
 /** Bytes to search, and how to read those above 127: as UTF-8, or each as one character. */
 export interface Text {
   readonly bytes: Buffer
@@ -41,21 +43,41 @@ export function startsWith(bytes: Uint8Array, start: number, piece: Uint8Array):
   return true
 }
 
+/** So many bytes are looked at by a loop first. Where more are left than are worth a call, SIMD searches them. */
+const nearRun = 64
+const worthSearch = 256
+const firstSearch = 512
+
 /** Finds runs: `least` or more characters of a set in a row. */
 export class Runs {
   readonly #set: Uint8Array
   readonly #least: number
+  readonly #search: RunSearch | undefined
 
-  constructor(set: Uint8Array, least: number) {
+  constructor(set: Uint8Array, least: number, search = compileRunSearch(set, least)) {
     this.#set = set
     this.#least = least
+    this.#search = search
+  }
+
+  /** The first place from `from` on and before `to` where a run begins, or `to`. */
+  next(bytes: Buffer, from: number, to: number): number {
+    const search = this.#search
+    if (search === undefined || to - from < worthSearch) return this.#nextNear(bytes, from, to)
+    let end = from + nearRun
+    let at = this.#nextNear(bytes, from, end)
+    for (let size = firstSearch; at === end && end < to; size = searchedBytes) {
+      end = Math.min(to, at + size)
+      at = search(bytes, at, end)
+    }
+    return at
   }
 
   /**
-   * The first place from `from` on and before `to` where a run begins, or `to`. Looks at the last character of a run
-   * first: where it is not in the set, no run begins at any of the places before it.
+   * The same by a loop. It looks at the last character of a run first: where it is not in the set, no run begins at any
+   * of the places before it.
    */
-  next(bytes: Uint8Array, from: number, to: number): number {
+  #nextNear(bytes: Buffer, from: number, to: number): number {
     const set = this.#set
     const least = this.#least
     const end = Math.min(bytes.length, to + least - 1)

@@ -10,6 +10,7 @@ import {
 } from '../../../src/policy/detectors/detectors.ts'
 import { oracleOf, oraclePii, oracleSecret } from '../../fixtures/detectors-oracle.ts'
 import { busyPieces, hostileText } from '../../fixtures/hostile-texts.ts'
+import { runs } from '../../fixtures/runs.ts'
 import t from '../../fixtures/tap.ts'
 
 const unlimited = () => ({ left: Number.POSITIVE_INFINITY })
@@ -42,6 +43,17 @@ t.test('bytes that are no UTF-8 are searched one by one, as Latin-1', async () =
       return found[0] === oracleSecret(read) && found[1] === oraclePii(read)
     }),
     { numRuns: 1_000 },
+  )
+})
+
+t.test('the verdict far into a long text is that of the first form too', async () => {
+  const filling = fc.constantFrom('é ', 'word ', '. ', 'A1', '____ ')
+  fc.assert(
+    fc.property(hostileText, filling, fc.integer({ min: 100, max: 5_000 }), (piece, filling, times) => {
+      const text = `${filling.repeat(times)}${piece}${filling.repeat(times)}`
+      return secretSearch.find(text) === oracleSecret(text) && personalDataSearch.find(text) === oraclePii(text)
+    }),
+    { numRuns: runs(2_000) },
   )
 })
 
@@ -80,9 +92,14 @@ function counted(text: string): { readonly text: Text; readonly looks: () => num
     looks += (found < 0 ? bytes.length : found) - from
     return found
   }
+  const copy = (target: Buffer, at: number, from: number, to: number): number => {
+    looks += to - from
+    return bytes.copy(target, at, from, to)
+  }
   const handler: ProxyHandler<Buffer> = {
     get(target, key) {
       if (key === 'indexOf') return indexOf
+      if (key === 'copy') return copy
       const value: unknown = Reflect.get(target, key)
       if (typeof value === 'number' && key !== 'length') looks++
       return value
