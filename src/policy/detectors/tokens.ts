@@ -67,7 +67,11 @@ export class TokenPass implements Pass {
     const { bytes } = text
     const pairs = this.#pairs
     let at = start
-    if (start > 0) while (at < to && word[bytes[at - 1]!] === 1) at++
+    if (start > 0) {
+      while (at < to && word[bytes[at - 1]!] === 1) at++
+      // The run ended with the word that the piece before has begun to look at.
+      if (at > start && kinds[bytes[at - 1]!] === 0) return at
+    }
     while (at < to) {
       const list = pairs[(bytes[at]! << 8) | bytes[at + 1]!]!
       found.looks++

@@ -1,0 +1,15 @@
+/** A secret key behind a name was missed when the border of two pieces of the search was inside the name. */
+
+import { textOf } from '../../src/policy/detectors/bytes.ts'
+import { secretSearch } from '../../src/policy/detectors/detectors.ts'
+import t from '../fixtures/tap.ts'
+
+t.test('a secret key is found wherever the pieces of the search end', async t => {
+  const name = `${'a'.repeat(20)}.aws_secret_access_key`
+  for (let before = 0; before < 400; before++) {
+    const text = textOf(`${'. '.repeat(before)}${name}"${'A'.repeat(40)}"`)
+    const scan = secretSearch.begin(text)
+    while (!scan.advance({ left: 6 }));
+    if (scan.id !== 'aws-secret-key') t.fail(`behind ${before} words: ${scan.id}`)
+  }
+})
