@@ -6,7 +6,7 @@ export interface Clock {
   now(): number
   /** Steady clock, milliseconds from an arbitrary start: rates, time limits, durations. Never goes back. */
   steady(): number
-  /** Where another thread finds the same two numbers; a clock of the system needs none. */
+  /** Memory in which other threads find the same two numbers; undefined for the system clock. */
   readonly memory?: SharedArrayBuffer
 }
 
@@ -25,8 +25,8 @@ export function clockIn(memory: SharedArrayBuffer): Clock {
 }
 
 /**
- * What `work` comes to, or, when that takes longer than `ms`, what `late` gives. `late` is not called for a result that
- * arrived in time while this thread was busy.
+ * The result of `work`, or of `late` when `work` takes longer than `ms`. `late` is not called for a result that arrived in
+ * time while this thread was busy.
  */
 export function inTime<T>(work: Promise<T>, ms: number, late: () => T | PromiseLike<T>): Promise<T> {
   return new Promise((resolve, reject) => {

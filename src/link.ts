@@ -9,7 +9,7 @@ import { asError } from './base/as-error.ts'
 export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
 type Method<F> = F extends (...args: infer A) => infer R ? (signal: AbortSignal, ...args: A) => R | Awaited<R> : never
 
-/** How the other side failed. */
+/** The error of the other side. */
 export interface Failure {
   readonly name: string
   readonly message: string
@@ -28,7 +28,7 @@ class ThreadError extends Error {
   override readonly name = 'ThreadError'
 }
 
-/** The error of a call when nothing else is said. */
+/** The error of a call unless `errorOf` gives another. */
 export function threadError(failure: Failure | undefined): Error {
   return new ThreadError(failure === undefined ? 'the other thread has ended' : `${failure.name}: ${failure.message}`)
 }
@@ -71,7 +71,7 @@ interface Waiting {
 
 const neverAborts = new AbortController().signal
 
-/** @param methods what the other side may ask for; what is only told comes to them as well */
+/** @param methods answer the calls of the other side, those without a result too */
 export function openLink<Ours, Theirs>(
   port: MessagePort | Worker,
   methods: Methods<Ours>,

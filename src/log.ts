@@ -41,7 +41,7 @@ export interface LogFields {
   readonly evaluated?: number | undefined
   /** Time that the decision took, nanoseconds. */
   readonly durationNs?: number | undefined
-  /** What rules in shadow would have decided. */
+  /** Decisions that rules in shadow would have made. */
   readonly shadow?: readonly string[] | undefined
   /** Id of a pending request. */
   readonly hitlId?: string | undefined

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * The entry, and the only reader of the process: its arguments, environment, signals and exit code.
- * Everything else is imported only after the version of Node is known to do.
+ * Everything else is imported only after the version of Node was checked.
  */
 const oldest = 24
 
@@ -9,11 +9,11 @@ if (Number.parseInt(process.versions.node, 10) < oldest) {
   console.error(`agent-gateway needs Node.js ${oldest} or newer; this is ${process.versions.node}.`)
   process.exitCode = 1
 } else {
-  // Only the gateway has something to reload. It takes over once it is loaded.
+  // Only the gateway has something to reload. It replaces this handler once it is loaded.
   const [command] = process.argv.slice(2)
   if (command === 'serve') process.on('SIGHUP', () => {})
   const { runCommand } = await import('./cli/commands.ts')
-  // Whoever reads the output of a command may leave first: head, less.
+  // The reader of the output, such as head or less, may close it first.
   process.stdout.on('error', () => process.exit(0))
   // An error that cannot be reported must not end the gateway.
   process.stderr.on('error', () => {})

@@ -1,7 +1,7 @@
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
-/** Of 19 at most. At 5 a thread gets a quarter of a core that the threads serving requests have use for. */
+/** From 0 to 19. At 5 a thread gets a quarter of a core that it shares with threads serving requests. */
 const niceness = 5
 
 /**

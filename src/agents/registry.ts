@@ -27,7 +27,7 @@ export interface RegistryOptions extends TrustOptions {
  * fails; then nothing was changed.
  */
 export interface Registry {
-  /** By UUID in any letter case. */
+  /** Finds an agent by its UUID in any letter case. */
   get(id: string): AgentRecord | undefined
   /** The agent bound to this subject of the external identity provider. */
   bySubject(subject: string): AgentRecord | undefined
@@ -55,7 +55,7 @@ export interface Registry {
   flush(): Promise<void>
 }
 
-/** How one change is recorded, and which statuses it may start from (any, when absent). */
+/** The audit record of a change, and the statuses from which it is allowed (any, when absent). */
 interface Change {
   readonly action: string
   readonly by: By

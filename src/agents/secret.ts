@@ -9,9 +9,9 @@ import type { SecretCalls } from './secret-worker.ts'
 const maxBytes = 72
 
 /**
- * What is wrong with a client secret, safe to show; undefined when nothing is. bcrypt repeats its key with a NUL
- * in between, so a NUL would make different secrets equal; unpaired surrogates would all become the same bytes.
- * Text is taken as it is: no Unicode normalisation.
+ * The mistake in a client secret, safe to show; undefined without one. bcrypt repeats its key with a NUL in between, so a
+ * NUL would make different secrets equal; unpaired surrogates would all become the same bytes. There is no Unicode
+ * normalisation.
  */
 export function secretProblem(secret: string): string | undefined {
   const bytes = Buffer.byteLength(secret)
@@ -39,12 +39,12 @@ export interface SecretHasherOptions {
 export interface SecretHasher {
   /** bcrypt hash. The secret must have no `secretProblem`. */
   hash(secret: string): Promise<string | Refusal>
-  /** Takes the same time without a hash (unknown agent) as with one, whatever the cost that was made with; false then. */
+  /** False without a hash (unknown agent). Takes the same time with and without one, at any cost of the hash. */
   verify(secret: string, hash: string | undefined): Promise<boolean | Refusal>
   close(): Promise<void>
 }
 
-/** Of a bcrypt hash, `$2b$<cost>$...`. */
+/** The cost in a bcrypt hash, `$2b$<cost>$...`. */
 function costOf(hash: string): number {
   return Number(hash.slice(4, 6))
 }

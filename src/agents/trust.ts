@@ -18,7 +18,7 @@ const halfLifeMs = 168 * 3_600_000
 const dayMs = 86_400_000
 const dailyGain = 0.05
 
-/** Causes of a change of trust. A held request is none; the verdict on it is. */
+/** Causes of a change of trust: the verdict on a held request is one, the request itself is not. */
 export type TrustCause =
   | 'success'
   | 'humanApproval'

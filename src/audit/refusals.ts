@@ -1,6 +1,6 @@
 /**
- * Refusals in the audit trail. A caller can be refused without end, and each entry is written durably: so the first
- * refusal of a kind is an entry at once, and those of the following minute are one more entry with a count.
+ * Refusals in the audit trail. A caller can be refused again and again, and each entry is a durable write. So the first
+ * refusal of a kind becomes an entry at once, and those of the following minute become one entry with a count.
  */
 import type { Clock } from '../clock.ts'
 import type { AuditEntry } from '../storage/store.ts'
@@ -23,7 +23,7 @@ export interface RefusalParts {
 interface Window {
   readonly since: number
   last: AuditEntry
-  /** Those that have no entry yet. */
+  /** Refusals without an entry. */
   count: number
 }
 
@@ -42,7 +42,7 @@ export function createRefusals({ audit, clock }: RefusalParts): Refusals {
     try {
       await audit({ ...last, details })
     } catch (error) {
-      // They are counted on, with what came meanwhile.
+      // Keep them, with those that came meanwhile.
       const newer = windows.get(key)
       windows.set(key, { since, last: newer?.last ?? last, count: count + (newer?.count ?? 0) })
       throw error

@@ -43,7 +43,7 @@ export async function* exportTrail(trail: Trail): AsyncGenerator<string, void, v
 }
 
 async function* records(trail: Trail): AsyncGenerator<AuditRecord, void, void> {
-  // Below 1 there must be none; one that was put there is to be found.
+  // Sequence numbers begin at 1; a forged record below that must be found, too.
   let last = Number.MIN_SAFE_INTEGER
   for (;;) {
     const read = await trail.after(last, chunk)

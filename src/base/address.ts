@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** What an address is, by the IANA special-purpose registries (RFC 6890) and the clouds' own fixed addresses. */
+/** Class of an address, by the IANA special-purpose registries (RFC 6890) and the fixed addresses of clouds. */
 export type AddressClass =
   | 'public'
   | 'private'
@@ -60,8 +60,8 @@ function withoutBrackets(text: string): string {
 }
 
 /**
- * An IPv4-mapped IPv6 address as IPv4, which is where the socket really goes (RFC 4291 section 2.5.5.2). For addresses
- * that the system wrote: of other spellings canonicalAddress knows all.
+ * An IPv4-mapped IPv6 address as IPv4, to which the socket really connects (RFC 4291 section 2.5.5.2). Only for addresses
+ * that the system wrote; canonicalAddress handles every spelling.
  */
 export function unmapped(ip: string): string {
   if (!ip.startsWith('::f') && !ip.startsWith('::F')) return ip
@@ -92,8 +92,8 @@ export function literalAddress(host: string): string | undefined {
 }
 
 /**
- * What clients are counted by: the address, or in IPv6 its first 64 bits, because one client has as many addresses of
- * its network as it likes. Text that is not an address is returned as it is.
+ * The key by which clients are counted: the address, or in IPv6 its first 64 bits, because one client can use every address
+ * of its network. Text that is not an address is returned unchanged.
  */
 export function networkOf(ip: string): string {
   const address = unmapped(ip.toLowerCase())

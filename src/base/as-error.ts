@@ -1,4 +1,4 @@
-/** What a `catch` clause got, as an error. Node and the libraries throw nothing else, but the language allows it. */
+/** The caught value as an error. Node and the libraries throw errors only, but the language allows any value. */
 export function asError(caught: unknown): NodeJS.ErrnoException {
   return caught instanceof Error ? caught : new Error(String(caught))
 }

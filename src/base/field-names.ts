@@ -1,4 +1,4 @@
-/** What a field name is made of (RFC 9110 sections 5.1 and 5.6.2), as part of a pattern. */
+/** Pattern of a field name (RFC 9110 sections 5.1 and 5.6.2). */
 export const tokenPattern = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 export const token = new RegExp(`^${tokenPattern}$`)
 

@@ -25,7 +25,7 @@ export class Near<Value> {
     this.#values[place] = value
   }
 
-  /** By length and three characters. Whoever picks texts that share a place gains nothing: the map finds them. */
+  /** By length and three characters. An attacker gains nothing from texts that share a place: the map finds them. */
   #placeOf(text: string): number {
     const { length } = text
     const ends = text.charCodeAt(0) * 31 + text.charCodeAt(length - 1) * 7

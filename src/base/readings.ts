@@ -1,8 +1,8 @@
 /**
- * What lenient servers do with a path beside decoding the characters that need no encoding: they take `%2f` and `%3b` for
- * the delimiters `/` and `;`, and `%5c` for a slash, cut the `;parameters` of segments, merge slashes, decode again what
- * was encoded twice, and know odd escapes. Servers differ in the steps they take, and chains of servers in their order.
- * So whatever some sequence of steps makes of a path is a reading of it.
+ * Steps that lenient servers take with a path, beside decoding the characters that need no encoding: they take `%2f` and
+ * `%3b` for the delimiters `/` and `;`, and `%5c` for a slash, cut the `;parameters` of segments, merge slashes, decode
+ * twice, and accept odd escapes. Servers differ in the steps they take, and chains of servers in their order. So the result
+ * of any sequence of steps is a reading of the path.
  */
 const steps: readonly ((path: string) => string)[] = [
   path => path.replace(/%2f/gi, '/').replace(/%3b/gi, ';'),
@@ -13,7 +13,7 @@ const steps: readonly ((path: string) => string)[] = [
   path => decodeUnreserved(path.replace(oddEscape, plainEscape)),
 ]
 
-/** Bounds the work. Paths that are not made to deceive have two or three readings. */
+/** Bounds the work. Ordinary paths have two or three readings. */
 const maxReadings = 32
 
 const unreserved = /%(2[de]|3\d|4[1-9a-f]|5[\daf]|6[1-9a-f]|7[\dae])/gi

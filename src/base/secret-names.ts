@@ -23,14 +23,14 @@ const lastWords = new Set([
   ...['secrets', 'cookies', 'keys', 'passwords', 'csrf', 'xsrf'],
 ])
 
-/** Last words that make no secret after all, because of the word before: `sort_key` names a column. */
+/** Names that end like a secret and are none: `sort_key` names a column. */
 const harmless = new Set([
   ...['idempotency-key', 'x-idempotency-key', 'sec-web-socket-key', 'cache-key', 'surrogate-key', 'sort-key'],
   ...['partition-key', 'primary-key', 'foreign-key', 'routing-key', 'public-key', 'object-key', 'group-key'],
   ...['foreign-keys', 'primary-keys', 'group-keys', 'public-keys'],
 ])
 
-/** How secret names end once the hyphens are gone: `apitoken`, `refresh_token` and `X-Api-Token` alike. */
+/** Endings of secret names without their hyphens, for `apitoken`, `refresh_token` and `X-Api-Token` alike. */
 const endings = [
   ...['token', 'secret', 'password', 'passwd', 'passwort', 'passphrase', 'passcode', 'credential', 'credentials'],
   ...[
@@ -55,7 +55,7 @@ const endings = [
 /** Families of secret names: fields that Google's proxies add, and session cookies with a suffix. */
 const beginnings = ['x-goog-', 'aspsessionid', 'ssess']
 
-/** Longest name that is looked at; whatever is longer is no name. */
+/** Longest name that is looked at; longer text is not a name. */
 const longest = 256
 
 /** Lower case, words joined by hyphens: `X_Api_Key`, `xApiKey`, `x.api.key` and `XAPIKey` are one name. */

@@ -13,7 +13,7 @@ export interface OverviewParts extends Pick<Base, 'clock'> {
   readonly recent: Pick<RecentActivity, 'incidents'>
 }
 
-/** What is going on, for people. */
+/** The overview for people. */
 export interface Overview {
   /** Call about every second. Rejects when the store cannot be read. */
   sample(): Promise<void>

@@ -5,7 +5,7 @@ import { readTyped } from './value.ts'
 import { parseYaml } from './yaml.ts'
 
 export interface ConfigFile {
-  /** As problems shall name it. */
+  /** Path of the file, as problems name it. */
   readonly path: string
   readonly text: string
 }
@@ -34,7 +34,7 @@ interface Walk {
   readonly findings: Findings
 }
 
-/** Where the walk stands: by the keys as the file spells them, and by the name as the schema does. */
+/** A place in the file: its keys as the file spells them, and its name as the schema does. */
 interface Spot {
   readonly keys: readonly string[]
   readonly name: string

@@ -19,7 +19,7 @@ export interface YamlProblem extends Position {
 /** A YAML document as a value, which still knows where each part of it stands. */
 export interface YamlText {
   readonly value: unknown
-  /** Where the part at `path` (keys and places in lists) stands; the nearest part around it when it is absent. */
+  /** Position of the part at `path` (keys and indexes); that of the nearest part around it when it is absent. */
   locate(path: readonly string[]): Position
 }
 
@@ -40,7 +40,7 @@ export function parseYaml(text: string): YamlText | { readonly problems: readonl
     const value: unknown = document.toJS({ maxAliasCount: mostAliases })
     return { value, locate: path => at(findOffset(document, path)) }
   } catch {
-    // The one thing that toJS still refuses.
+    // toJS refuses nothing else.
     return { problems: [{ line: 1, column: 1, message: 'too many aliases', kind: 'too many aliases' }] }
   }
 }

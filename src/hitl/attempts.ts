@@ -8,7 +8,7 @@ import type { OwnAttempts } from '../storage/store.ts'
 export interface AttemptLease {
   /** Steady milliseconds: from then on another attempt may be made. */
   readonly until: number
-  /** Aborts when the gateway stops and waits no longer. The outcome is then on record as unknown. */
+  /** Aborts when the gateway stops and no longer waits. The outcome is then recorded as unknown. */
   readonly abandoned: AbortSignal
   /** The lease is held until all such work has ended. */
   during<T>(work: Promise<T>): Promise<T>

@@ -18,7 +18,7 @@ export interface CallTerms {
   readonly repeatsKey: boolean
   /** Whether the answer at the end of its time names the id: then the request stays held after the call. */
   readonly staysHeld: boolean
-  /** By which the agent can cancel the call; unique among the calls of the agent. */
+  /** Key with which the agent can cancel the call; unique among the calls of the agent. */
   readonly cancelKey?: string | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * The words of human in the loop: what is held, who decides, and what the parts of this folder share.
+ * Types of human in the loop: held requests, reviewers, and the options that the parts of this folder share.
  */
 import type { Readable } from 'node:stream'
 import { escapeLines } from '../base/deceptive.ts'
@@ -9,7 +9,7 @@ import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord, AuditEntry, HitlBrief, Store } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
-/** A request as it will be sent: the gateway's token and the hop-by-hop fields are gone already. */
+/** A request as it will be sent, without the gateway's token and hop-by-hop fields. */
 export interface HeldRequest {
   readonly method: string
   /** Absolute URL, exactly the text that was decided on. */
@@ -19,7 +19,7 @@ export interface HeldRequest {
   readonly body: Uint8Array
 }
 
-/** Input of a decision that is not part of the request. It is gone when the request has been held. */
+/** Input of a decision that is not part of the request, kept because it cannot be read again at the approval. */
 export interface HeldFacts {
   /** Header fields as received, flat; without the values of those that carry tokens. */
   readonly rawHeaders: readonly string[]
@@ -54,8 +54,8 @@ export interface Suspension {
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
   readonly idempotencyKey?: string | undefined
   /**
-   * Whether the same request of the agent, without a key, is this one while its outcome was not told: for calls that wait
-   * or that are told to try again.
+   * Whether a repeated request of the agent without a key joins this one until its outcome was delivered: for calls that
+   * wait or that are told to try again.
    */
   readonly joins?: boolean
   readonly requestId: string | null
@@ -65,7 +65,7 @@ export interface Suspended {
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
-  /** Its idempotency key had named the request before. */
+  /** Whether an earlier request had the same idempotency key. */
   readonly repeatsKey: boolean
 }
 
@@ -99,7 +99,7 @@ export interface Approval extends Verdict {
 
 /** The outcome of sending a held request. */
 export type ReplayResult =
-  /** No byte of it left: refused by policy, egress or circuit, or never connected. It stays pending. */
+  /** No byte was sent: refused by policy, egress or circuit, or never connected. It stays pending. */
   | { readonly kind: 'notSent'; readonly refusal: Refusal }
   /** `body` rejects when the upstream breaks off. `rawHeaders` are end-to-end fields only. */
   | {
@@ -108,7 +108,7 @@ export type ReplayResult =
       readonly rawHeaders: readonly string[]
       readonly body: AsyncIterable<Uint8Array>
     }
-  /** Bytes left, and no answer came. */
+  /** Bytes were sent, and no answer came. */
   | { readonly kind: 'failed'; readonly refusal: Refusal }
 
 export interface SendContext {
@@ -116,7 +116,7 @@ export interface SendContext {
   readonly facts: HeldFacts
   readonly agentId: string
   readonly requestId: string | null
-  /** Steady milliseconds: from then on another attempt may be made, and this one must not begin to send. */
+  /** Steady milliseconds. After this time another attempt is allowed, and this one must not begin to send. */
   readonly sendBefore: number
   /** Aborts when the gateway stops and no longer waits for the answer. */
   readonly abandoned: AbortSignal

@@ -1,11 +1,11 @@
 /**
- * Two requests are the same when method, target, body and header fields are equal. Fields that differ from attempt to
- * attempt are not compared: they do not change the request, and the first one is sent.
+ * Two requests are the same when method, target, body and header fields are equal. Fields that differ between attempts, such
+ * as Date, are not compared.
  */
 import type { HeldRequest } from './model.ts'
 import { frameRequest } from './seal.ts'
 
-/** Of one attempt, one trace or one moment; and how the answer is to be delivered (RFC 7240). */
+/** Fields of one attempt, one trace or one moment, and the preferred delivery of the answer (RFC 7240). */
 const ofOneAttempt = new Set([
   'idempotency-key',
   'prefer',

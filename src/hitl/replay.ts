@@ -1,6 +1,6 @@
 /**
- * Sending what was approved: one attempt, one outcome on record. However the process ends in between, the item tells the
- * truth: `inFlight` under a lease, `unknown` when the lease ran out; and nothing is sent again by itself.
+ * Sends approved requests: one attempt, one recorded outcome. If the process ends in between, the item is still correct:
+ * `inFlight` under a lease, `unknown` when the lease ran out. Nothing is sent again automatically.
  */
 import { PassThrough } from 'node:stream'
 import { type Refusal, refuse } from '../errors.ts'
@@ -47,7 +47,7 @@ export async function openRequest(
 ): Promise<Opened | Refusal> {
   const sealed = await options.store.hitl.sealed(item.id)
   if (sealed === undefined) {
-    // Decided since it was read.
+    // It was decided after it was read.
     const newer = await options.store.hitl.brief(item.id, options.clock.now())
     return newer === undefined ? refuse('not_found') : decided(newer)
   }
@@ -87,7 +87,7 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
   return await pass(options, attempt, result)
 }
 
-/** Nothing was sent: the item waits again, unless that cannot be recorded; then its lease makes it unknown. */
+/** Nothing was sent: the item is pending again. If that cannot be recorded, its lease makes it unknown. */
 async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Promise<Refusal> {
   const { item, approval, lease } = attempt
   if (lease.abandoned.aborted) return why
@@ -158,7 +158,7 @@ async function grant(options: HitlOptions, { item, approval }: Attempt): Promise
 /** Records the outcome. What cannot be recorded stays in flight until its lease makes it unknown. */
 async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
   const { item, lease } = attempt
-  // It is on record as unknown, and failed only because it was ended.
+  // The attempt failed because the gateway stops; it is recorded as unknown.
   if (lease.abandoned.aborted) return
   const { replay, responseStatus } = outcome
   const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })

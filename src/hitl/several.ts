@@ -20,7 +20,7 @@ export interface SeveralVerdicts extends Omit<Verdict, 'seen'> {
   readonly problemNow: () => Refusal | undefined
 }
 
-/** What became of one of them. */
+/** The result for one request. */
 export interface Outcome {
   readonly id: string
   /** `counted`: further reviewers must approve. `sent`: the upstream answered. */

@@ -12,7 +12,7 @@ import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
 import { movingView, summaryView } from './view.ts'
 
-/** How long a client that tries again can join a decided request whose outcome was not delivered, milliseconds. */
+/** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
 const outcomeWaitsMs = 600_000
 /** When an agent may try again after a full queue, seconds. */
 const retryAfterSeconds = 30
@@ -124,7 +124,7 @@ function repeated(existing: HitlBrief, record: Pick<HitlRecord, 'repeatDigest'>)
  * Header fields for display. Lines of one name are joined by a comma (RFC 9110 section 5.3).
  *
  * @param rawHeaders name, value, name, value
- * @param tokenHeader the field that carries agent tokens, whatever it is called
+ * @param tokenHeader name of the field that carries agent tokens
  */
 export function redactHeaders(rawHeaders: readonly string[], tokenHeader: string): Record<string, string> {
   const fields = new Map<string, string>()
@@ -139,7 +139,7 @@ export function redactHeaders(rawHeaders: readonly string[], tokenHeader: string
   return Object.fromEntries(fields)
 }
 
-/** How a body is shown: as text, or as base64 when its bytes are not UTF-8. */
+/** Encoding in which a body is shown: text, or base64 when its bytes are not UTF-8. */
 export function bodyEncodingOf(bytes: Uint8Array): 'utf8' | 'base64' {
   return isUtf8(bytes) ? 'utf8' : 'base64'
 }

@@ -1,6 +1,6 @@
 /**
- * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. Of several at the same moment the store
- * lets one win; the others are refused with the outcome on record.
+ * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. If several verdicts come at the same time,
+ * the store accepts one; the others are refused with the recorded outcome.
  */
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
@@ -24,8 +24,8 @@ const mayBeSent =
   'This request was brought back from a backup and may have been sent since. Approve it with "resend": true to send it.'
 
 /**
- * Approves, and with the last approval sends the request. Only the one call that claims the item sends; every other
- * is refused with the outcome on record.
+ * Approves, and with the last approval sends the request. Only the call that claims the item sends it; the others are
+ * refused with the recorded outcome.
  */
 export async function approve(
   options: HitlOptions,
@@ -51,7 +51,7 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opene
   const { item, approval, lease } = wanted
   const problem = voterProblem(options, item, approval.reviewer.id)
   if (problem !== undefined) return problem
-  // A vote counts if its reviewer may still vote when the last vote is given.
+  // Earlier votes of reviewers who may no longer vote do not count.
   const withdrawn = item.approvedBy.filter(id => voterProblem(options, item, id) !== undefined)
   const now = options.clock.now()
   const resend = approval.resend === true
@@ -98,7 +98,7 @@ function counted(options: HitlOptions, item: HitlBrief, approval: Approval): App
 export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   const item = await verdictOn(options, id, verdict)
   if (isRefusal(item)) return item
-  // A late verdict writes nothing; of two at the same moment the store accepts one.
+  // A late verdict writes nothing. The store decides between two at the same time.
   if (item.status !== 'Pending') return decided(item)
   const problem = voterProblem(options, item, verdict.reviewer.id)
   if (problem !== undefined) return problem
@@ -160,13 +160,13 @@ async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Pr
   return barred
 }
 
-/** Why this reviewer may not decide the item now: it may have waited since it was let in. */
+/** Why this reviewer may not decide the item now. Rights may have changed since the call was admitted. */
 function voterProblem(options: HitlOptions, item: HitlBrief, reviewerId: string): Refusal | undefined {
   const reviewer = options.reviewerOf(reviewerId)
   return reviewer === undefined ? refuse('forbidden') : fourEyes(options, item, reviewer)
 }
 
-/** Nobody decides a request of their own; with `owner`, of their own owner either. */
+/** Reviewers must not decide their own requests, nor, with `owner`, those of the same owner. */
 function fourEyes(options: HitlOptions, item: HitlBrief, reviewer: Person): Refusal | undefined {
   if (item.agentId === reviewer.id) return refuse('own_request')
   if (options.settings.FourEyes === 'owner' && item.ownerId === reviewer.ownerId) {

@@ -68,7 +68,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
   }
 }
 
-/** Whether there is no outcome for the agent on record yet. */
+/** Whether no outcome for the agent is recorded yet. */
 export function isUndecided(item: Pick<HitlBrief, 'status' | 'replay'> | undefined): boolean {
   return item?.status === 'Pending' || (item?.status === 'Approved' && item.replay === 'inFlight')
 }

@@ -146,7 +146,7 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   return options.onOwn({ req, res, requestId, expectsContinue, fields, path: route.path })
 }
 
-/** A body that comes too slowly must not hold its connection, whatever the answer to the call is. */
+/** Closes the connection of a body that comes too slowly, whether the call was answered or not. */
 function limitBody(arrived: Arrived, limitMs: number): void {
   const { req, res } = arrived
   if (req.complete) return

@@ -6,7 +6,7 @@ export interface FieldName {
   readonly lower: string
   /** It is a valid field name (RFC 9110 section 5.1). */
   readonly isToken: boolean
-  /** As a lenient server reads it (`foldName`). */
+  /** The name as a lenient server reads it (`foldName`). */
   readonly folded: string
   /** A lenient server may take it for a field that frames the message or belongs to the gateway. */
   readonly isDisguised: boolean
@@ -28,7 +28,7 @@ const maxKnownLength = 64
 const known = new Map<string, FieldName>()
 const near = new Near<FieldName>(512)
 
-/** Those that `readFields` notes. */
+/** Fields that `readFields` notes. */
 const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
   ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],

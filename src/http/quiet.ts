@@ -14,8 +14,8 @@ interface Seen {
 }
 
 /**
- * Closes connections on which nothing moves: callers that take nothing of an answer, or are gone without a word.
- * Looking at all of them now and then costs the requests themselves nothing, other than a timer for each.
+ * Closes connections on which nothing moves: clients that stop reading, or have vanished. Checking all connections from time
+ * to time costs the requests nothing; a timer for each would.
  *
  * @param quietMs longest time without a byte either way
  */

@@ -1,13 +1,12 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** Node keeps here the TCP connection below a TLS connection. Its types do not show it; a test holds that it is so. */
+/** Node keeps here the TCP connection below a TLS connection. Its types do not show it; a test checks that it is so. */
 type Layered = Duplex & { readonly _parent?: unknown }
 
 /**
- * Closes a connection at once. Over TCP, also below TLS, that is a reset: what the client has not taken would otherwise
- * stay in the memory of the system, which offers it for minutes, and a truncated answer could look complete. A unix
- * socket has no reset.
+ * Closes a connection at once. Over TCP, also below TLS, that is a reset: otherwise unread bytes would stay in the memory of
+ * the system for minutes, and a truncated answer could look complete. A unix socket has no reset.
  */
 export function resetConnection(connection: Layered): void {
   const lower = 'encrypted' in connection ? connection._parent : connection

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** Where node keeps how many bytes of a write the system has not taken yet. */
+/** Node keeps here how many bytes of a write the system has not accepted yet. */
 interface Writing {
   readonly _handle?: { readonly writeQueueSize?: number } | null
 }

@@ -40,7 +40,7 @@ export interface Servers {
 }
 
 const maxHeaderSize = 16_384
-/** How often node checks for heads that are late, milliseconds. */
+/** Interval at which node checks for late heads, milliseconds. */
 const checkIntervalMs = 2_000
 const minVersion = 'TLSv1.2'
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** Where node keeps the text of a head. Its types do not show it; tests hold that it is so. */
+/** Node keeps the text of a head here. Its types do not show it; tests check that it is so. */
 type WithHead = ServerResponse & { _header?: string | null }
 
 /** Undoes `writeHead` as long as node has written nothing, so that another head can be written. */

@@ -25,7 +25,7 @@ export function replacedBy(res: ServerResponse): RefusalCode | undefined {
   return res.writableFinished ? undefined : replaced.get(res)
 }
 
-/** Answers. Returns the code if the bytes belong to no request that was dispatched. */
+/** Answers unreadable bytes. Returns the code if they belong to no request that was dispatched. */
 export function refuseUnreadable(
   error: NodeJS.ErrnoException,
   socket: Socket & Answering,

@@ -153,8 +153,8 @@ class AgentLog {
 const unread = -1
 
 /**
- * What one request sees. A count is kept once it was read: the reason of a decision must show the count that was decided
- * on, though other requests end in between.
+ * The activity as one request sees it. A count is kept once it was read: the reason of a decision must show the count that
+ * the decision used, even if other requests end in between.
  */
 class ActivityView implements Activity {
   readonly #log: AgentLog | undefined

@@ -25,7 +25,7 @@ export type Outcome = 'success' | 'failure' | 'unreachable' | 'neutral'
 export interface Permit {
   readonly origin: string
   readonly agentId: string
-  /** Number of the probe that this request is for the circuit of all agents; 0 when it is none. */
+  /** Number of the probe, if this request is one for the circuit of all agents; else 0. */
   readonly probe: number
   /** The same for the agent's own circuit. */
   readonly ownProbe: number
@@ -52,9 +52,9 @@ export interface Breaker {
 const opensField = 0
 /** Number of the probe that is out; 0 or less when none is. */
 const probeField = 1
-/** How many failures were noted, of which the last ones are kept, in a ring. */
+/** Number of failures noted. The times of the last ones are kept in a ring. */
 const countField = 2
-/** Of a circuit for all: the agent whose own circuit opened last, and when. */
+/** In a circuit for all agents: the agent whose own circuit opened last, and the time. */
 const agentField = 3
 const agentOpenedField = 4
 const ringField = 5
@@ -213,7 +213,7 @@ class SharedBreaker implements Breaker {
 
   /** The circuit of an agent opened: for all, if that of another agent did within the window. True when it did for all. */
   #noteAgent(origin: string, agentId: string, now: number): boolean {
-    // It takes no place from others: the agent's own circuit may be next.
+    // No other key is forgotten for it: that could be the agent's own circuit.
     const slot = this.#table.claim(origin, other => this.#isOver(other, now))
     if (slot < 0 || !this.#isClosed(slot)) return false
     const agent = this.#table.hashOf(agentId)

@@ -1,5 +1,5 @@
 /**
- * How often rules and policies in shadow would have decided otherwise, for authors to read before they enforce them.
+ * Counts the decisions that rules and policies in shadow would have changed, for authors to read before enforcing them.
  * In memory, and bounded by the number of rules.
  */
 export interface ShadowCount {

@@ -77,7 +77,7 @@ function registered(agent: AgentRecord, given: Partial<Registration>, clientSecr
   return jsonReply(201, { id, name, ...secret, ...warnings }, ['Location', `/agents/${id}`])
 }
 
-/** Whom the audit trail names. */
+/** The actor that the audit trail names. */
 export function by(call: Call): By {
   return { actor: call.caller.agent.id, requestId: call.requestId }
 }

@@ -5,7 +5,7 @@ import type { AgentRecord } from '../storage/store.ts'
 
 /** The caller: an active agent that passed the guard. */
 export interface Caller {
-  /** As it stands in the registry now. */
+  /** The current record in the registry. */
   readonly agent: AgentRecord
   /** True when no role lets the caller in, so that it sees nothing but its own. */
   readonly ownOnly: boolean

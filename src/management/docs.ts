@@ -5,8 +5,8 @@ import type { Handlers } from './call.ts'
 import { openApiText } from './openapi.ts'
 
 /**
- * Where the files of swagger-ui-dist lie. The published package has them in it: who installs that package would also
- * install one that runs a script.
+ * Folder of the files of swagger-ui-dist. The published package contains copies: as a dependency, swagger-ui-dist would
+ * install a package that runs a script.
  */
 const distribution = import.meta.url.endsWith('.ts')
   ? new URL('../../node_modules/swagger-ui-dist/', import.meta.url)

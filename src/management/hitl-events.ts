@@ -4,9 +4,9 @@ import type { HitlEvent } from '../hitl/events.ts'
 import type { Call, Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
-/** A comment this often keeps what lies between from closing a stream on which nothing happens, milliseconds. */
+/** Interval of comments, milliseconds: without them a proxy in between may close a quiet stream. */
 const heartbeatMs = 15_000
-/** A reader that lets this much pile up is cut off, bytes. It comes back with the id of the last event it has. */
+/** A reader that falls this far behind is disconnected, bytes. It reconnects with the id of its last event. */
 const maxBuffered = 1_048_576
 /** When a reader should come back, milliseconds. */
 const retryMs = 2_000

@@ -24,7 +24,7 @@ export interface Operation {
   readonly method: string
   /** As in the document: `/agents/{agentId}`. */
   readonly path: string
-  /** Of these the caller needs one; empty: public. */
+  /** The caller needs one of these roles; empty: public. */
   readonly access: readonly Access[]
   readonly query: readonly QueryParameter[]
   readonly body: BodyRule | undefined

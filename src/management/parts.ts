@@ -42,7 +42,7 @@ export interface ManagementParts {
   readonly store: Pick<Store, 'audit' | 'ping'>
   /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
-  /** Whether no thread hangs in the system, where it cannot be ended and replaced. */
+  /** False while a thread hangs in a system call: it cannot be ended and replaced. */
   readonly threadsAnswer: () => boolean
   /** No page: metrics are switched off. */
   readonly metrics: { readonly page: (() => Promise<string>) | undefined; readonly isPublic: boolean }
@@ -57,7 +57,7 @@ export interface ManagementParts {
   readonly clientAddress: (req: IncomingMessage) => string
 }
 
-/** What is going on. */
+/** Numbers and activity for the overview. */
 export interface OverviewReading {
   readonly plots: Plots
   readonly now: Gauges

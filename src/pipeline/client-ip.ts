@@ -30,8 +30,8 @@ export function createClientIp(trustedProxies: readonly string[]): ClientIp {
 }
 
 /**
- * What connections are counted by: the address of the peer, or its /64 network in IPv6, where one client has as many
- * addresses as it likes. Undefined for trusted proxies, which carry many clients.
+ * The key by which connections are counted: the address of the peer, or in IPv6 its /64 network, since one client can use
+ * every address in it. Undefined for trusted proxies, which carry many clients.
  */
 export function createPeerOf(trustedProxies: readonly string[]): (socket: Socket) => string | undefined {
   const trusts = trustIn(trustedProxies)

@@ -74,7 +74,7 @@ async function evaluateBody(exchange: Admitted, { rulebook, head, first }: Open,
 }
 
 /**
- * Decides again with the body when the head alone decided: what looks at the risk of a request must see all of it.
+ * Decides again with the body when the head alone decided: the risk must be computed over the whole request.
  */
 export function decideWhole(exchange: Admitted, parts: Parts): Step {
   const { decision, rulebook } = exchange

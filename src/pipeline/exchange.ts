@@ -40,7 +40,7 @@ export interface Progress {
   checkedAt: number
   /** Bytes read at the start of the window over which the pace of the body is measured. */
   windowBytes: number
-  /** How long the client could send in this window. */
+  /** Time in this window in which the client could send. */
   sendingMs: number
 }
 
@@ -60,7 +60,7 @@ export class Exchange {
 
   agent: AgentRecord | undefined = undefined
   claims: Claims | undefined = undefined
-  /** The token that was accepted. It must still be valid when the request is sent. */
+  /** The accepted token. It must still be valid when the request is sent. */
   token = ''
   /** Names of the fields that carried or may carry a token, as `foldName` writes them; never sent upstream. */
   tokenNames: readonly string[] = []
@@ -98,7 +98,7 @@ export class Exchange {
   /** Why the upstream could not be reached or broke off. */
   failure: FailureKind | undefined = undefined
   hitlId: string | undefined = undefined
-  /** How the JSON-RPC requests of an MCP client are answered; undefined of other requests, and until they are read. */
+  /** Answers the JSON-RPC requests of an MCP client; undefined for other requests, and until they are read. */
   rpc: RpcAnswer | undefined = undefined
   /** The grant by which it passed without asking. */
   grantId: string | undefined = undefined
@@ -114,7 +114,7 @@ export class Exchange {
   progress: Progress | undefined = undefined
   /** Agent of which it has one of the places for requests under way (limit.ts). */
   placeOf: string | undefined = undefined
-  /** Where it stands among the exchanges in flight (watch.ts). */
+  /** Its index among the exchanges in flight (watch.ts). */
   place = -1
   /** Number of starts (pipeline.ts). */
   rounds = 0

@@ -43,7 +43,7 @@ import {
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
 
-/** Node sends no body after one of these was set, whatever follows. */
+/** Node sends no body after one of these statuses was set, even if the status is replaced. */
 const bodiless = new Set([204, 304])
 
 /** Starts a request again whose right to go on has changed. */

@@ -23,7 +23,7 @@ export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean
 
 /**
  * Frees the idempotency key of a request that a grant let pass and of which no byte was sent, so that a retry may pass.
- * Where the store fails the key stays taken: a key is never sent twice.
+ * If the store fails, the key stays taken, so that no request is sent twice.
  */
 export async function freeKey(exchange: Exchange, { grants, report }: Parts): Promise<void> {
   const { takenKey } = exchange

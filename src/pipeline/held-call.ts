@@ -1,6 +1,6 @@
 /**
- * A call whose request is held. It waits as long as its rule or its client says, without a thread, a body or an upstream
- * connection, and then gets the outcome, or is told where to poll for it.
+ * A call whose request is held. It waits as long as its rule or its client says, and uses no thread, body or upstream
+ * connection meanwhile. Then it gets the outcome, or the address to poll.
  */
 import { type Refusal, refuse } from '../errors.ts'
 import type { Suspended } from '../hitl/model.ts'

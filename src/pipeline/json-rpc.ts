@@ -14,7 +14,7 @@ export interface RpcCall {
   /** At least one. */
   readonly ids: readonly RpcId[]
   readonly isBatch: boolean
-  /** By which the client is told of progress; undefined when it does not ask for it, or of a batch. */
+  /** Key of progress messages to the client; undefined when it asks for none, and for a batch. */
   readonly progressToken: RpcId | undefined
   /** `initialize`: the header fields of its answer open the session. */
   readonly opensSession: boolean

@@ -13,7 +13,7 @@ import { RpcAnswer } from './rpc-answer.ts'
  * Refusals by a policy or a person, and of requests that contradict themselves. The others stay HTTP statuses: clients log in again on 401 and slow down on 429.
  */
 const saidInRpc = new Set<RefusalCode>(['policy_denied', 'policy_error', 'mcp_mismatch', 'hitl_queue_full'])
-/** Up to this length a refused body is read anyway, so that the connection can stay open, bytes. */
+/** A refused body up to this length is read anyway, so that the connection can stay open, bytes. */
 const maxRefusedBody = 65_536
 
 /** Notes the JSON-RPC requests of a body, if an MCP client sent it. */

@@ -10,7 +10,7 @@ const leastToken = 100
 const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
 /** Most tokens of this issuer that are verified for one request. */
 const mostVerified = 8
-/** How often percent-encoding is undone: each server in a chain may decode once. */
+/** Percent-encoding is undone at most this often: each server in a chain may decode once. */
 const mostDecodings = 4
 
 /**

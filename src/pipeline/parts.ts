@@ -42,7 +42,7 @@ export interface Parts {
   readonly credentials: Credentials | undefined
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
-  /** Whether this thread was given up because it hung: then it knows of no change any more, and nothing may leave. */
+  /** Whether the main thread has given this thread up because it hung. It gets no more changes, so nothing may be sent. */
   readonly isFenced: () => boolean
   readonly clientIpOf: ClientIp
   readonly links: Links

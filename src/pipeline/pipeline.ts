@@ -55,7 +55,7 @@ function from<S extends Exchange>(
   }
 }
 
-/** Enforces policy on a request. It is answered when it is answered: nothing is to be waited for. */
+/** Enforces policy on a request. Returns at once; the steps answer the request. */
 export function enforce(arrival: ProxyIncoming, parts: Parts): undefined {
   const exchange = new Exchange(arrival, parts.clock.steady())
   parts.watch.add(exchange)
@@ -63,7 +63,7 @@ export function enforce(arrival: ProxyIncoming, parts: Parts): undefined {
   start(exchange, parts)
 }
 
-/** Most times that a request starts again: its rights hardly change more often while it waits. */
+/** A request starts at most this often. Its rights rarely change more often while it waits. */
 const mostRounds = 5
 
 /** Takes all steps, at first and whenever the right to go on has changed while the request waited. */
@@ -75,7 +75,7 @@ function start(exchange: Exchange, parts: Parts): void {
   else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
 }
 
-/** Takes the steps from number `first` on. Behind one that waits, the rest follows in another turn of the event loop. */
+/** Takes the steps from number `first` on. After a step that waits, `resume` takes the rest. */
 function proceed(exchange: Exchange, parts: Parts, first: number): void {
   try {
     for (let at = first; at < steps.length; at++) {

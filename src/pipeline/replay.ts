@@ -33,7 +33,7 @@ export function createSender(parts: SenderParts): Send {
   return async (request, context) => {
     for (;;) {
       const result = await attempt(request, context, parts)
-      // The rules changed while it waited for its connection: they decide again, as long as the attempt has its lease.
+      // The rules changed during the wait for a connection: decide again, as long as the attempt has its lease.
       if (result !== 'again') return result
     }
   }
@@ -180,7 +180,7 @@ class Replay implements UpstreamHandler {
     this.#parts.learnt(outcomeOfStatus(status))
     const body = new Readable({
       read: () => this.#control?.resume(),
-      // Its reader may leave: without this the exchange would wait for good.
+      // The reader may disconnect. Without this the exchange would wait forever.
       destroy: (error, done) => {
         this.#control?.abort(new Error('nobody reads the answer'))
         done(error)
@@ -205,7 +205,7 @@ class Replay implements UpstreamHandler {
     }
     this.#parts.learnt(this.#refused === undefined ? outcomeOfError(error, this.#control !== undefined) : 'neutral')
     const refused = this.#refused
-    // Not a byte was sent: nothing has happened, and the request can be decided again.
+    // No byte was sent, so the request can be decided again.
     const kind = this.#control === undefined ? 'notSent' : 'failed'
     this.#parts.resolve(refused === 'again' ? refused : { kind, refusal: refused ?? this.#parts.refusalOf(error) })
   }

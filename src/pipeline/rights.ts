@@ -1,7 +1,7 @@
 /**
- * The right to go on. What lets a request in can be withdrawn while the request waits: for its body, a name, a
- * connection, the store, a verdict. So it is asked again after each wait, and last when the first byte is about to
- * leave. What an agent has under way ends when it may no longer act, before that change is answered.
+ * The right to go on. Rights can be withdrawn while a request waits for its body, a name, a connection, the store or a
+ * verdict. So they are checked again after each wait, and once more before the first byte is sent. When an agent may no
+ * longer act, its requests under way end before that change is answered.
  */
 import { agentProblem } from '../agents/agent.ts'
 import type { Refusal } from '../errors.ts'

@@ -11,7 +11,7 @@ import { fieldValues } from '../http/headers.ts'
 import { jsonReply, ownHeaders, sendReply } from '../http/respond.ts'
 import { isMessage, progressMessage, type RpcCall, rpcError } from './json-rpc.ts'
 
-/** How often a waiting client is told that it still waits, milliseconds: less than the time limits in between. */
+/** Interval of messages to a waiting client, milliseconds: shorter than the time limits of proxies in between. */
 const heartbeatMs = 10_000
 
 export class RpcAnswer {

@@ -22,7 +22,7 @@ export interface Pace {
 
 interface WatchParts {
   readonly clock: Clock
-  /** How long a client may send nothing of its body, or take nothing of the answer. */
+  /** Longest time in which a client sends nothing of its body, or reads nothing of the answer, milliseconds. */
   readonly idleMs: number
   readonly pace: Pace
   /** Called for a body that comes too slowly. */

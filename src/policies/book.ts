@@ -22,7 +22,7 @@ export interface PolicyBook {
   /** For the decision: one lookup. */
   get(name: string): CompiledPolicy | undefined
   entry(name: string): PolicyEntry | undefined
-  /** By name. The same array as long as nothing changes. */
+  /** Sorted by name. The same array as long as nothing changes. */
   list(): readonly PolicyEntry[]
   /** Refusals: invalid_policy, already_exists. */
   create(document: unknown, by: PolicyEditor): Promise<PolicyEntry | Refusal>

@@ -42,7 +42,7 @@ export function createFileCache<T>(directory: string, { isWanted, load, failed }
 const statsAtOnce = 64
 
 /**
- * What tells one version of a file from another, by name: device, inode, size and times of what the name leads to.
+ * The version of each file by name: device, inode, size and times of the file that the name leads to.
  *
  * @throws the error of the file system when the directory cannot be read
  */

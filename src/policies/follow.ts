@@ -69,7 +69,7 @@ async function identityOf(path: string): Promise<string> {
 }
 
 interface Trails {
-  /** Where the directory really is; undefined while it is not there. */
+  /** Real path of the directory; undefined while it does not exist. */
   readonly real: string | undefined
   /** Names to watch for, by the real path of the directory that holds them. */
   readonly names: ReadonlyMap<string, ReadonlySet<string>>
@@ -142,7 +142,7 @@ function stepsOf(path: string): string[] {
   return path.split('/').filter(step => step !== '' && step !== '.')
 }
 
-/** Where a link leads, null for what is no link, undefined for what is not there. */
+/** The target of a link; null for a file that is not a link, undefined for one that does not exist. */
 async function readTarget(path: string): Promise<string | null | undefined> {
   try {
     return await readlink(path)

@@ -20,7 +20,7 @@ export interface PoliciesOptions extends Omit<BookOptions, 'onUnreadable'> {
   readonly lookMs?: number
 }
 
-/** Where reloads are reported. */
+/** Receives the results of reloads. */
 export interface PolicyReport {
   /** The policies of files and gateway.yaml are in force as they are there now. */
   reloaded(changes: PolicyChanges): void

@@ -67,8 +67,8 @@ function asStartupError(error: unknown, path: string): unknown {
 }
 
 /**
- * tokens.epoch in the data folder: the keys of tokens are derived with it once all tokens of before were made void. There
- * is none until then.
+ * Content of tokens.epoch in the data folder, with which the keys of tokens are derived. The file is created when all tokens
+ * are made void for the first time.
  */
 const epochFile = (directory: string): string => join(directory, 'tokens.epoch')
 
@@ -76,7 +76,7 @@ export async function readEpoch(directory: string): Promise<string | undefined> 
   return (await readPrivateFile(epochFile(directory)))?.trim()
 }
 
-/** Makes every token void that was issued before. */
+/** Makes all tokens void that were issued before. */
 export async function renewEpoch(directory: string): Promise<void> {
   await writePrivateFile(epochFile(directory), `${randomBytes(16).toString('hex')}\n`, true)
 }

@@ -14,14 +14,13 @@ export { orUnavailable, StoreError } from './store-error.ts'
  * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each
  * (test/storage/contract.ts).
  *
- * Every write takes the audit entry that tells of it and commits both in one transaction: what cannot be
- * recorded is not done. It resolves when its change is durable, and in force for every follower of the feed. A method
- * that rejects has changed nothing. Times are milliseconds since the epoch,
- * given by the caller.
+ * Every write takes its audit entry and commits both in one transaction: a change that cannot be recorded is not made. It
+ * resolves when its change is durable, and in force for every follower of the feed. A method that rejects has changed
+ * nothing. Times are milliseconds since the epoch, given by the caller.
  */
 /** Withdrawn: its agent took it back before anybody decided it. Expired: only `history` still shows it. */
 export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'
-/** Where the replay of an approved request stands. */
+/** State of the replay of an approved request. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
 /** The visible part of a held request: everything in it is redacted or sealed. */
@@ -33,9 +32,9 @@ export interface HitlRecord {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Sealed: bodies hold what no one can tell apart from secrets. Opaque to the store. */
+  /** Sealed, because secrets in bodies cannot be recognised reliably. Opaque to the store. */
   readonly body: string
-  /** How the opened body is shown. */
+  /** Encoding in which the opened body is shown. */
   readonly bodyEncoding: 'utf8' | 'base64'
   readonly bodyBytes: number
   readonly reason: string
@@ -46,10 +45,10 @@ export interface HitlRecord {
   readonly rule: string | null
   /** Verdicts needed from different reviewers. */
   readonly approvalsNeeded: number
-  /** SHA-256, hex, over what is sealed. */
+  /** SHA-256, hex, over the sealed request. */
   readonly digest: string
   readonly idempotencyKey: string | null
-  /** SHA-256, hex, over what the same request must repeat; null when none can be the same. */
+  /** SHA-256, hex, over the parts that a repeated request has in common; null when no request can repeat it. */
   readonly repeatDigest: string | null
   readonly createdAt: number
   readonly expiresAt: number
@@ -97,7 +96,7 @@ export interface HitlPastFilter extends Pick<HitlFilter, 'agentId' | 'host' | 'r
 export interface HitlLimits {
   readonly maxPending: number
   readonly maxPendingOfAgent: number
-  /** A request joins one that was decided no earlier than this. */
+  /** A request joins only requests that were decided after this time. */
   readonly joinsSince: number
 }
 
@@ -106,7 +105,7 @@ export interface HitlFilter {
   /** Host name without port, in any case. */
   readonly host?: string
   readonly rule?: string
-  /** Only those behind this one. */
+  /** Only items after this one. */
   readonly after?: Pick<HitlRecord, 'createdAt' | 'id'> | undefined
   readonly limit?: number
 }
@@ -133,8 +132,8 @@ export interface KeyHolder {
 export interface HitlTable {
   /**
    * Stores a pending request if both limits leave room. One agent's idempotency key names one item: pending and
-   * unexpired, or decided and not yet pruned. `keyUsed`: a request that a grant let pass had it. A record without a key
-   * but with a repeat digest joins an item of the agent with the same digest, unless `unjoin` has closed that one.
+   * unexpired, or decided and not yet pruned. `keyUsed`: a grant let a request with this key pass. A record without a key but
+   * with a repeat digest joins an item of the agent with the same digest, unless `unjoin` has closed that item.
    */
   insert(
     record: HitlRecord,
@@ -142,17 +141,17 @@ export interface HitlTable {
     limits: HitlLimits,
     entry: AuditEntry,
   ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | 'keyUsed' | { readonly existing: HitlBrief }>
-  /** From now on no request without a key joins the item: its outcome was told, or its caller looks for it by id. */
+  /** From now on no request without a key joins the item: its outcome was delivered, or its caller polls it by id. */
   unjoin(id: string): Promise<void>
   /** The holder of an idempotency key of an agent: a held request, or the use of a grant. */
   keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
   /** Undefined when unknown, or pending and past its expiry at `now`. */
   get(id: string, now: number): Promise<HitlItem | undefined>
-  /** The same without its bulk. */
+  /** The same item without its full view. */
   brief(id: string, now: number): Promise<HitlBrief | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
-  /** What is not waiting any more, until it is pruned; latest decided first (decidedAt, id). */
+  /** Items that no longer wait, until they are pruned; latest decided first (decidedAt, id). */
   history(page: Page, filter?: HitlPastFilter): Promise<Paged<HitlPast>>
   /** When the oldest pending and unexpired one was made. */
   oldestPending(now: number): Promise<number | undefined>
@@ -161,9 +160,9 @@ export interface HitlTable {
   sealed(id: string): Promise<Uint8Array | undefined>
   sealedResponse(id: string): Promise<Uint8Array | undefined>
   /**
-   * Adds the approval of `reviewer`, who counts once, and drops those `withdrawn`; the one that makes it enough claims
-   * the item, in one conditional update (Pending and expiresAt > now). With `resend`, claims an Approved item whose
-   * replay is failed or unknown. The entry gets digest and attempt; a reviewer who approves again leaves none.
+   * Adds the approval of `reviewer`, who counts once, and drops the approvals of `withdrawn`. The last approval needed claims
+   * the item, in one conditional update (Pending and expiresAt > now). With `resend`, claims an Approved item whose replay is
+   * failed or unknown. The entry gets digest and attempt; a repeated approval of one reviewer writes no entry.
    */
   claim(
     id: string,
@@ -178,13 +177,13 @@ export interface HitlTable {
     entry: AuditEntry,
   ): Promise<'notFound' | { lost: HitlBrief } | { claimed: HitlBrief } | { waiting: HitlBrief }>
   /**
-   * The connection was never made: back to Pending, with no approval counted, if `attempt` still holds the claim.
-   * After a resend back to Approved with the outcome of before, which may be one that reached the upstream.
+   * Nothing was sent: the item is Pending again, without approvals, if `attempt` still holds the claim. After a resend it is
+   * Approved again with its earlier outcome, since an earlier attempt may have reached the upstream.
    */
   release(id: string, attempt: number, entry: AuditEntry): Promise<boolean>
   /**
-   * Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. A claim is held
-   * until its outcome is told or a resend takes it over, also when its lease ran out.
+   * Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. A claim is held until its
+   * outcome is recorded or a resend takes it over, even after its lease has run out.
    */
   settle(id: string, attempt: number, outcome: ReplayOutcome, entry: AuditEntry): Promise<boolean>
   deny(
@@ -193,27 +192,27 @@ export interface HitlTable {
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly denied: HitlBrief }>
   /**
-   * Takes a pending item back for `agentId`, whose it must be. Its idempotency key is free again: nothing was sent.
+   * Withdraws a pending item of `agentId`. Its idempotency key is free again, since nothing was sent.
    */
   withdraw(
     id: string,
     by: { readonly agentId: string; readonly now: number },
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly withdrawn: HitlBrief }>
-  /** Gives a pending item more time, if that is later than what it has. */
+  /** Extends the time of a pending item; never shortens it. */
   extend(
     id: string,
     time: { readonly now: number; readonly expiresAt: number },
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly extended: HitlBrief }>
   /**
-   * Ends up to `limit` pending items that expired at `now`; an audit entry each. Returns their ids. Their lines stay in
-   * the history; what they would have sent is gone.
+   * Ends up to `limit` pending items that expired at `now`, each with an audit entry. Returns their ids. They stay in the
+   * history, without the sealed request.
    */
   expire(now: number, limit: number): Promise<readonly string[]>
   /**
-   * Marks replays as unknown whose lease ran out at `now`, and those of `own.over`, but none of `own.held`: the
-   * caller knows the leases of its own attempts better than the wall clock does. An audit entry each. Returns their ids.
+   * Marks replays as unknown, each with an audit entry: those whose lease ran out at `now` and those in `own.over`, except
+   * those in `own.held`, whose leases the caller measures with the steady clock. Returns their ids.
    */
   lapse(now: number, own: OwnAttempts): Promise<readonly string[]>
   /** Removes decided items older than `before`, up to `limit`. */

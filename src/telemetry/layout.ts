@@ -1,9 +1,9 @@
 import { failureKinds, refusalKinds } from '../errors.ts'
 
 /**
- * What is counted, and where. The values of every label are a closed set: nothing that a caller chooses, such as an agent
- * or host, becomes a label, so that callers cannot make the page grow. The numbers of one thread are a block of a table:
- * each thread writes its own block alone, and the thread that shows them adds the blocks up.
+ * The metrics and their cells in memory. The values of every label are a closed set: nothing that a caller chooses, such as
+ * an agent or host, becomes a label, so that callers cannot make the page grow. Each thread writes a block of cells of its
+ * own, and the thread that shows them adds the blocks up.
  */
 export interface Family {
   readonly name: string
@@ -26,7 +26,7 @@ export interface Histogram {
   readonly first: number
 }
 
-/** How a proxied request ended, beside the codes of refusals. */
+/** Ends of proxied requests, beside the codes of refusals. */
 const endings = ['forwarded', 'answered', 'suspended', 'aborted', 'broken'] as const
 const effects = ['Allow', 'Deny', 'Hitl'] as const
 const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const

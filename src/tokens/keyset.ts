@@ -9,7 +9,7 @@ const cooldownMs = 30_000
 /** Keys are used this long when the provider cannot be reached. */
 const lastGoodMs = 24 * 3_600_000
 
-/** Reads a small document whole. Rejects when it cannot be had. */
+/** Reads a small document as a whole. Rejects when it cannot be fetched. */
 export type FetchDocument = (url: URL) => Promise<Uint8Array>
 
 export interface ProviderKeys {
@@ -37,7 +37,7 @@ export interface KeySet {
    * keys: what was verified with another one must be verified again.
    */
   known(): ProviderKeys | undefined
-  /** Undefined when there are none to be had. */
+  /** Undefined when the provider gives none. */
   current(): Promise<ProviderKeys | undefined>
   /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
   newer(): Promise<ProviderKeys | undefined>
@@ -57,7 +57,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
   let hasFailed = false
 
   async function load(): Promise<ProviderKeys | undefined> {
-    // Keys are as old as the question: the provider may withdraw one while its answer is on the way.
+    // The age counts from the request: the provider may withdraw a key while its answer is on the way.
     const at = clock.steady()
     try {
       discovery ??= await discover(options)
@@ -69,7 +69,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
       hasFailed = false
       return value
     } catch (error) {
-      // It may have moved.
+      // The address of the keys may have changed.
       discovery = undefined
       hasFailed = true
       options.onError?.(error)

@@ -52,7 +52,7 @@ interface Entry {
 const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
 /**
- * Reads the values of the configured entries; undefined when there is none, and nothing is to be done per request.
+ * Reads the values of the configured entries; undefined when there is none: then requests need no work.
  *
  * @throws StartupError that names the entry, never the value
  */

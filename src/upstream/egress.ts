@@ -13,7 +13,7 @@ export interface EgressSettings {
   readonly SelfUrls: readonly string[]
 }
 
-/** Where the gateway may connect to (security: own listeners, metadata services, special ranges; spec 4.4). */
+/** Destinations to which the gateway may connect (security: own listeners, metadata services, special ranges; spec 4.4). */
 export interface Egress {
   /** Refuses by name alone, before any look-up. */
   checkHost(origin: Origin): Refusal | undefined

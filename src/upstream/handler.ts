@@ -58,7 +58,7 @@ export interface UpstreamHandler {
   onResponseData(chunk: Buffer): void
   /** The answer came whole. `trailers` are like `fields`. */
   onResponseEnd(trailers: readonly string[]): void
-  /** Without an `onRequestStart` before, not a byte was sent. */
+  /** Without an `onRequestStart` before, no byte was sent. */
   onResponseError(error: Error): void
 }
 

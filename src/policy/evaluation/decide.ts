@@ -44,13 +44,13 @@ export function decideBody(
 
 /** Longer bodies, bytes, wait for their turn before they are looked at. */
 const shortBody = 32_768
-/** Bodies up to this length take one turn, whatever they hold; what that takes, in steps. */
+/** Bodies up to this length take one turn; its steps. */
 const shortestBody = 1_024
 const stepsOfShortest = 1_024
 
 /**
- * Decides with the body in turns of the event loop. Each turn takes some milliseconds at most, whatever the length and
- * the content of the body.
+ * Decides with the body in turns of the event loop. Each turn takes a few milliseconds at most, for any length and content
+ * of the body.
  */
 export class BodyDecision {
   /** Whether the first turn may take long. */
@@ -118,7 +118,7 @@ export class Waiting implements NeedBody {
   }
 }
 
-/** What was found at the head; found again when `need` did not come from `decideHead`. */
+/** The evaluation of the head; repeated when `need` did not come from `decideHead`. */
 function evaluationAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined): Evaluation {
   return need instanceof Waiting ? need.evaluation : evaluatePolicies(rulebook, request)
 }
@@ -141,7 +141,7 @@ function walkOwn(rulebook: Rulebook, facts: Facts): Walk {
   return walkWithoutPolicy('Deny', 'policy-missing')
 }
 
-/** What the head of a request leads to, or that the body is needed. */
+/** The outcome from the head of a request, or that the body is needed. */
 export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome | Waiting {
   const evaluation = evaluatePolicies(rulebook, request)
   const { own, global, facts } = evaluation
@@ -155,7 +155,7 @@ export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome 
   return outcomeOf(evaluation, effect, 'head') ?? new Waiting(evaluation)
 }
 
-/** What a request with its body leads to; only the rules that waited are evaluated. */
+/** The outcome of a request with its body; only the rules that waited are evaluated. */
 export function evaluateBody(evaluation: Evaluation): Outcome {
   const { rulebook, facts, own, global } = evaluation
   const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'body')
@@ -194,7 +194,7 @@ function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body
   return { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, evaluated }
 }
 
-/** Whether the guardrail made the effect. It comes first, unless only the agent's own policy has decided: that explains more. */
+/** Whether the guardrail made the effect. If only the agent's own policy has decided, that one explains more. */
 function isDecider(global: Walk, own: Walk, effect: Effect): boolean {
   if ((global.outcomes & effectBits[effect]) === 0) return false
   return global.isDecided || !(own.isDecided && own.effect === effect)

@@ -25,7 +25,7 @@ export interface RiskScore {
   readonly atLeast?: true
 }
 
-/** What a rule or policy in shadow would have decided. */
+/** The decision that a rule or policy in shadow would have made. */
 export interface ShadowOutcome {
   readonly rule: string
   readonly would: Effect

@@ -5,7 +5,7 @@ import { literalPrefix } from '../language/operators/patterns.ts'
 import { readWords } from '../language/operators/values.ts'
 
 /**
- * Where in the index a rule belongs: hosts and path beginnings outside of which it certainly does not match. Taken from
+ * The place of a rule in the index: hosts and path beginnings outside of which it certainly does not match. Taken from
  * conditions on the host and the path alone, which are always known and readable.
  */
 export interface RuleKeys {

@@ -13,8 +13,8 @@ export const effectBits: Readonly<Record<Effect, number>> = { Allow: 1, Hitl: 2,
 const none: readonly CompiledRule[] = []
 
 /**
- * What one policy says as far as it is known: the rules that wait for the body, in order, and what applies if none of
- * them matches. Without waiting rules it has decided.
+ * The result of one policy so far: the rules that wait for the body, in order, and the effect if none of them matches.
+ * Without waiting rules the policy has decided.
  */
 export class Walk {
   /** Undefined for an agent without a policy. */

@@ -14,7 +14,7 @@ export interface Policy {
 
 export type Effect = 'Allow' | 'Deny' | 'Hitl'
 
-/** How requests that a Hitl rule holds are reviewed. Only a Hitl rule may change it. */
+/** Terms for the review of requests that a Hitl rule holds. Only a Hitl rule may change them. */
 export interface ReviewTerms {
   /** Verdicts of different reviewers that are needed. */
   readonly approvals: number
@@ -26,7 +26,7 @@ export interface ReviewTerms {
 
 export const usualTerms: ReviewTerms = { approvals: 1, waitSeconds: null, whenUndecided: 'accepted' }
 
-/** What a rule that cannot be evaluated does. failSafe: Deny and Hitl apply, Allow does not. */
+/** Handling of rules that cannot be evaluated. failSafe: Deny and Hitl apply, Allow does not. */
 export type OnUnreadable = 'failSafe' | 'match' | 'noMatch'
 
 export interface Rule extends ReviewTerms {

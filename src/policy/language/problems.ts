@@ -34,7 +34,7 @@ export class Problems {
   }
 }
 
-/** What is wrong with a condition: thrown while it is compiled. */
+/** A mistake in a condition, thrown while it is compiled. */
 export class ConditionError extends Error {
   readonly code: ProblemCode
   constructor(message: string, code: ProblemCode = 'E_VALUE') {

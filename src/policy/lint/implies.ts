@@ -12,7 +12,7 @@ import { noRisk } from '../risk/risk.ts'
 import { parseNumeric } from '../values/numbers.ts'
 import { True } from '../values/truth.ts'
 
-// What one condition says about another: `false` means "not proved".
+// Relations between two conditions. `false` means "not proved".
 
 /** Whether `right` holds in every case in which `left` holds. */
 export function implies(left: Node, right: Node, scope: Scope): boolean {

@@ -18,8 +18,8 @@ interface Draft {
 }
 
 /**
- * A request made from conditions, which then all hold unless they use what cannot be made up (patterns, the clock, the
- * risk score). The caller asks the conditions; undefined when not even a draft is possible.
+ * A request made from conditions so that all of them hold, except for patterns, the clock and the risk score, which cannot
+ * be made up. The caller checks the conditions; undefined when not even a draft is possible.
  */
 export function witnessOf(nodes: readonly Node[]): DescribedRequest | undefined {
   const draft: Draft = {

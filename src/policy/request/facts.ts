@@ -5,7 +5,7 @@ import { type Pairs, readQuery } from './form.ts'
 import type { AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
 import type { McpHeads } from './mcp-heads.ts'
 
-/** One request as rules read it: everything beyond the plain strings of the head is worked out when first asked for. */
+/** One request as rules read it. All but the plain strings of the head is computed on first use. */
 export class Facts {
   readonly request: RequestHead
   /** Bounds of the risk score, for `risk.score`. */
@@ -144,13 +144,13 @@ export interface RiskSignal {
   readonly detail?: string
 }
 
-/** Where `risk.score` comes from. */
+/** Computes `risk.score`. */
 export interface RiskSource {
   /** The score itself once the body is known. */
   interval(facts: Facts): RiskInterval
   /** Asks no more of the body than it takes to know on which side of the threshold the score is. */
   against(threshold: number, facts: Facts): RiskInterval
-  /** As far as was asked before, and secrets: a body that was held is always searched for them. */
+  /** The interval from signals that were computed before, and from secrets: each held body is searched for them. */
   known(facts: Facts): RiskInterval
   /** What was found so far, largest first. */
   signals(facts: Facts): readonly RiskSignal[]

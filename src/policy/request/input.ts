@@ -1,11 +1,11 @@
 /**
- * What a decision is made on: subject (agent), action (method), resource (target, headers, body) and context
- * (time, addresses, activity). Built by the enforcement point, read by the engine, never changed.
+ * Input of a decision: subject (agent), action (method), resource (target, headers, body) and context (time, addresses,
+ * activity). Built by the enforcement point, read by the engine, never changed.
  */
 import type { Activity } from '../../base/activity.ts'
 import type { McpHeads } from './mcp-heads.ts'
 
-/** Where a request would really be sent. Known after DNS, or at once for literal addresses. */
+/** The address to which a request would be sent. Known after DNS, or at once for literal addresses. */
 export interface Destination {
   readonly ip: string
   readonly class: 'public' | 'private' | 'loopback' | 'linkLocal' | 'metadata' | 'reserved'

@@ -204,7 +204,7 @@ function isFarAboveUsual(facts: Facts): boolean {
   return usual > 0 && bodyBytes(facts) > farAboveUsual * usual
 }
 
-/** Those of the head, beside the one of the method. */
+/** Signals of the head, except those of the method. */
 export const headSignals: readonly Signal[] = [
   when('new-host', isNewHost),
   ofOrigin('metadata-address', isMetadata),
@@ -233,12 +233,12 @@ const unreadableKinds = ['invalid', 'truncated', 'encoded']
 const secretOf = (facts: Facts) => facts.body?.secret
 const piiOf = (facts: Facts) => facts.body?.pii
 
-/** Those that find secrets come first, then what costs least and can matter most. */
+/** Signals of the body: first those that find secrets, then the cheap ones that matter most. */
 export const bodySignals: readonly Signal[] = [
   { ...when('secret-in-body', facts => secretOf(facts) !== undefined), detail: secretOf },
   { ...when('pii-in-body', facts => piiOf(facts) !== undefined), detail: piiOf },
   when('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')),
 ]
 
-/** So many of them find secrets. */
+/** Number of signals that find secrets. */
 export const secretSignals = 1

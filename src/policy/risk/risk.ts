@@ -64,7 +64,7 @@ export class RiskAssessment implements RiskSource {
     return this.#known
   }
 
-  /** What is known, with the least and the most that the signals not asked can give. */
+  /** The known points, plus the least and the most that the other signals can give. */
   #measure(facts: Facts): RiskInterval {
     const { score } = this.settings
     if (score !== undefined) return { low: score, high: score }
@@ -130,7 +130,7 @@ function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
   return sum
 }
 
-/** Where risk is of no interest. */
+/** For callers that need no risk. */
 export const noRisk: RiskSource = new RiskAssessment({ ...defaultRisk, score: 0 })
 
 /** Whether there is a body, or one may still come. */

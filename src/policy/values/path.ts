@@ -9,7 +9,7 @@ export type Step =
   | { readonly kind: 'size' }
   | { readonly kind: 'type' }
 
-/** What `[*]` finds: one entry for each element, `missing` where the rest of the path leads nowhere. */
+/** The values of `[*]`: one entry for each element, `missing` where the rest of the path does not exist. */
 export class Several {
   readonly items: readonly unknown[]
   #leaves: readonly unknown[] | undefined

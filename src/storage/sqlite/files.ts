@@ -1,4 +1,4 @@
-/** gateway.db and its companions: whether they are still the files that were opened, and nobody else wrote to them. */
+/** Checks that gateway.db and its companions are still the opened files, and that no other program wrote to them. */
 import { type BigIntStats, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 
@@ -10,14 +10,14 @@ const mostLogBytes = 4_194_304n
  * Watches the files of an open database. Writes to a file that was moved, replaced or overwritten succeed, and are lost.
  *
  * Commits go to the log (gateway.db-wal). gateway.db itself changes only when the log is copied into it, which SQLite
- * leaves to this class: so any other change of gateway.db is somebody else's.
+ * leaves to this class. So any other change of gateway.db comes from another program.
  */
 export class DatabaseFiles {
   readonly #connection: DatabaseSync
   readonly #file: string
   readonly #log: string
   readonly #opened: ReadonlyMap<string, BigIntStats>
-  /** gateway.db as this process has left it. */
+  /** State of gateway.db after the last write of this process. */
   #left: BigIntStats
   /** Bytes of the log when it was last copied, and commits since. */
   #logBytes = 0n
@@ -43,7 +43,7 @@ export class DatabaseFiles {
   }
 
   /**
-   * A commit is in the log. Copies the log when it is long; what another process still reads stays for the next time.
+   * Call it after each commit to the log. Copies the log when it is long; parts that another process still reads stay.
    *
    * @throws Error of SQLite when the copy fails; the commit holds all the same
    */

@@ -5,7 +5,7 @@ import { fold, type Operand, type Scalar } from './values.ts'
 const none: readonly number[] = []
 
 /**
- * Finds the listed values that an element equals, whatever the length of the list.
+ * Finds the listed values that an element equals, in a time that does not grow with the list.
  *
  * A string equals the same text; a number the number that the value spells; booleans and null their words. A value
  * written as a number or boolean equals that type alone, except in fields that carry text, where it equals its spelling.

@@ -17,7 +17,7 @@ import type { Operator } from './operators.ts'
 
 type Ask = (value: unknown) => Truth
 
-/** Asks a test of a field's value, whatever its state and shape. Every message of a batch must give the same answer. */
+/** Applies a test to a field's value of any state and shape. Every message of a batch must give the same answer. */
 export function asker(operator: Operator, test: ElementTest, quantifier: 'any' | 'all'): Ask {
   const ask = askerOfOne(operator, test, quantifier)
   if (quantifier === 'all') return ask
@@ -27,7 +27,7 @@ export function asker(operator: Operator, test: ElementTest, quantifier: 'any' |
 }
 
 interface MessageTest {
-  /** By which its progress is found again. */
+  /** Key under which its progress is kept. */
   readonly key: object
   readonly test: ElementTest
   readonly askerOf: (own: ElementTest) => Ask

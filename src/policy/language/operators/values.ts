@@ -2,7 +2,7 @@ import type { Field } from '../fields/fields.ts'
 import { limits } from '../model.ts'
 import { ConditionError } from '../problems.ts'
 
-/** What a condition compares with: the wire text and how to read it. */
+/** The operand of a condition: the text and how to read it. */
 export interface Operand {
   readonly field: Field
   readonly value: string
