@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
+import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { createRecentActivity } from './compose/activity.ts'
+import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
 import type { Base } from './compose/base.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
 import { createControlPlane } from './compose/control-plane.ts'
@@ -166,17 +167,17 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, recent, dataPlane })
-  const watched = { ...foundation, hitl, recent, limits, telemetry }
+  const watched = { ...foundation, hitl, recent, limits, telemetry, threadsAnswer: answering(foundation) }
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
-  const threadsAnswer = (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0
-  const management = createControlPlane({ ...watched, overview, bounds, workTurns, clientIpOf, threadsAnswer })
+  const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent, hitl) })
+  const management = createControlPlane({ ...watched, overview, bounds, workTurns, clientIpOf })
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
-    onProxy: dataPlane.roadWith(hitl),
+    onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
   })
-  const pool = openPool({ ...foundation, hitl, listening, limits, memory, channelName }, options)
+  const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
   foundation.followers.onQuarantine = tellQuarantines(foundation, { telemetry, hitl })
@@ -216,6 +217,22 @@ function tellQuarantines(
     telemetry?.metrics.count(quarantines, cause)
     const agentName = identity.registry.get(agentId)?.name ?? null
     hitl.events.publish('quarantined', null, { agentId, agentName, cause })
+  }
+}
+
+/** Whether every thread answers. */
+const answering =
+  ({ followers }: Foundation) =>
+  (): boolean =>
+    (followers.pool?.stuck ?? 0) === 0
+
+function tellToolChanges({ identity, clock, log }: Foundation, recent: RecentActivity, { events }: Hitl) {
+  return ({ agentId, ...change }: ToolChange): void => {
+    const agentName = identity.registry.get(agentId)?.name ?? null
+    const { server, tools, count } = change
+    log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
+    recent.activity.toolChanged(agentId, clock.now())
+    events.publish('toolChanged', null, { agentId, agentName, cause: `${server}: ${tools.join(', ')}`, ...change })
   }
 }
 

@@ -4,6 +4,8 @@ export interface Activity {
   readonly deniedLast10m: number
   readonly hitlLast24h: number
   readonly humanDeniedLast24h: number
+  /** Times that tools of MCP servers were not what the agent saw before. */
+  readonly toolChangesLast24h: number
   /** Body bytes sent since midnight UTC. */
   readonly bytesToday: number
   /** Median of the days before, as far as they are known; 0 when none is. */

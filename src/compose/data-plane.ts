@@ -40,7 +40,7 @@ export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 
 }
 
 /** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */
-export type Reviews = Pick<Parts, 'queue' | 'grants'>
+export type Reviews = Pick<Parts, 'queue' | 'grants' | 'noteTools'>
 
 /** All parts that a proxied request passes. */
 export interface DataPlane {
@@ -133,8 +133,8 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   }
   agents.subscribe((id, agent) => endUnlessActive(id, agent, parts))
   return {
-    roadWith({ queue, grants }) {
-      const all: Parts = { ...parts, queue, grants }
+    roadWith({ queue, grants, noteTools }) {
+      const all: Parts = { ...parts, queue, grants, noteTools }
       return arrival => enforce(arrival, all)
     },
     send: withLog(createSender(parts), { log, clock }),

@@ -110,6 +110,8 @@ export const hitlEvents = [
   'unknown',
   /** About an agent: the gateway has quarantined it. */
   'quarantined',
+  /** About an agent: a tool of an MCP server is not what the agent saw before. */
+  'toolChanged',
 ] as const
 
 export const hitlEvent: Format = value =>

@@ -242,6 +242,10 @@ export const schema = {
       'JsonRpc',
       'JsonRpc answers MCP clients with JSON-RPC errors and holds their requests in an event stream; Http treats them as other clients.',
     ),
+    NoteToolChanges: boolean(
+      true,
+      'Note the tools that each agent sees, and tell operators when the description or the schema of one changes.',
+    ),
     FilterTools: boolean(true, 'Take tools that the policy denies to an agent out of the answers to its tools/list.'),
   },
   Logging: {

@@ -16,6 +16,8 @@ export interface ActivityLog {
   held(agentId: string, now: number): void
   /** A person denied a request. */
   humanDenied(agentId: string, now: number): void
+  /** A tool of an MCP server is not what the agent saw before. */
+  toolChanged(agentId: string, now: number): void
   /** A request went to `host` with a body of `bytes`. */
   sent(agentId: string, to: { readonly host: string; readonly bytes: number }, now: number): void
   /** Forgets agents that were idle for eight days. */
@@ -62,6 +64,7 @@ export function createActivityLog(limits = usualLimits): ActivityLog {
     denied: (agentId, now) => touch(agentId, now).denials.add(now),
     held: (agentId, now) => touch(agentId, now).held.add(now),
     humanDenied: (agentId, now) => touch(agentId, now).humanDenials.add(now),
+    toolChanged: (agentId, now) => touch(agentId, now).toolChanges.add(now),
     sent: (agentId, to, now) => touch(agentId, now).send(to, now),
     sweep(now) {
       for (const [agentId, log] of agents) {
@@ -125,6 +128,7 @@ class AgentLog {
   readonly denials = new SlidingCount(10 * minute, 10)
   readonly held = new SlidingCount(day, 24)
   readonly humanDenials = new SlidingCount(day, 24)
+  readonly toolChanges = new SlidingCount(day, 24)
   readonly bytes = new SlidingCount(daysKept * day, daysKept)
   readonly hosts = new Set<string>()
   readonly #maxHosts: number
@@ -163,6 +167,7 @@ class ActivityView implements Activity {
   #deniedLast10m = unread
   #hitlLast24h = unread
   #humanDeniedLast24h = unread
+  #toolChangesLast24h = unread
   #bytesToday = unread
   #medianBytesPerDay = unread
   #usualBodyBytes = unread
@@ -192,6 +197,11 @@ class ActivityView implements Activity {
   get humanDeniedLast24h(): number {
     if (this.#humanDeniedLast24h === unread) this.#humanDeniedLast24h = this.#log?.humanDenials.total(this.#now) ?? 0
     return this.#humanDeniedLast24h
+  }
+
+  get toolChangesLast24h(): number {
+    if (this.#toolChangesLast24h === unread) this.#toolChangesLast24h = this.#log?.toolChanges.total(this.#now) ?? 0
+    return this.#toolChangesLast24h
   }
 
   get bytesToday(): number {

@@ -1,3 +1,4 @@
+import type { ToolNotes } from '../agents/tools.ts'
 import type { Activity } from '../base/activity.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
@@ -51,6 +52,8 @@ export interface Parts {
   readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
+  /** Notes the tools that an agent gets to see. */
+  readonly noteTools: ToolNotes['note']
   readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   /** Records an exchange that is over. */

@@ -36,7 +36,8 @@ type Asks = Exchange['asks']
 /** What a request asks for. Call it when the request is about to be sent. */
 export function asksForTools({ req, method, body, fields }: Sendable, { config }: Parts): Asks {
   if (method === 'GET' && !fields.mcpStream) return undefined
-  if (!config.Mcp.FilterTools) return undefined
+  const { FilterTools, NoteToolChanges } = config.Mcp
+  if (!FilterTools && !NoteToolChanges) return undefined
   if (method === 'POST' && body?.includes('tools/list') === true && readRpcCall(body)?.listsTools === true)
     return 'list'
   return fields.mcpStream || isFromMcp(method, req.rawHeaders) ? 'stream' : undefined

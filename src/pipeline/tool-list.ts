@@ -1,12 +1,15 @@
-/** Lists of tools in the answers of MCP servers: what the policy denies is taken out. */
+/** Lists of tools in the answers of MCP servers: what the policy denies is taken out, and the rest noted. */
 
 import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import type { SeenTool } from '../agents/tools.ts'
 import { JsonDocument, JsonReading } from '../policy/request/json.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
 import { isRecord } from '../policy/values/path.ts'
 import { wouldDenyTool } from './decide.ts'
 import type { Sendable } from './exchange.ts'
 import type { Parts } from './parts.ts'
+import { pathOf } from './record.ts'
 
 /** Longer lists are not read, bytes. */
 export const longestList = 1_048_576
@@ -29,18 +32,21 @@ export interface ReadList {
 export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Parts): Promise<ReadList | undefined> {
   const value = await parseInTurns(bytes, exchange.agent.id, parts)
   if (value === undefined) return undefined
+  const seen: SeenTool[] = []
   let isChanged = false
   for (const message of Array.isArray(value) ? value : [value]) {
     const result = isRecord(message) && isRecord(message['result']) ? message['result'] : undefined
     if (result === undefined || !Array.isArray(result['tools'])) continue
     if (result['tools'].length > mostTools) return undefined
     const kept = await visibleTools(result['tools'], exchange, parts)
+    for (const tool of kept) seen.push(seenTool(tool))
     if (kept.length === result['tools'].length) continue
     isChanged = true
     result['tools'] = kept
     // Another agent may see other tools.
     if (result['cacheScope'] === 'public') result['cacheScope'] = 'private'
   }
+  if (seen.length > 0 && parts.config.Mcp.NoteToolChanges) await note(seen, exchange, parts)
   const shown = isChanged ? Buffer.from(JSON.stringify(value)) : bytes
   return { bytes: shown, isChanged }
 }
@@ -64,7 +70,7 @@ type Tool = Readonly<Record<string, unknown>> & { readonly name: string }
 
 async function visibleTools(tools: readonly unknown[], exchange: Sendable, parts: Parts): Promise<readonly Tool[]> {
   const kept: Tool[] = []
-  const filters = parts.config.Policy.Mode !== 'observe'
+  const filters = parts.config.Mcp.FilterTools && parts.config.Policy.Mode !== 'observe'
   for (const [at, tool] of tools.entries()) {
     if (at % toolsPerTurn === 0) await parts.workTurns.next(exchange.agent.id, at > 0)
     // A tool without a name cannot be decided, nor called.
@@ -75,4 +81,33 @@ async function visibleTools(tools: readonly unknown[], exchange: Sendable, parts
 
 function isTool(value: unknown): value is Tool {
   return isRecord(value) && typeof value['name'] === 'string'
+}
+
+function seenTool(tool: Tool): SeenTool {
+  // These may change with each answer, and no model reads them.
+  const { icons: _, _meta: __, ...said } = tool
+  return { name: tool.name, digest: digestOf(canonical(said)) }
+}
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
+
+/** The same text for the same value, whatever the order of its members. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
+  if (!isRecord(value)) return JSON.stringify(value)
+  const members = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1))
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join()}}`
+}
+
+/** The agent gets its list when a change is on record. A list is delivered although it could not be noted. */
+async function note(tools: readonly SeenTool[], exchange: Sendable, parts: Parts): Promise<void> {
+  const { agent, target, requestId } = exchange
+  // Queries may hold secrets.
+  const query = target.query === undefined ? '' : `?${digestOf(target.query).slice(0, 16)}`
+  const server = `${target.origin.key}${pathOf(target.path)}${query}`
+  try {
+    await parts.noteTools({ agentId: agent.id, server, tools, requestId })
+  } catch (error) {
+    parts.report('the tools of an MCP server could not be noted', error)
+  }
 }

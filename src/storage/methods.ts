@@ -3,7 +3,7 @@
  * engine, and an engine in a thread needs the names on both sides.
  */
 import type { Db } from './schema.ts'
-import type { AgentTable, AuditTable, GrantTable, HitlTable, PolicyTable, Store } from './store.ts'
+import type { AgentTable, AuditTable, GrantTable, HitlTable, PolicyTable, Store, ToolTable } from './store.ts'
 import type { Unit } from './unit.ts'
 
 export interface Tables {
@@ -11,6 +11,7 @@ export interface Tables {
   readonly policies: PolicyTable
   readonly hitl: HitlTable
   readonly grants: GrantTable
+  readonly tools: ToolTable
   readonly audit: AuditTable
   readonly probe: Pick<Store, 'ping'>
 }
@@ -44,6 +45,7 @@ export const methods = {
     prune: 'write',
   },
   grants: { insert: 'write', active: 'read', use: 'write', releaseKey: 'write', remove: 'write', prune: 'write' },
+  tools: { seen: 'read', keep: 'write' },
   audit: { append: 'write', list: 'read', after: 'read' },
   probe: { ping: 'write' },
 } as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }

@@ -17,7 +17,8 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   return {
     '0001-tables': {
       async up(db) {
-        for (const statement of [...registry, ...queue(bytes), ...grants, ...trail(bytes)]) await statement.execute(db)
+        for (const statement of [...registry, ...queue(bytes), ...grants, ...tools, ...trail(bytes)])
+          await statement.execute(db)
       },
     },
     '0002-one-agent-a-subject': {
@@ -148,6 +149,16 @@ const grants = [
     primary key ("agentId", key)
   )`,
   sql`create index granted_keys_expiry on granted_keys ("expiresAt")`,
+]
+
+const tools = [
+  sql`create table seen_tools (
+    "agentId" text not null,
+    server text not null,
+    digests text not null,
+    at bigint not null,
+    primary key ("agentId", server)
+  )`,
 ]
 
 const trail = (bytes: RawBuilder<unknown>) => [

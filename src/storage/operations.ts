@@ -5,6 +5,7 @@ import { audit } from './tables/audit.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
+import { tools } from './tables/tools.ts'
 
 /** Longer than a page, so that the probe needs free space and not only an overwrite. */
 const payload = new Uint8Array(8192)
@@ -21,6 +22,7 @@ export const operations: { readonly [T in TableName]: Operations<T> } = {
   policies,
   hitl,
   grants,
+  tools,
   audit,
   probe,
 }

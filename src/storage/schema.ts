@@ -11,6 +11,7 @@ import type {
   HitlState,
   PolicyRecord,
   ReplayState,
+  SeenTools,
   TakenKey,
 } from './store.ts'
 
@@ -60,6 +61,11 @@ export interface AuditRow extends Omit<AuditRecord, 'details'> {
   readonly details: string
 }
 
+/** `digests` is JSON. */
+export interface SeenToolsRow extends Omit<SeenTools, 'digests'> {
+  readonly digests: string
+}
+
 /** Always empty: the write probe inserts a row and removes it. */
 export interface ProbeRow {
   readonly payload: Uint8Array
@@ -74,6 +80,7 @@ export interface Schema {
   hitl_waiting: HitlWaitingRow
   grants: GrantRecord
   granted_keys: TakenKey
+  seen_tools: SeenToolsRow
   audit: AuditRow
   probe: ProbeRow
 }

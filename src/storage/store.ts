@@ -3,12 +3,14 @@ import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
+import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentRecord, AgentStatus, AgentTable, Role } from './agents.ts'
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
 export type { PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
+export type { SeenTools, ToolTable } from './tools.ts'
 
 /**
  * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each
@@ -224,6 +226,7 @@ export interface Store {
   readonly policies: PolicyTable
   readonly hitl: HitlTable
   readonly grants: GrantTable
+  readonly tools: ToolTable
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>

@@ -1,3 +1,4 @@
+import type { ToolNotes } from '../agents/tools.ts'
 import type { Base } from '../compose/base.ts'
 import type { Hitl } from '../compose/hitl.ts'
 import type { Identity } from '../compose/identity.ts'
@@ -16,6 +17,7 @@ export interface OpenPoolParts extends Pick<Base, 'config' | 'baseDirectory' | '
   readonly identity: Identity
   readonly rules: Rules
   readonly hitl: Hitl
+  readonly noteTools: ToolNotes['note']
   readonly listening: Listening
   readonly limits: SharedLimits
   readonly memory: SharedMemory
@@ -47,7 +49,10 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
 }
 
 /** The calls that threads may make to this one. */
-function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lookup): Methods<ControlCalls> {
+function controlOf(
+  { hitl, noteTools, identity, listening, log }: OpenPoolParts,
+  lookup: Lookup,
+): Methods<ControlCalls> {
   return {
     suspend: (_, held) => hitl.queue.suspend(held),
     waitAsCall: (signal, id, terms) => hitl.queue.waitAsCall(id, terms, signal),
@@ -57,6 +62,7 @@ function controlOf({ hitl, identity, listening, log }: OpenPoolParts, lookup: Lo
     coversGrant: (_, held) => hitl.grants.covers(held),
     useGrant: (_, held) => hitl.grants.use(held),
     releaseKey: (_, key) => hitl.grants.releaseKey(key),
+    noteTools: (_, list) => noteTools(list),
     connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
     lookup: (signal, name) => lookup(name, signal),
     log: (_, lines) => {

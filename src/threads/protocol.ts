@@ -1,5 +1,6 @@
 /** Calls between the main thread and the other threads. */
 import type { MessagePort } from 'node:worker_threads'
+import type { ToolList } from '../agents/tools.ts'
 import type { TrustCause } from '../agents/trust.ts'
 import type { SharedMemory } from '../compose/shared.ts'
 import type { Environment } from '../config/environment.ts'
@@ -65,6 +66,7 @@ export interface ControlCalls {
   coversGrant(held: Suspension): Promise<boolean | Refusal>
   useGrant(held: Suspension): Promise<UsedGrant | Refusal | undefined>
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
+  noteTools(list: ToolList): Promise<void>
   /** A connection for calls of the gateway itself; `address` is that of the client. */
   connect(port: MessagePort, address: string | undefined): Promise<void>
   lookup(name: string): Promise<readonly string[]>

@@ -5,7 +5,7 @@ import { type Counted, createTally } from './batch.ts'
 
 /** Record of an exchange that has ended. `at` is wall clock milliseconds. */
 type Note =
-  | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied', agentId: string, at: number]
+  | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged', agentId: string, at: number]
   | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
   | readonly [kind: 'incident', incident: Incident]
   | readonly [kind: 'shadow', policy: string, rule: string, would: string]
@@ -37,6 +37,7 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
       denied: (agentId, now) => note(['denied', agentId, now]),
       held: (agentId, now) => note(['held', agentId, now]),
       humanDenied: (agentId, now) => note(['humanDenied', agentId, now]),
+      toolChanged: (agentId, now) => note(['toolChanged', agentId, now]),
       sent: (agentId, { host, bytes }, now) => note(['sent', agentId, now, host, bytes]),
       get size() {
         return activity.size

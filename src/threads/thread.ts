@@ -129,6 +129,7 @@ const reviews: Reviews = {
     answer: (id, viewer) => main.call('answer', [id, viewer]),
     checkKey: (agentId, key) => main.call('checkKey', [agentId, key]),
   },
+  noteTools: list => main.call('noteTools', [list]),
   grants: {
     covers: held => main.call('coversGrant', [held]),
     use: held => main.call('useGrant', [held]),

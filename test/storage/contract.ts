@@ -8,6 +8,7 @@ import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
 import type { Engine } from './contract/samples.ts'
+import { tools } from './contract/tools.ts'
 import { verdicts } from './contract/verdicts.ts'
 
 export function contract(t: Test, plain: Engine): void {
@@ -18,6 +19,7 @@ export function contract(t: Test, plain: Engine): void {
   queue(t, engine)
   verdicts(t, engine)
   grants(t, engine)
+  tools(t, engine)
   audit(t, engine)
 
   t.test('every operation was called above', async t => {
@@ -35,13 +37,14 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, audit } = store
+  const { agents, policies, hitl, grants, tools, audit } = store
   return {
     ...store,
     agents: noted('agents', agents),
     policies: noted('policies', policies),
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),
+    tools: noted('tools', tools),
     audit: noted('audit', audit),
   }
 }

@@ -13,7 +13,7 @@ contract(t, async () => {
   const file = new DatabaseSync(join(directory, 'gateway.db'))
   // Copying the log into gateway.db would count as overwriting it.
   file.exec('pragma wal_autocheckpoint = 0')
-  for (const table of ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'audit'])
+  for (const table of ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'seen_tools', 'audit'])
     file.exec(`delete from ${table}`)
   file.close()
   return store

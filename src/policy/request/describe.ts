@@ -123,6 +123,7 @@ function activityOf(agent: NonNullable<RequestDescription['agent']>): Activity {
     deniedLast10m: agent.deniedLast10m ?? 0,
     hitlLast24h: agent.hitlLast24h ?? 0,
     humanDeniedLast24h: agent.humanDeniedLast24h ?? 0,
+    toolChangesLast24h: agent.toolChangesLast24h ?? 0,
     bytesToday: agent.bytesToday ?? 0,
     medianBytesPerDay: agent.medianBytesPerDay ?? 0,
     usualBodyBytes: agent.usualBodyBytes ?? 0,

@@ -24,6 +24,7 @@ export const riskSignals = {
   'high-trust': { points: -10, meaning: 'Trust of 0.8 or more.' },
   'recent-denials': { points: 5, meaning: 'Each denial in ten minutes, four at most.' },
   'human-denied': { points: 10, meaning: 'A denial by a reviewer within a day.' },
+  'tool-changed': { points: 30, meaning: 'A tool of an MCP server that the agent uses changed within a day.' },
   burst: { points: 15, meaning: 'More than BurstPerMinute requests in a minute.' },
   'outside-hours': { points: 10, meaning: 'Outside Hours.' },
   'secret-in-body': { points: 60, meaning: 'A key, token or private key in the body.' },
@@ -221,6 +222,7 @@ export const headSignals: readonly Signal[] = [
   when('high-trust', facts => facts.agent.trustScore >= goodTrust),
   { name: 'recent-denials', points: recentDenials },
   when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0),
+  when('tool-changed', facts => (facts.activity?.toolChangesLast24h ?? 0) > 0),
   { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0) },
   {
     name: 'outside-hours',

@@ -66,6 +66,7 @@ export const agents: Operations<'agents'> = {
   async remove(unit, id, entry) {
     const { numDeletedRows } = await unit.db.deleteFrom('agents').where('id', '=', id).executeTakeFirst()
     if (numDeletedRows === 0n) return false
+    await unit.db.deleteFrom('seen_tools').where('agentId', '=', id).execute()
     unit.audit(entry)
     unit.change({ table: 'agents', key: id, now: undefined })
     return true

@@ -67,6 +67,7 @@ t.test('each signal gives its points', async t => {
     [given({}, { trustScore: 0.8 }), 'high-trust -10'],
     [given({}, { deniedLast10m: 9 }), 'recent-denials 20'],
     [given({}, { humanDeniedLast24h: 1 }), 'human-denied 10'],
+    [given({}, { toolChangesLast24h: 1 }), 'tool-changed 30'],
     [given({}, { requestsLastMinute: 301 }), 'burst 15'],
     [given({}, { bytesToday: 1_001, medianBytesPerDay: 100 }), 'egress-volume 25'],
     [given({ body: 'x'.repeat(900) }, { usualBodyBytes: 100 }), 'body-far-above-usual 15'],

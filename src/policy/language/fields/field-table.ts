@@ -164,6 +164,7 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['agent.requestsLastMinute', counter('requestsLastMinute')],
   ['agent.deniedLast10m', counter('deniedLast10m')],
   ['agent.hitlLast24h', counter('hitlLast24h')],
+  ['agent.toolChangesLast24h', counter('toolChangesLast24h')],
   ['agent.bytesToday', counter('bytesToday')],
   ['agent.hostSeen', headValue('boolean', facts => facts.activity?.hostSeen(facts.request.host) ?? unreadable)],
   ['time.now', time('now')],

@@ -1,0 +1,99 @@
+/**
+ * The tools of MCP servers that each agent has seen. A server that changes what a tool says of itself, after people have
+ * approved its use, may want to lead the model astray ("rug pull").
+ *
+ * Each agent has its own record: a server may show other tools to another agent, and no agent can make another trust
+ * what it has not seen.
+ */
+import type { Clock } from '../clock.ts'
+import type { Store } from '../storage/store.ts'
+
+/** A tool that an agent gets to see, and the digest of all that it says of itself. */
+export interface SeenTool {
+  readonly name: string
+  readonly digest: string
+}
+
+/** A list of tools on its way to an agent. */
+export interface ToolList {
+  readonly agentId: string
+  /** URL of the server, its query as a digest. */
+  readonly server: string
+  readonly tools: readonly SeenTool[]
+  readonly requestId: string
+}
+
+/** Tools that are not what the agent saw before. */
+export interface ToolChange {
+  readonly agentId: string
+  readonly server: string
+  /** Names of the first of them. */
+  readonly tools: readonly string[]
+  readonly count: number
+}
+
+export interface ToolNotes {
+  /** Compares the list with what the agent saw before, and keeps it. Resolves when a change is on record. */
+  note(list: ToolList): Promise<void>
+}
+
+/** Servers of one agent, and tools of one server, that are kept. Further tools are not compared. */
+const mostServers = 100
+const mostTools = 2_000
+/** Names of changed tools that are told, and characters of each. */
+const mostTold = 20
+const longestName = 128
+
+interface ToolNotesParts {
+  readonly store: Pick<Store, 'tools'>
+  readonly clock: Clock
+  /** Called for each change, once it is on record. */
+  readonly onChange: (change: ToolChange) => void
+}
+
+export function createToolNotes({ store, clock, onChange }: ToolNotesParts): ToolNotes {
+  // Lists of one server for one agent are compared one after the other.
+  const underway = new Map<string, Promise<void>>()
+
+  async function compare({ agentId, server, tools, requestId }: ToolList): Promise<void> {
+    const before = new Map(Object.entries((await store.tools.seen(agentId, server)) ?? {}))
+    const after = new Map(before)
+    const changed: string[] = []
+    for (const [name, digest] of byName(tools)) {
+      const known = before.get(name)
+      if (known === digest || (known === undefined && after.size >= mostTools)) continue
+      if (known !== undefined) changed.push(name.slice(0, longestName))
+      after.set(name, digest)
+    }
+    if (after.size === before.size && changed.length === 0) return
+    const at = clock.now()
+    const change = { agentId, server, tools: changed.slice(0, mostTold), count: changed.length }
+    const { agentId: subject, ...details } = change
+    const entry = { at, actor: 'gateway', action: 'mcp.toolChanged', subject, requestId, details }
+    const kept = { agentId, server, digests: Object.fromEntries(after), at }
+    await store.tools.keep(kept, mostServers, changed.length === 0 ? undefined : entry)
+    if (changed.length > 0) onChange(change)
+  }
+
+  return {
+    note(list) {
+      const key = `${list.agentId} ${list.server}`
+      const noted = (underway.get(key) ?? Promise.resolve()).catch(() => {}).then(() => compare(list))
+      const settled = noted.finally(() => {
+        if (underway.get(key) === settled) underway.delete(key)
+      })
+      underway.set(key, settled)
+      return settled
+    },
+  }
+}
+
+/** A server may have several tools of one name: their digests count together. */
+function byName(tools: readonly SeenTool[]): Map<string, string> {
+  const digests = new Map<string, string>()
+  for (const { name, digest } of tools) {
+    const before = digests.get(name)
+    digests.set(name, before === undefined ? digest : `${before} ${digest}`)
+  }
+  return digests
+}

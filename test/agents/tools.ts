@@ -1,0 +1,98 @@
+/** The record of the tools that agents have seen. T65. */
+import { createToolNotes, type SeenTool, type ToolChange } from '../../src/agents/tools.ts'
+import type { AuditEntry, SeenTools, Store } from '../../src/storage/store.ts'
+import { createClock } from '../fixtures/clock.ts'
+import t from '../fixtures/tap.ts'
+
+function open() {
+  const kept = new Map<string, SeenTools>()
+  const entries: AuditEntry[] = []
+  const changes: ToolChange[] = []
+  let writes = 0
+  const store: Pick<Store, 'tools'> = {
+    tools: {
+      seen: async (agentId, server) => kept.get(`${agentId} ${server}`)?.digests,
+      async keep(tools, _most, entry) {
+        writes += 1
+        kept.set(`${tools.agentId} ${tools.server}`, tools)
+        if (entry !== undefined) entries.push(entry)
+      },
+    },
+  }
+  const notes = createToolNotes({ store, clock: createClock(), onChange: change => changes.push(change) })
+  const note = (tools: readonly SeenTool[], agentId = 'a1', server = 's1') =>
+    notes.note({ agentId, server, tools, requestId: 'r1' })
+  return { note, entries, changes, kept, writes: () => writes }
+}
+
+const tool = (name: string, digest: string): SeenTool => ({ name, digest })
+
+t.test('a tool that is not what it was is told once, and recorded before', async t => {
+  const { note, changes, entries, writes } = open()
+  await note([tool('add', '1'), tool('drop', '1')])
+  await note([tool('add', '1'), tool('drop', '1')])
+  t.match([writes(), changes], [1, []])
+  await note([tool('add', '2'), tool('new', '1')])
+  t.strictSame(changes, [{ agentId: 'a1', server: 's1', tools: ['add'], count: 1 }])
+  t.match(entries, [
+    {
+      actor: 'gateway',
+      action: 'mcp.toolChanged',
+      subject: 'a1',
+      requestId: 'r1',
+      details: { server: 's1', tools: ['add'] },
+    },
+  ])
+  await note([tool('add', '2'), tool('drop', '2')])
+  t.match(changes[1], { tools: ['drop'] }, 'though it was not listed in between')
+  t.equal(changes.length, 2)
+})
+
+t.test('agents and servers have records of their own', async t => {
+  const { note, changes } = open()
+  await note([tool('add', '1')])
+  await note([tool('add', '2')], 'a2')
+  await note([tool('add', '3')], 'a1', 's2')
+  t.strictSame(changes, [])
+  await note([tool('add', '2')])
+  t.match(changes, [{ agentId: 'a1', server: 's1' }])
+})
+
+t.test('lists that come at once are compared one after the other', async t => {
+  const { note, changes } = open()
+  await Promise.all([note([tool('add', '1')]), note([tool('add', '2')]), note([tool('add', '2')])])
+  t.equal(changes.length, 1)
+})
+
+t.test('tools of one name count together, and a flood of names takes none out of the record', async t => {
+  const { note, changes, kept } = open()
+  await note([tool('add', '1'), tool('add', '2')])
+  await note([tool('add', '1'), tool('add', '2')])
+  t.strictSame(changes, [])
+  await note(Array.from({ length: 3_000 }, (_, at) => tool(`t${at}`, '1')))
+  t.equal(Object.keys(kept.get('a1 s1')?.digests ?? {}).length, 2_000)
+  await note([tool('add', '1')])
+  t.match(changes, [{ tools: ['add'], count: 1 }])
+  await note(Array.from({ length: 40 }, (_, at) => tool(`t${at}`, '2')))
+  t.match([changes[1]?.count, changes[1]?.tools.length], [40, 20])
+})
+
+t.test('a list that could not be kept is compared again', async t => {
+  const changes: ToolChange[] = []
+  let fails = true
+  const store: Pick<Store, 'tools'> = {
+    tools: {
+      seen: async () => ({ add: '1' }),
+      keep: async () => {
+        if (fails) throw new Error('disk full')
+      },
+    },
+  }
+  const notes = createToolNotes({ store, clock: createClock(), onChange: change => changes.push(change) })
+  const list = { agentId: 'a1', server: 's1', tools: [tool('add', '2')], requestId: 'r1' }
+  await t.rejects(notes.note(list), { message: 'disk full' })
+  t.strictSame(changes, [])
+  fails = false
+  await notes.note(list)
+  t.equal(changes.length, 1)
+})
