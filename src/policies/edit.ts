@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { PolicyProblem } from '../policy/language/problems.ts'
-import type { AuditEntry, PolicyRecord, Store } from '../storage/store.ts'
+import type { PolicyRecord, Store } from '../storage/store.ts'
 import { type PolicyEntry, prepare } from './entry.ts'
 import type { Shelf } from './shelf.ts'
 
@@ -36,7 +36,7 @@ export async function createPolicy(parts: EditParts, document: unknown, by: Poli
   if (shelf.inForce.has(name)) return refuse('already_exists')
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
   const details = { after: entry.compiled.version, document: entry.document }
-  const audit = auditEntry(parts, { action: 'policy.create', subject: name, details }, by)
+  const audit = { at: now, ...by, action: 'policy.create', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.insert(record, audit))
   return stored === 'exists' ? refuse('already_exists') : entry
 }
@@ -52,7 +52,7 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
   const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt: clock.now() }
   const details = { before: before.compiled.version, after: entry.compiled.version, document: entry.document }
-  const audit = auditEntry(parts, { action: 'policy.replace', subject: name, details }, by)
+  const audit = { at: clock.now(), ...by, action: 'policy.replace', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.update(record, audit))
   return stored === 'notFound' ? refuse('not_found') : entry
 }
@@ -72,16 +72,13 @@ export async function removePolicy(
   name: string,
   by: PolicyEditor,
 ): Promise<{ readonly removed: string } | Refusal> {
-  const { store, shelf } = parts
+  const { store, clock, shelf } = parts
   const before = editable(shelf, name)
   if (isRefusal(before)) return before
   const user = parts.usedBy(name)
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
-  const audit = auditEntry(
-    parts,
-    { action: 'policy.remove', subject: name, details: { before: before.compiled.version } },
-    by,
-  )
+  const details = { before: before.compiled.version }
+  const audit = { at: clock.now(), ...by, action: 'policy.remove', subject: name, details }
   return (await store.policies.remove(name, audit)) ? { removed: name } : refuse('not_found')
 }
 
@@ -99,12 +96,4 @@ function editable(shelf: Shelf, name: string): PolicyEntry | Refusal {
 function refuseProblems(problems: readonly PolicyProblem[]): Refusal {
   const errors = problems.map(({ code, path, message }) => ({ field: path, message, code }))
   return refuse('invalid_policy', undefined, { errors })
-}
-
-function auditEntry(
-  { clock }: Pick<EditParts, 'clock'>,
-  what: Pick<AuditEntry, 'action' | 'subject' | 'details'>,
-  { actor, requestId }: PolicyEditor,
-): AuditEntry {
-  return { at: clock.now(), actor, requestId, ...what }
 }
