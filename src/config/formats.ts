@@ -88,6 +88,10 @@ export const originUrl: Format = value => {
   return plain ? undefined : 'must be an http or https URL of a host alone, such as https://api.example.com'
 }
 
+/** The address of an issuer of tokens (OpenID Connect Discovery 1.0 section 2). */
+export const issuerUrl: Format = value =>
+  httpUrl(value) ?? (value.includes('?') ? 'must be a URL without query' : undefined)
+
 /** Events of a held request that a webhook can get. */
 export const hitlEvents = [
   /** It waits for review. */

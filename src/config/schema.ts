@@ -14,6 +14,7 @@ import {
   hostPattern,
   hours,
   httpUrl,
+  issuerUrl,
   originUrl,
   provider,
   timeZone,
@@ -99,7 +100,7 @@ export const schema = {
       ExternalIdentity: {
         Provider: optional('Jwt switches external identity on; absent is off.', provider),
         Jwt: {
-          Authority: optional('Issuer address of the identity provider.', httpUrl),
+          Authority: optional('Issuer address of the identity provider.', issuerUrl),
           Audience: optional('Audience expected in external tokens.'),
           RequireHttpsMetadata: boolean(true, 'Reject an Authority over plain http.'),
           ValidateIssuer: boolean(true, 'Check the issuer claim of external tokens.'),

@@ -1,6 +1,5 @@
 import { type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import type { Clock } from '../clock.ts'
-import { StartupError } from '../errors.ts'
 import { LRUCache } from '../lru.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
@@ -9,7 +8,7 @@ import { createKeySet, type FetchDocument, type KeySet, type ProviderKeys } from
 import type { TokenProblem } from './problem.ts'
 import { problemOf, type Verify } from './verify.ts'
 
-/** Security:AgentAuth:ExternalIdentity. */
+/** Security:AgentAuth:ExternalIdentity, as config/ has checked it. */
 export interface ExternalSettings {
   readonly Provider: string | undefined
   readonly Jwt: {
@@ -58,12 +57,11 @@ const idTokenClaims = ['nonce', 'at_hash', 'c_hash']
 
 /**
  * Tokens of the configured identity provider (spec 4.1 rule 4, 5.7). Undefined when none is configured.
- * Throws StartupError when the settings do not make sense.
  */
 export function createExternal(parts: ExternalParts): External | undefined {
   const { Provider, Jwt } = parts.settings
-  if (Provider === undefined || Provider === '') return undefined
-  const authority = checkSettings(parts.settings)
+  if (Provider === undefined) return undefined
+  const authority = new URL(Jwt.Authority ?? '')
   const keySet = createKeySet({
     authority,
     requireHttps: Jwt.RequireHttpsMetadata,
@@ -85,25 +83,6 @@ export function createExternal(parts: ExternalParts): External | undefined {
     },
     warnings: warningsOf(authority, Jwt),
   }
-}
-
-function checkSettings({ Provider, Jwt }: ExternalSettings): URL {
-  if (Provider?.toLowerCase() !== 'jwt') throw new StartupError(`${section}:Provider: must be Jwt`)
-  const authority = URL.parse(Jwt.Authority ?? '')
-  const isPlain = authority?.protocol === 'http:'
-  if (authority === null || !(isPlain || authority.protocol === 'https:')) {
-    throw new StartupError(`${section}:Jwt:Authority: must be an https URL`)
-  }
-  if (authority.username !== '' || authority.search !== '' || authority.hash !== '') {
-    throw new StartupError(`${section}:Jwt:Authority: must not have a user, query or fragment`)
-  }
-  if (isPlain && Jwt.RequireHttpsMetadata) {
-    throw new StartupError(`${section}:Jwt:Authority: must be https, because RequireHttpsMetadata is true`)
-  }
-  if (Jwt.ValidateAudience && !Jwt.Audience) {
-    throw new StartupError(`${section}:Jwt:Audience: must be set, because ValidateAudience is true`)
-  }
-  return authority
 }
 
 function warningsOf(authority: URL, jwt: ExternalSettings['Jwt']): readonly string[] {
@@ -189,7 +168,8 @@ async function verifyOnce(
     currentDate: new Date(clock.now()),
   }
   if (Jwt.ValidateIssuer) options.issuer = keys.issuer
-  if (Jwt.ValidateAudience && Jwt.Audience) options.audience = Jwt.Audience
+  // No audience matches an empty list.
+  if (Jwt.ValidateAudience) options.audience = Jwt.Audience ?? []
   try {
     return (await jwtVerify(token, keys.find, options)).payload
   } catch (error) {

@@ -1,4 +1,5 @@
 import { networkOf } from '../base/address.ts'
+import { uuid } from '../config/formats.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { type ConsoleSignIn, type SessionReply, usesConsole } from './console.ts'
@@ -34,7 +35,7 @@ export interface GrantParts {
 /** Exchanges credentials for a token. `peer` is the address of the client. Rejects with StoreError. */
 export type Grant = (request: GrantRequest, peer: string) => Promise<TokenReply | Refusal>
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const isUuid = (text: string): boolean => uuid(text) === undefined
 
 export function createGrant(parts: GrantParts): Grant {
   return async (request, peer) => {
@@ -44,7 +45,7 @@ export function createGrant(parts: GrantParts): Grant {
       [parts.perAddress, network],
       // Guesses must not lock out the agent itself, which calls from elsewhere. A text that is no id has no secret to
       // guess, and must not take up memory.
-      ...(uuid.test(id) ? [[parts.perAgent, `${id} ${network}`] as const] : []),
+      ...(isUuid(id) ? [[parts.perAgent, `${id} ${network}`] as const] : []),
     ] as const
     const wait = beginAll(keys)
     if (wait !== undefined) return refuse('too_many_logins', undefined, { headers: ['Retry-After', String(wait)] })
@@ -84,7 +85,7 @@ async function authenticate(
   request: GrantRequest,
   parts: GrantParts,
 ): Promise<AgentRecord | Refusal | undefined> {
-  if (!uuid.test(id)) return undefined
+  if (!isUuid(id)) return undefined
   const proof = await prove(id, request, parts)
   if (isRefusal(proof)) return proof
   // Read after the proof, which takes its time: the agent may have been revoked meanwhile.

@@ -19,6 +19,22 @@ t.test('an identity provider needs an authority and an audience', async t => {
   t.strictSame(problems(identity('{ Authority: https://idp.example, ValidateAudience: false }')), [])
 })
 
+t.test('an authority is the address of an issuer', async t => {
+  for (const [authority, message] of [
+    ['ftp://idp.example', 'must be an http or https URL without user or fragment'],
+    ['https://user:pw@idp.example', 'must be an http or https URL without user or fragment'],
+    ['https://idp.example/?a=b', 'must be a URL without query'],
+  ]) {
+    t.match(
+      problems(identity(`{ Authority: "${authority}", Audience: gateway }`)),
+      [`Authority: ${message}`],
+      authority,
+    )
+  }
+  const saml = 'Security: { AgentAuth: { ExternalIdentity: { Provider: Saml } } }'
+  t.match(problems(saml), [/Provider: must be Jwt/])
+})
+
 t.test('an authority over plain http needs RequireHttpsMetadata: false', async t => {
   const http = 'Authority: http://idp.example, Audience: gateway'
   t.match(problems(identity(`{ ${http} }`)), [/Authority: must be an https URL unless RequireHttpsMetadata is false$/])
