@@ -47,6 +47,7 @@ const faults: readonly [name: string, body: string, wanted: RegExp][] = [
     `t.test('x', () => new Promise(() => setImmediate(() => { throw new Error('boom') })))`,
     /^not ok 1 - x$[\s\S]*boom/m,
   ],
+  ['a test that asserts nothing', `t.test('x', t => { for (const n of []) t.ok(n) })`, /^not ok 1 - x/m],
   ['nothing thrown', `t.test('x', t => t.throws(() => {}))`, /^not ok 1 - x/m],
   [
     'another error than the one asked for',

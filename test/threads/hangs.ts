@@ -75,8 +75,8 @@ t.test('a thread that hangs is replaced though nobody changes anything', { paral
   const gateway = await start(t, 1)
   // Unlike a loop it takes no processor from the tests beside it.
   await gateway.hang('in the system')
-  await gateway.run.shows(/thread 1 does not answer and is ended/)
-  await gateway.run.shows(/thread 1 has ended and is replaced/)
+  t.ok(await gateway.run.shows(/thread 1 does not answer and is ended/))
+  t.ok(await gateway.run.shows(/thread 1 has ended and is replaced/))
 })
 
 t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, async t => {
