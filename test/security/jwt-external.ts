@@ -130,7 +130,8 @@ runCases({
     const { token } = openPair()
     for (const path of ['big', 'moved', 'broken', 'text', 'slow']) {
       const jwt = { Authority: `${base}/${path}`, RequireHttpsMetadata: false }
-      const { verify, errors } = openExternal(openOwnRequests(t, { fetchTimeoutMs: 200 }).fetch, jwt)
+      const { fetch } = await openOwnRequests(t, { fetchTimeoutMs: 200 })
+      const { verify, errors } = openExternal(fetch, jwt)
       await refuses(t, verify, token(), path)
       await refuses(t, verify, token(), path)
       t.equal(errors.length, 1, `${path}: asked once, then the cooldown`)

@@ -15,7 +15,7 @@ const agents = {
   verifySecret: async () => false,
 }
 
-function open(authority: string, jwt: object = {}) {
+async function open(authority: string, jwt: object = {}) {
   return openTokens({
     settings: {
       UseCustomHeader: true,
@@ -28,7 +28,7 @@ function open(authority: string, jwt: object = {}) {
     dataDirectory: 'unused',
     clock: systemClock,
     agents,
-    fetchDocument: openOwnRequests(t).fetch,
+    fetchDocument: (await openOwnRequests(t)).fetch,
   })
 }
 

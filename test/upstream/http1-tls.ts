@@ -80,7 +80,7 @@ behaviour(
     t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
     const told = ask(openConnections(t), port, secure)
     t.equal((await told.over).outcome, 'DEPTH_ZERO_SELF_SIGNED_CERT')
-    const document = openOwnRequests(t).fetch(new URL(`https://idp.test:${port}/`))
+    const document = (await openOwnRequests(t)).fetch(new URL(`https://idp.test:${port}/`))
     await t.rejects(document, { message: 'idp.test: tls' })
   },
 )

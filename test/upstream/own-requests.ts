@@ -10,9 +10,10 @@ import t, { type Test } from '../fixtures/tap.ts'
 
 const never = () => new AbortController().signal
 const message = (url: string) => ({ url, headers: ['Content-Type', 'text/plain', 'X-Own', 'yes'], body: 'hé' })
-const post = (t: Test, url: string, setup?: OwnSetup) => openOwnRequests(t, setup).post(message(url), never())
+const post = async (t: Test, url: string, setup?: OwnSetup) =>
+  (await openOwnRequests(t, setup)).post(message(url), never())
 const read = async (t: Test, url: string, setup?: OwnSetup) =>
-  Buffer.from(await openOwnRequests(t, setup).fetch(new URL(url))).toString()
+  Buffer.from(await (await openOwnRequests(t, setup)).fetch(new URL(url))).toString()
 
 t.test('a message arrives as it is, and the status comes back whatever it is', async t => {
   for (const status of [200, 204, 302, 500]) {
@@ -106,14 +107,14 @@ t.test('the end of the gateway ends it, before and after it was sent', async t =
   const silent = await startRawServer(t, socket => void socket.once('data', () => stop.abort()))
   const stop = new AbortController()
   const stopped = { name: 'OwnRequestError', message: '127.0.0.1: the gateway stopped' }
-  const { post } = openOwnRequests(t)
+  const { post } = await openOwnRequests(t)
   await t.rejects(post(message(silent.url), stop.signal), stopped)
   await t.rejects(post(message(silent.url), stop.signal), stopped)
 })
 
 t.test('what shows without a look-up is refused before anything is sent', async t => {
   const lookup = async () => t.fail('asked') as never
-  const { check } = openOwnRequests(t, { egress: { DenyHosts: ['denied.example'] }, lookup })
+  const { check } = await openOwnRequests(t, { egress: { DenyHosts: ['denied.example'] }, lookup })
   t.equal(check('https://hook.example/x'), undefined)
   t.equal(check('http://10.0.0.1/x'), undefined)
   const refused = ['denied.example', 'denied.example.', '169.254.169.254', '2852039166', '[fe80::1]']
@@ -135,8 +136,16 @@ t.test('a certificate must be trusted, and be for the name that is asked for', a
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
-  t.equal(await read(t, `https://idp.test:${port}/`, { ca }), `idp.test:${port}`)
-  await t.rejects(read(t, `https://other.test:${port}/`, { ca }), { message: 'other.test: tls' }, 'another name')
-  await t.rejects(read(t, `https://127.0.0.1:${port}/`, { ca }), { message: '127.0.0.1: tls' }, 'its address')
+  t.equal(await read(t, `https://idp.test:${port}/`, { caFile: certFile }), `idp.test:${port}`)
+  await t.rejects(
+    read(t, `https://other.test:${port}/`, { caFile: certFile }),
+    { message: 'other.test: tls' },
+    'another name',
+  )
+  await t.rejects(
+    read(t, `https://127.0.0.1:${port}/`, { caFile: certFile }),
+    { message: '127.0.0.1: tls' },
+    'its address',
+  )
   await t.rejects(read(t, `https://idp.test:${port}/`), { message: 'idp.test: tls' }, 'not trusted')
 })
