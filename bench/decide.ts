@@ -11,10 +11,6 @@ import { defaultRisk } from '../src/policy/risk/risk-signals.ts'
 import { naiveDecide, sortRules } from '../test/fixtures/naive-policy.ts'
 import { described, policyOf, rulebookOfCompiled } from '../test/fixtures/rulebook.ts'
 import { readOptions } from './lib/options.ts'
-import { createCasbin } from './peers-decide/casbin.ts'
-import { createCedar } from './peers-decide/cedar.ts'
-import { createCel } from './peers-decide/cel.ts'
-import { createJsonRulesEngine } from './peers-decide/json-rules-engine.ts'
 import { realisticPolicy, realisticRequests } from './peers-decide/realistic.ts'
 import { type Ask, createWorkload, type PlainRequest, type PlainRule, type Workload } from './peers-decide/workload.ts'
 
@@ -131,7 +127,14 @@ function peer(name: string, ask: Ask, requests: readonly PlainRequest[]): Contes
   return { name, run, requests: requests.length }
 }
 
+/** Loaded here: --help and --no-peers work without the libraries. */
 async function peersOf({ rules, requests }: Workload): Promise<Contestant[]> {
+  const [{ createCel }, { createCedar }, { createCasbin }, { createJsonRulesEngine }] = await Promise.all([
+    import('./peers-decide/cel.ts'),
+    import('./peers-decide/cedar.ts'),
+    import('./peers-decide/casbin.ts'),
+    import('./peers-decide/json-rules-engine.ts'),
+  ])
   const asks: [string, Ask][] = [
     ['cel-js', createCel(rules)],
     ['cedar-wasm', createCedar(rules)],

@@ -31,7 +31,7 @@ export async function run(shell: Shell): Promise<number> {
   for (const line of [...lines, ...mistakes]) shell.complain(line)
   for (const line of warnings) shell.print(line)
   const bad = lines.length + mistakes.length
-  shell.print(`${entries.size} policies, ${bad} mistakes, ${warnings.length} warnings`)
+  shell.print(`policies: ${entries.size}, mistakes: ${bad}, warnings: ${warnings.length}`)
   return bad > 0 || (values.strict === true && warnings.length > 0) ? 1 : 0
 }
 

@@ -20,13 +20,13 @@ t.test('mistakes are named with their place, and are a failure', async t => {
   t.match(err.join('\n'), /wrong\.yaml:3:\d+: .*E_OPERATOR/)
   t.match(err.join('\n'), /broken\.yaml:1:\d+: .*E_YAML/)
   t.match(err.join('\n'), /missing\.yaml: cannot be read: ENOENT/)
-  t.strictSame(out, ['1 policies, 3 mistakes, 0 warnings'])
+  t.strictSame(out, ['policies: 1, mistakes: 3, warnings: 0'])
 })
 
 t.test('warnings are named with their place, and are a failure with --strict only', async t => {
   const file = `${t.testdir({ 'doubtful.yaml': doubtful })}/doubtful.yaml`
   const warning = `${file}:2:1: default: the default is Allow: requests that no rule matches pass (W_CATCH_ALL)`
-  const out = [warning, '1 policies, 0 mistakes, 1 warnings']
+  const out = [warning, 'policies: 1, mistakes: 0, warnings: 1']
   t.strictSame(await check(file), { code: 0, out, err: [] })
   t.strictSame(await check(file, '--strict'), { code: 1, out, err: [] })
 })
@@ -37,11 +37,11 @@ t.test('without files, the policies of the configuration are checked', async t =
   const { code, out } = await check('--config', `${folder}/gateway.yaml`)
   t.equal(code, 0)
   t.match(out[0], /Policies\[0\].*W_CATCH_ALL/)
-  t.equal(out[1], '2 policies, 0 mistakes, 1 warnings')
+  t.equal(out[1], 'policies: 2, mistakes: 0, warnings: 1')
 })
 
 t.test('the shipped policies have no mistake', async t => {
   const { code, out } = await check()
   t.equal(code, 0)
-  t.match(out.at(-1), /^\d+ policies, 0 mistakes, /)
+  t.match(out.at(-1), /^policies: \d+, mistakes: 0, /)
 })
