@@ -46,6 +46,8 @@ export interface GatewayOptions {
   readonly lookup?: Lookup
   /** Descriptors of listening sockets that this process was given; they stand in for System:Server:Http. */
   readonly passedSockets?: readonly number[]
+  /** Folder of the built console; that of this installation when absent. */
+  readonly consoleFolder?: string
 }
 
 export interface Gateway {
@@ -69,6 +71,7 @@ export interface Gateway {
 /** The parts that hold something open, in the order they are opened. */
 interface Foundation extends Base {
   readonly passedSockets: readonly number[]
+  readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
   readonly upstreams: Upstreams
   readonly identity: Identity
@@ -113,7 +116,7 @@ type Opened = Omit<Foundation, 'warnings'>
 
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
   const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
-  const { logStatus = alwaysWritten } = options
+  const { logStatus = alwaysWritten, consoleFolder } = options
   const report: Base['report'] = (what, error) => log.error({ error }, what)
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
@@ -144,7 +147,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
-  const opened = { report, store, refusals, upstreams, identity, rules, followers, onGrant }
+  const opened = { consoleFolder, report, store, refusals, upstreams, identity, rules, followers, onGrant }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 

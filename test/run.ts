@@ -150,6 +150,7 @@ if (files.length > 0) {
   await Promise.all([
     check('lint and format', ['biome', 'ci', '--colors=off']),
     check('types', ['tsc', '--noEmit']),
+    check('types of the console', ['tsc', '--noEmit', '-p', 'src/console']),
     check('types of the clients', ['tsc', '--noEmit', '-p', 'test/clients']),
     check('nothing is unused', ['knip']),
   ])

@@ -15,7 +15,8 @@ Asks the running gateway with the credential of the first admin.
                  Verdicts and the audit trail name this agent.
   --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration
-  --url URL      address of the gateway in the browser, such as https://gateway.example; if absent, that of --at
+  --url URL      address of the gateway in the browser, such as https://gateway.example; if absent,
+                 System:PublicUrl or that of --at
 ${configHelp}`
 
 const options = {
@@ -29,7 +30,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   const configuration = readConfiguration(shell, values.config)
   const entrypoint = await findEntrypoint(configuration, values.at)
-  const base = baseOf(entrypoint, values.url)
+  const base = baseOf(entrypoint, values.url ?? configuration.config.System.PublicUrl)
   const token = await requestAdminToken(configuration, entrypoint)
   const code = await requestCode(entrypoint, token, values.as)
   shell.print(`${base}/console/#code=${code}`)

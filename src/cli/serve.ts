@@ -117,17 +117,18 @@ function kill(shell: Shell, log: FlushedLog): void {
   shell.kill()
 }
 
-/** How to reach the page of the API. */
-function docsOf(addresses: readonly Address[]): string {
+/** How to reach a page of the gateway. */
+function pageAt(addresses: readonly Address[], path: string): string {
   const tcp = addresses.find(({ port }) => port !== undefined)
-  return tcp === undefined ? 'http://localhost/open-api, over the unix socket' : `${tcp.url}/open-api`
+  return tcp === undefined ? `http://localhost${path}, over the unix socket` : `${tcp.url}${path}`
 }
 
 function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
   const rows = [
     ['Version', ownVersion()],
     ...addresses.map(({ url }) => ['Address', url] as const),
-    ['Docs', docsOf(addresses)],
+    ['Console', `${pageAt(addresses, '/console/')} (agent-gateway console prints a link that signs in)`],
+    ['Docs', pageAt(addresses, '/open-api')],
     ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],
     ...gateway.summary,
   ]

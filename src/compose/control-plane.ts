@@ -1,4 +1,5 @@
 import { uuid } from '../config/formats.ts'
+import { builtConsole } from '../management/console-files.ts'
 import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
 import type { Management } from '../management/router.ts'
@@ -21,6 +22,8 @@ export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log'
   readonly hitl: ManagementParts['hitl']
   readonly recent: Pick<RecentActivity, 'shadows' | 'incidents' | 'activity'>
   readonly overview: Overview
+  /** Folder of the built console; that of this installation when absent. */
+  readonly consoleFolder?: string | undefined
   readonly limits: Pick<SharedLimits, 'managementRate'>
   readonly telemetry: Pick<Telemetry, 'page'> | undefined
   readonly clientIpOf: ClientIp
@@ -39,6 +42,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     hitl: parts.hitl,
     grant: identity.tokens.grant,
     console: identity.tokens.console,
+    consoleFolder: parts.consoleFolder ?? builtConsole,
     verify: identity.tokens.verifyInternal,
     noteRefusal: parts.refusals.note,
     takeCall(callerId, requestId) {

@@ -1,6 +1,7 @@
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
 import { consoleHandlers } from './console.ts'
+import { consoleFileHandlers } from './console-files.ts'
 import { docsHandlers } from './docs.ts'
 import { grantHandlers } from './grants.ts'
 import { createGuard } from './guard.ts'
@@ -36,6 +37,7 @@ export function createManagement(parts: ManagementParts): Management {
       clock,
     }),
     ...docsHandlers(),
+    ...consoleFileHandlers(parts.consoleFolder),
   }
   const guarded = {
     ...signIn.guarded,

@@ -35,6 +35,8 @@ export interface ManagementParts {
   readonly console: ConsoleSignIn
   /** Verifies a token of the gateway: management accepts no other (spec 5.3). */
   readonly verify: Verify
+  /** Folder of the built console. */
+  readonly consoleFolder: string
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   readonly noteFailedLogin: (failed: FailedLogin) => void
   /** Takes one call of a caller: 0, or the milliseconds until it may call. */

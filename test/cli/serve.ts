@@ -40,6 +40,7 @@ t.test('one gateway, from a SIGHUP while it starts, which does not end it, to it
 
   await t.test('what a person wants to know at start is one block on standard error', t => {
     t.match(gateway.err(), /agent-gateway is ready/)
+    t.match(gateway.err(), /Console +http:\/\/127\.0\.0\.1:\d+\/console\//)
     t.match(gateway.err(), /Docs +http:\/\/127\.0\.0\.1:\d+\/open-api/)
     t.match(gateway.err(), /Configuration +gateway\.yaml/)
     t.match(gateway.err(), /bootstrap\.json/)

@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
@@ -75,6 +76,35 @@ t.test('every file of the policy engine is in a room, which imports the rooms be
       ...without.map(({ path }) => `${path} is in no room`),
       ...wrong.map(({ from, to }) => `${from} may not import ${to}`),
     ],
+    [],
+  )
+})
+
+t.test('the console is a room of its own: the server imports nothing of it, and it nothing of the server', async t => {
+  const files = globSync('src/console/**/*.{ts,tsx}', { cwd: root })
+  const out = files.flatMap(file => {
+    const text = readFileSync(root + file, 'utf8')
+    const targets = [...text.matchAll(/from '(\.[^']*)'/g)].map(([, to]) => join(dirname(file), to as string))
+    return targets.filter(to => !to.startsWith('src/console/')).map(to => `${file} may not import ${to}`)
+  })
+  t.strictSame(out, [])
+  t.strictSame(
+    imports.filter(({ to }) => to.startsWith('src/console/')).map(({ from }) => from),
+    [],
+  )
+  t.ok(files.length > 0)
+})
+
+t.test('no file of the console is longer than 300 lines', async t => {
+  const files = globSync('src/console/**/*.{ts,tsx,css}', { cwd: root })
+  const long = files.map(file => ({
+    file,
+    lines: readFileSync(root + file, 'utf8')
+      .trimEnd()
+      .split('\n').length,
+  }))
+  t.strictSame(
+    long.filter(({ lines }) => lines > 300).map(({ file, lines }) => `${file} has ${lines} lines`),
     [],
   )
 })

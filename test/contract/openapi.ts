@@ -82,6 +82,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'security/tokens-on-the-wire',
   ],
   'it sends what no documented client would': ['security/fuzz'],
+  'it is about the files of the console, byte for byte': ['console/files'],
   'it is about clients that follow redirects': ['management/hitl-inert'],
 }
 

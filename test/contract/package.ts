@@ -21,7 +21,9 @@ function installPackage(t: Test) {
 
 t.test('the package holds what runs and what is read, and nothing else', async t => {
   const { folder, archive, files } = installPackage(t)
-  const rest = files.filter(file => !/^(dist\/(?!swagger-ui).+\.js|policies\/.+\.yaml)$/.test(file))
+  const rest = files.filter(
+    file => !/^(dist\/(?!swagger-ui|console).+\.js|dist\/console\/assets\/[\w-]+\.\w+|policies\/.+\.yaml)$/.test(file),
+  )
   const expected = [
     'CHANGELOG.md',
     'LICENSE',
@@ -29,6 +31,7 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     'SECURITY.md',
     'deploy/agent-gateway.service',
     'deploy/agent-gateway.socket',
+    'dist/console/index.html',
     'dist/swagger-ui/LICENSE',
     'dist/swagger-ui/NOTICE',
     'dist/swagger-ui/favicon-32x32.png',
@@ -62,6 +65,9 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'initializer.js']) {
       t.equal((await fetchDocumented(`${url}/open-api/assets/${file}`)).status, 200, file)
     }
+    const page = await (await fetchDocumented(`${url}/console/`)).text()
+    const [, script] = /src="\.\/(assets\/[\w-]+\.js)"/.exec(page) ?? []
+    t.equal((await fetchDocumented(`${url}/console/${script}`)).status, 200)
     run.child.kill('SIGTERM')
     t.equal(await run.ended, 0)
   })

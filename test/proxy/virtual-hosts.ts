@@ -77,6 +77,7 @@ t.test('a virtual host serves nothing of the gateway: each path is the upstreamâ
     '/tokens',
     '/agents',
     '/hitl',
+    '/console',
     '/audit',
     '/open-api',
     '/console/',

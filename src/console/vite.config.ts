@@ -1,0 +1,16 @@
+import { defineConfig } from 'vite'
+
+/** Paths are relative, so that the console also works below a prefix of a proxy in front. */
+export default defineConfig({
+  base: './',
+  publicDir: false,
+  build: {
+    outDir: '../../dist/console',
+    emptyOutDir: true,
+    target: 'es2023',
+    // The polyfill is inline code, and every browser of the target has the real thing.
+    modulePreload: { polyfill: false },
+    // Pictures as files of their own are hashed and cached like everything else.
+    assetsInlineLimit: 0,
+  },
+})

@@ -1,0 +1,107 @@
+/** Threats T16 and T44 of SECURITY.md: what the console is served with. */
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { gunzipSync } from 'node:zlib'
+import { buildConsole } from '../fixtures/console.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+import t from '../fixtures/tap.ts'
+
+const folder = buildConsole()
+const { url, port } = await startGateway(t, { consoleFolder: folder })
+const get = (path: string, init?: RequestInit) => fetch(url + path, { redirect: 'manual', ...init })
+
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+  "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+t.test('the page is served to everybody, under the strictest policy, and asked for again each time', async t => {
+  const answer = await get('/console/')
+  t.equal(answer.status, 200)
+  t.match(Object.fromEntries(answer.headers), {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': policy,
+    'cache-control': 'no-cache',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'x-frame-options': 'DENY',
+  })
+  t.equal(answer.headers.get('set-cookie'), null)
+  const text = await answer.text()
+  t.equal(text, readFileSync(join(folder, 'index.html'), 'utf8'))
+  t.notMatch(text, /<script(?![^>]* src="\.\/assets\/)|<style|\son\w+=|\/\//, 'no inline code, nothing from elsewhere')
+})
+
+t.test('files are named by their contents, kept for good, and sent smaller to those who can read that', async t => {
+  const names = readdirSync(join(folder, 'assets'))
+  t.ok(names.some(name => name.endsWith('.js')))
+  for (const name of names) {
+    t.match(name, /-[\w-]{8}\.\w+$/)
+    const answer = await get(`/console/assets/${name}`)
+    t.equal(answer.status, 200)
+    t.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    t.equal(answer.headers.get('vary'), 'Accept-Encoding')
+    const plain = readFileSync(join(folder, 'assets', name))
+    t.strictSame(Buffer.from(await answer.arrayBuffer()), plain)
+    for (const accepted of ['gzip;q=0', 'identity', 'gzipped']) {
+      t.strictSame(await raw(name, accepted), { encoding: undefined, bytes: plain }, accepted)
+    }
+    for (const accepted of ['gzip', 'br, GZIP;q=0.5']) {
+      const { encoding, bytes } = await raw(name, accepted)
+      t.strictSame([encoding, gunzipSync(bytes)], ['gzip', plain], accepted)
+    }
+  }
+})
+
+async function raw(name: string, accepted: string) {
+  const headers = { 'Accept-Encoding': accepted }
+  const sent = request({ port, path: `/console/assets/${name}`, headers, agent: false }).end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  return { encoding: answer.headers['content-encoding'], bytes: await buffer(answer) }
+}
+
+t.test('JavaScript and styles together are no more than 80 KB, compressed', async t => {
+  const names = readdirSync(join(folder, 'assets')).filter(name => /\.(js|css)$/.test(name))
+  const sizes = await Promise.all(
+    names.map(async name =>
+      Number((await get(`/console/assets/${name}`, { method: 'HEAD' })).headers.get('content-length')),
+    ),
+  )
+  const total = sizes.reduce((sum, size) => sum + size, 0)
+  t.ok(total > 0 && total <= 80 * 1_024, `${total} bytes`)
+})
+
+t.test('there is nothing else, and nothing to write', async t => {
+  for (const path of [
+    '/console/index.html',
+    '/console/assets/',
+    '/console/assets/nothing.js',
+    '/console/x',
+    '/console//',
+  ]) {
+    t.equal((await get(path)).status, 404, path)
+  }
+  for (const path of ['/console/assets/..%2findex.html', '/console/assets/%2e%2e%2f%2e%2e%2fpackage.json']) {
+    t.equal((await get(path)).status, 404, path)
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+    const answer = await get('/console/', { method })
+    t.strictSame([answer.status, answer.headers.get('allow')], [405, 'GET, HEAD'])
+  }
+  const head = await get('/console/', { method: 'HEAD' })
+  t.strictSame([head.status, await head.text()], [200, ''])
+  const root = await get('/console')
+  t.strictSame([root.status, root.headers.get('location')], [308, 'console/'])
+})
+
+t.test('a gateway whose console was not built says so', async t => {
+  const gateway = await startGateway(t, { consoleFolder: t.testdir({}) })
+  const answer = await fetch(`${gateway.url}/console/`)
+  t.equal(answer.status, 404)
+  t.match(await answer.json(), { code: 'not_found', detail: /npm run build:console/ })
+  t.equal((await fetch(`${gateway.url}/console/assets/index.js`)).status, 404)
+})
