@@ -46,7 +46,7 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
     directory,
     selfTest: entries => selfTest(soloRulebooks(entries, settings)),
     inline: config.Policies,
-    ...(parts.onPolicies === undefined ? {} : { onChange: parts.onPolicies }),
+    onChange: parts.onPolicies,
     usedBy: name => userOf(name, config, registry),
     report: {
       reloaded(changes) {

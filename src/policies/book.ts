@@ -11,7 +11,7 @@ export interface BookOptions extends Omit<EditParts, 'shelf' | 'known' | 'store'
   /** Runs the tests of policies before they are put in force. Returns a line for each failure. */
   readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry>) => Promise<readonly string[]>
   /** Called with the policies in force after each change, which is answered only when this is done. */
-  readonly onChange?: (list: readonly PolicyEntry[]) => Promise<void>
+  readonly onChange?: ((list: readonly PolicyEntry[]) => Promise<void>) | undefined
 }
 
 /**
@@ -80,7 +80,7 @@ export function createBook(options: BookOptions): PolicyBook {
 }
 
 /** Does work one at a time, in the order it came. The failure of one does not stop the next. */
-function createLine() {
+export function createLine() {
   let last: Promise<unknown> = Promise.resolve()
   return <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work)

@@ -5,6 +5,7 @@ import { createSnapshot } from '../agents/snapshot.ts'
 import type { TrustCause } from '../agents/trust.ts'
 import type { Clock } from '../clock.ts'
 import type { CompiledBook } from '../compose/rules.ts'
+import { createLine } from '../policies/book.ts'
 import { prepare } from '../policies/entry.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { PolicyDocument } from '../policy/language/format.ts'
@@ -48,7 +49,7 @@ export interface PolicyReplica extends CompiledBook {
 export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
   let list: readonly { readonly compiled: CompiledPolicy }[] = []
-  let last: Promise<void> = Promise.resolve()
+  const inTurn = createLine()
 
   async function change({ put, removed }: PolicyChange): Promise<void> {
     const next = new Map(byName)
@@ -65,10 +66,6 @@ export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   return {
     get: name => byName.get(name)?.compiled,
     list: () => list,
-    apply(what) {
-      const done = last.then(() => change(what))
-      last = done.catch(() => {})
-      return done
-    },
+    apply: what => inTurn(() => change(what)),
   }
 }

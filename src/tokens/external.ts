@@ -30,7 +30,7 @@ export interface ExternalParts {
   readonly agent: (id: string) => AgentRecord | undefined
   readonly agentOfSubject: (subject: string) => AgentRecord | undefined
   /** Called with the reason why the provider's keys could not be fetched. */
-  readonly onError?: (error: unknown) => void
+  readonly onError?: ((error: unknown) => void) | undefined
 }
 
 export interface External {

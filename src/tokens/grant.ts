@@ -29,7 +29,7 @@ export interface GrantParts {
   readonly perAgent: Throttle
   readonly perAddress: Throttle
   /** Called for each wrong credential of a known agent. */
-  readonly onBadCredential?: (agentId: string) => void
+  readonly onBadCredential?: ((agentId: string) => void) | undefined
 }
 
 /** Exchanges credentials for a token. `peer` is the address of the client. Rejects with StoreError. */

@@ -82,7 +82,7 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     fetchDocument,
     agent: id => agents.get(id),
     agentOfSubject: subject => agents.bySubject(subject),
-    ...(onError === undefined ? {} : { onError }),
+    onError,
   })
   return { parts, external, verifyInternal, verify: either(verifyInternal, external?.verify) }
 }
@@ -103,7 +103,7 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     console: consoleSignIn,
     perAgent: createThrottle(settings.TokenRequests.PerAgentPerMinute, clock),
     perAddress: createThrottle(settings.TokenRequests.PerAddressPerMinute, clock),
-    ...(onBadCredential === undefined ? {} : { onBadCredential }),
+    onBadCredential,
   })
   return {
     verify,
