@@ -304,6 +304,7 @@ t.test('a store that fails before the claim lets nothing out', async t => {
   t.equal(code(await desk.queue.approve(id, verdict())), 'store_unavailable')
   t.equal(code(await desk.queue.deny(id, verdict())), 'store_unavailable')
   t.equal(desk.sent.length, 0)
+  t.equal(desk.events.length, 1, 'nobody is told of a verdict')
 })
 
 t.test('an outcome that cannot be recorded is reported, and the reviewer gets the answer all the same', async t => {

@@ -1,3 +1,5 @@
+/** Threat T45 of SECURITY.md. */
+
 import { spawnSync } from 'node:child_process'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
