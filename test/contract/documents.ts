@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { decisionSettings, soloRulebook } from '../../src/compose/language.ts'
@@ -45,6 +45,18 @@ t.test('every link between the documents leads to a file and a heading that are 
     }
   }
   t.ok(count > 100, `${count} links`)
+})
+
+t.test('every path of the repository that the documents name is there', async t => {
+  const paths = [...pages].flatMap(([name, text]) =>
+    Array.from(
+      text.matchAll(/`((?:src|test|bench|deploy|policies)\/[\w./*-]*)`/g),
+      ([, path = '']) => [name, path] as const,
+    ),
+  )
+  const gone = paths.filter(([, path]) => globSync(path, { cwd: root }).length === 0)
+  t.strictSame(gone, [])
+  t.ok(paths.length > 50)
 })
 
 t.test('every page of docs/ can be reached from the README', async t => {
