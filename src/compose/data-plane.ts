@@ -1,10 +1,12 @@
 import type { Registry } from '../agents/registry.ts'
+import { mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
 import { createVirtualHosts, type Links } from '../http/virtual-hosts.ts'
+import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
 import type { Parts } from '../pipeline/parts.ts'
@@ -56,6 +58,9 @@ export interface DataPlane {
   sweep(): void
 }
 
+/** Memory for bodies that is kept for the next ones, of what may be held. It is let go after a second or two without them. */
+const spareShare = 0.5
+
 /** Bodies are measured over this, milliseconds. */
 const paceWindowMs = 30_000
 
@@ -88,14 +93,17 @@ function resetStalled({ agent, requestId, socket }: Exchange, bounds: Bounds): v
   resetConnection(socket)
 }
 
+const endsOf = (bounds: Bounds): { onSlow(exchange: Exchange): void; onStalled(exchange: Exchange): void } => ({
+  onSlow: exchange => endSlow(exchange, bounds),
+  onStalled: exchange => resetStalled(exchange, bounds),
+})
+
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { activity, shadows, incidents } = dataPlane.recent
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
-  const onSlow = (exchange: Exchange): void => endSlow(exchange, bounds)
-  const onStalled = (exchange: Exchange): void => resetStalled(exchange, bounds)
-  const watch = createWatch({ clock, ...watchSettings(config), onSlow, onStalled }, inFlight)
+  const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
   const record = createRecorder({
     log,
     clock,
@@ -115,6 +123,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     rateLimiter,
     requests,
     heldBytes,
+    bodyMemory: createBodyMemory(mostHeldBytes(config) * spareShare),
     breaker,
     bounds,
     watch,
@@ -143,6 +152,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     forgetGrant: id => forgetGrant(id, parts),
     sweep() {
       watch.sweep()
+      parts.bodyMemory.sweep()
       activity.sweep(clock.now())
       metrics?.set(upstreamConnections, upstreams.connections.size)
     },

@@ -12,6 +12,7 @@ import type { Effect } from '../policy/language/model.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
+import type { BodyLoan } from './body-memory.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
@@ -78,6 +79,9 @@ export class Exchange {
   effect: Effect | undefined = undefined
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */
   body: Buffer | undefined = undefined
+
+  /** How its body is lent to those who send it; undefined where its memory is not used again. */
+  loan: BodyLoan | undefined = undefined
 
   /** Bytes of its body that count as held (hold-body.ts). */
   held = 0

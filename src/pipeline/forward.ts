@@ -58,6 +58,7 @@ export function forward(exchange: Decided, parts: Parts, again: Again): undefine
   exchange.asks = asksForTools(exchange, parts)
   const request = upstreamRequest(exchange, parts)
   exchange.sentAt = parts.clock.steady()
+  if (exchange.body !== undefined) exchange.loan ??= parts.bodyMemory.loanOf(exchange.body)
   new Forward(exchange, request, parts, again).send(request)
 }
 
@@ -99,6 +100,7 @@ class Forward implements UpstreamHandler, Sender {
 
   onBodySent(bytes: number): void {
     this.#exchange.bytesUp += bytes
+    this.#exchange.loan?.begin()
     noteStreamed(bytes)
     // The held part of a body that streams now was sent.
     if (this.#exchange.body === undefined && this.#exchange.bytesUp >= this.#exchange.held) {
@@ -106,6 +108,10 @@ class Forward implements UpstreamHandler, Sender {
     }
     const most = this.#parts.config.Proxy.MaxRequestBytes
     if (most > 0 && this.#exchange.bytesUp > most) this.#giveUp(refuse('body_too_large'))
+  }
+
+  onBodyWritten(): void {
+    this.#exchange.loan?.finish()
   }
 
   onResponseStart(head: ResponseHead): void {

@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import type { BodyMemory } from './body-memory.ts'
 import type { Admitted, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
@@ -21,13 +22,11 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
   const { req } = exchange
   if (req.readableEnded) return Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
   return new Promise(resolve => {
-    const chunks: Buffer[] = []
-    let size = 0
+    const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
     const done = (outcome: boolean | Refusal) => {
       req.off('data', take).off('end', end).off('close', leave)
       if (isRefusal(outcome)) resolve(outcome)
-      // Short bodies come in one chunk, which is not copied.
-      else resolve({ bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size), complete: outcome })
+      else resolve({ bytes: held.bytes, complete: outcome })
     }
     const take = (chunk: Buffer) => {
       // Nothing gives back what is taken after the end of the exchange.
@@ -36,9 +35,8 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
         return
       }
       const full = hold(exchange, chunk.length, parts)
-      chunks.push(chunk)
-      size += chunk.length
-      if (full === undefined && size <= limit) return
+      held.add(chunk)
+      if (full === undefined && held.size <= limit) return
       req.pause()
       done(full ?? false)
     }
@@ -46,6 +44,50 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
     const leave = () => done(clientLeft())
     req.on('data', take).on('end', end).on('close', leave)
   })
+}
+
+/** So many times the bytes that came are made room for, if they were announced: an announcement alone takes no memory. */
+const growth = 4
+
+/**
+ * A body that comes in chunks. They are copied as they come, since what lives shortly costs the garbage collector least.
+ */
+class GrowingBody {
+  size = 0
+  readonly #memory: BodyMemory
+  readonly #announced: number
+  #room: Buffer | undefined
+
+  /** @param announced bytes that are expected; below 0 when that is not known */
+  constructor(memory: BodyMemory, announced: number) {
+    this.#memory = memory
+    this.#announced = announced
+  }
+
+  get bytes(): Buffer {
+    return this.#room?.subarray(0, this.size) ?? Buffer.alloc(0)
+  }
+
+  add(chunk: Buffer): void {
+    const { size } = this
+    this.size += chunk.length
+    // Short bodies come in one chunk, which is not copied.
+    if (size === 0 && chunk.length >= this.#announced && this.#announced > 0) this.#room = chunk
+    else chunk.copy(this.#roomFor(this.size, size), size)
+  }
+
+  #roomFor(bytes: number, used: number): Buffer {
+    const before = this.#room
+    if (before !== undefined && before.length >= bytes) return before
+    const expected = this.#announced > 0 ? this.#announced : 2 * bytes
+    const room = this.#memory.take(Math.max(bytes, Math.min(growth * bytes, expected)))
+    if (before !== undefined) {
+      before.copy(room, 0, 0, used)
+      this.#memory.give(before)
+    }
+    this.#room = room
+    return room
+  }
 }
 
 const clientLeft = (): Refusal => refuse('invalid_request', 'The request ended before its body did.')

@@ -17,6 +17,7 @@ import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import type { Route } from '../upstream/route.ts'
+import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { Exchange } from './exchange.ts'
 import type { Watch } from './watch.ts'
@@ -35,6 +36,7 @@ export interface Parts {
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
   readonly heldBytes: Pick<Quota<'held_bytes' | 'agent_held_bytes'>, 'take' | 'give'>
+  readonly bodyMemory: BodyMemory
   readonly bounds: Bounds
   readonly breaker: Breaker
   readonly route: Route

@@ -205,4 +205,5 @@ function close(exchange: Exchange, parts: Parts): void {
   closeCircuit(exchange, 'neutral', parts)
   if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
   parts.record(exchange)
+  exchange.loan?.end()
 }

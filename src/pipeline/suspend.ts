@@ -30,6 +30,7 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   if (isRefusal(body)) return body
   if (isOver(exchange)) return undefined
   exchange.body = body
+  exchange.loan?.keep()
   if (!holds(exchange, parts)) return 'again'
   if ((await cancelsHeld(exchange, body, parts)) || isOver(exchange)) return undefined
   // To cancel another request, the store was asked: the rights may have changed once more.

@@ -51,6 +51,8 @@ export interface UpstreamHandler {
   onRequestStart?(control: Control): void
   /** So many bytes of the body are about to be written. */
   onBodySent?(bytes: number): void
+  /** A body that was given as a whole was written by the system. Not of every client: without a call it may be read still. */
+  onBodyWritten?(): void
   /** An answer with status 1xx. */
   onInterim?(head: ResponseHead): void
   onResponseStart(head: ResponseHead): void

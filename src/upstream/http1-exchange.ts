@@ -67,7 +67,9 @@ export class Http1Exchange extends Exchange<Http1Head> {
     else {
       socket.cork()
       socket.write(head, 'latin1')
-      socket.write(body)
+      socket.write(body, error => {
+        if (error === undefined || error === null) this.handler.onBodyWritten?.()
+      })
       socket.uncork()
     }
   }

@@ -1,0 +1,85 @@
+/** Threat T69 of SECURITY.md: memory of a held body is used for another one while its upstream still reads it. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+
+/** More than the system takes for a peer that does not read. */
+const size = 12 * 2 ** 20
+const conditions = [{ field: 'input.bodyText', operator: 'contains', value: 'forbidden' }]
+const reads = { name: 'reads', default: 'Allow', rules: [{ name: 'none', effect: 'Deny', conditions }] }
+const config = { Proxy: { MaxHeldBytes: 16 * size, MaxEvaluatedBodyBytes: size } }
+
+/** An upstream that answers before it reads the body. */
+async function startEarly(t: Test) {
+  const sockets: Socket[] = []
+  const server = createServer(socket => {
+    sockets.push(socket)
+    socket.once('data', head => {
+      socket.pause()
+      socket.unshift(head)
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets }
+}
+
+async function readBody(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > size) break
+  }
+  const all = Buffer.concat(chunks)
+  return all.subarray(all.indexOf('\r\n\r\n') + 4)
+}
+
+const post = (gateway: TestGateway, { token, url, body }: { token: string; url: string; body: string }) =>
+  gateway.proxy(token, `${url}/`, { method: 'POST', headers: { 'Content-Type': 'text/plain' }, body })
+
+t.test('a body that is still being sent keeps its bytes, whatever comes after it', async t => {
+  const early = await startEarly(t)
+  const origin = await startOrigin(t, (req, res) => void req.once('end', () => res.end()))
+  const gateway = await startGateway(t, { config: { System: { Server: { Threads: 1 } }, ...config } })
+  await gateway.policy(reads)
+  const { token } = await gateway.agent({ policyName: 'reads' })
+  t.equal((await post(gateway, { token, url: early.url, body: 'a'.repeat(size) })).status, 200)
+  for (const letter of 'bcd') {
+    t.equal((await post(gateway, { token, url: origin.url, body: letter.repeat(size) })).status, 200)
+  }
+  const body = await readBody(early.sockets[0]!)
+  t.equal(body.length, size)
+  t.ok(body.every(code => code === 97))
+})
+
+t.test('bodies of many requests stay apart', async t => {
+  const sizes = [70_000, 200_000, 900_000]
+  const bodies: Buffer[] = []
+  const origin = await startOrigin(t, (req, res, seen) => {
+    req.once('end', () => {
+      bodies.push(seen.body)
+      res.end()
+    })
+  })
+  const gateway = await startGateway(t, { config: { System: { Server: { Threads: 1 } }, ...config } })
+  await gateway.policy(reads)
+  const { token } = await gateway.agent({ policyName: 'reads' })
+  for (let round = 0; round < 6; round++) {
+    const posts = Array.from({ length: 8 }, (_, at) => {
+      const body = String.fromCharCode(97 + at + round).repeat(sizes[(at + round) % sizes.length]! + at)
+      return post(gateway, { token, url: origin.url, body })
+    })
+    for (const { status } of await Promise.all(posts)) t.equal(status, 200)
+  }
+  t.equal(bodies.length, 48)
+  for (const body of bodies) t.ok(body.every(code => code === body[0]))
+})
