@@ -37,6 +37,14 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Canonical JSON (RFC 8785) of a value read from JSON: two equal values give the same text. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`).join(',')}}`
+}
+
 /** Sets a member of any name: assignment to `__proto__` would set the prototype. */
 export function setMember(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') object[name] = value

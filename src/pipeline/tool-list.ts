@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { SeenTool } from '../agents/tools.ts'
+import { canonicalJson } from '../base/json.ts'
 import { JsonDocument, JsonReading } from '../policy/request/json.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
 import { isRecord } from '../policy/values/path.ts'
@@ -86,18 +87,10 @@ function isTool(value: unknown): value is Tool {
 function seenTool(tool: Tool): SeenTool {
   // These may change with each answer, and no model reads them.
   const { icons: _, _meta: __, ...said } = tool
-  return { name: tool.name, digest: digestOf(canonical(said)) }
+  return { name: tool.name, digest: digestOf(canonicalJson(said)) }
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
-
-/** The same text for the same value, whatever the order of its members. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
-  if (!isRecord(value)) return JSON.stringify(value)
-  const members = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1))
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join()}}`
-}
 
 /** The agent gets its list when a change is on record. A list is delivered although it could not be noted. */
 async function note(tools: readonly SeenTool[], exchange: Sendable, parts: Parts): Promise<void> {

@@ -2,18 +2,11 @@
  * One link of the audit trail's hash chain: canonical JSON (RFC 8785: keys sorted, no spaces) under SHA-256.
  */
 import { hash } from 'node:crypto'
+import { canonicalJson } from '../base/json.ts'
 import type { AuditEntry, AuditRecord } from './store.ts'
 
 /** `previous` of the first record. */
 export const genesis = '0'.repeat(64)
-
-/** Canonical JSON of a value that came out of JSON.parse: two equal values give the same text. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`).join(',')}}`
-}
 
 /** The hash that `record` must carry: SHA-256, hex, over `previous` and the canonical JSON of all but the hashes. */
 export function hashOf(record: Omit<AuditRecord, 'hash'>): string {

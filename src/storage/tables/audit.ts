@@ -1,5 +1,6 @@
 import type { ExpressionBuilder } from 'kysely'
-import { canonicalJson, link } from '../chain.ts'
+import { canonicalJson } from '../../base/json.ts'
+import { link } from '../chain.ts'
 import type { Operations } from '../methods.ts'
 import type { AuditRow, Db, Schema } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
