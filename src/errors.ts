@@ -91,6 +91,11 @@ export const refusalKinds = {
     title: 'Read-only',
     detail: 'This policy comes from a file. Change the file; the gateway reloads it.',
   },
+  too_many_keys: {
+    status: 409,
+    title: 'Too many keys',
+    detail: 'This agent has as many keys as it may have. Revoke one first.',
+  },
   in_use: { status: 409, title: 'In use', detail: 'Something else still refers to this.' },
   digest_mismatch: {
     status: 409,

@@ -9,6 +9,7 @@ import { type LogStatus, openLogOutput } from './log-output.ts'
  */
 export interface LogFields {
   readonly requestId?: string | undefined
+  readonly keyId?: string | undefined
   readonly agentId?: string | undefined
   readonly ownerId?: string | undefined
   readonly clientIp?: string | undefined

@@ -62,5 +62,6 @@ export function newAgent(registration: Registration, now: number, defaultPolicy:
     trustAt: now,
     createdAt: now,
     weakSecret: chosenSecretProblem(registration.clientSecret) !== undefined,
+    keys: [],
   }
 }

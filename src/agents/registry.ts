@@ -3,7 +3,7 @@ import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Role, Store } f
 import { type Transition, transitions, trustScore } from './agent.ts'
 import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
-import { type AgentListener, createSnapshot, type Snapshot } from './snapshot.ts'
+import { type AgentListener, createSnapshot, type KnownKey, type Snapshot } from './snapshot.ts'
 import { probationTrust, type TrustCause } from './trust.ts'
 import { createTrustWriter, type TrustOptions, type TrustWriter } from './trust-writer.ts'
 
@@ -31,6 +31,7 @@ export interface Registry {
   get(id: string): AgentRecord | undefined
   /** The agent bound to this subject of the external identity provider. */
   bySubject(subject: string): AgentRecord | undefined
+  byKeyHash(hash: string): KnownKey | undefined
   /** In the order of registration. */
   values(): readonly AgentRecord[]
   /** Calls the listener for each change, once it is visible. Returns a function that unsubscribes. */
@@ -90,6 +91,10 @@ class StoredRegistry implements Registry {
 
   bySubject(subject: string) {
     return this.#snapshot.bySubject(subject)
+  }
+
+  byKeyHash(hash: string) {
+    return this.#snapshot.byKeyHash(hash)
   }
 
   values() {

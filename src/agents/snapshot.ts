@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Follower } from '../storage/feed.ts'
-import type { AgentRecord } from '../storage/store.ts'
+import type { AgentKey, AgentRecord } from '../storage/store.ts'
 
 /**
  * Called for an agent that was added or changed; undefined when it was removed. The change is answered when the promise
@@ -8,10 +8,16 @@ import type { AgentRecord } from '../storage/store.ts'
  */
 export type AgentListener = (id: string, agent: AgentRecord | undefined, before: AgentRecord | undefined) => unknown
 
+/** A key and the agent that has it. */
+export interface KnownKey extends AgentKey {
+  readonly agentId: string
+}
+
 /** All agents in memory. A follower of the feed. */
 export interface Snapshot extends Follower<AgentRecord> {
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
+  byKeyHash(hash: string): KnownKey | undefined
   /** In the order of registration. */
   values(): readonly AgentRecord[]
   /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
@@ -21,6 +27,7 @@ export interface Snapshot extends Follower<AgentRecord> {
 export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
   const byId = new Map<string, AgentRecord>()
   const idOfSubject = new Map<string, string>()
+  const keys = new Map<string, KnownKey>()
   const listeners = new Set<AgentListener>()
   // Sorted when it is first read after a change: cheaper than keeping it sorted.
   let inOrder: readonly AgentRecord[] | undefined
@@ -33,9 +40,11 @@ export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
     const before = byId.get(id)
     if (before?.externalSubject != null && idOfSubject.get(before.externalSubject) === id)
       idOfSubject.delete(before.externalSubject)
+    for (const { hash } of before?.keys ?? []) keys.delete(hash)
     if (agent === undefined) byId.delete(id)
     else {
       if (agent.externalSubject !== null) idOfSubject.set(agent.externalSubject, id)
+      for (const key of agent.keys) keys.set(key.hash, { ...key, agentId: id })
       byId.set(id, agent)
     }
     inOrder = undefined
@@ -55,6 +64,7 @@ export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
   return {
     // Ids in our own tokens are lower case already.
     get: id => byId.get(id) ?? byId.get(id.toLowerCase()),
+    byKeyHash: hash => keys.get(hash),
     bySubject: subject => byId.get(idOfSubject.get(subject) ?? ''),
     values,
     change,

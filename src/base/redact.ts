@@ -13,6 +13,8 @@ const schemePattern =
 const innerScheme = /\b(bearer|dpop)( |%20|\+)[\w.~+/=-]{8,}/gi
 /** A JWT in compact form, or its beginning. */
 const compactToken = /\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}/g
+/** A key of an agent of this gateway, or its beginning. */
+const agentKey = /\bagw_[\w-]{8,}/g
 const userinfo = /:\/\/[^/?#\s"'<>]*@/g
 /** `"name": "value"` in JSON that is text inside of something else. */
 const member = /("([^"\\]{1,64})"\s{0,8}:\s{0,8})(?:"(?:[^"\\]|\\.)*"?|[\w.+-]+)/g
@@ -28,6 +30,7 @@ export function redactText(text: string): string {
   const bare = text
     .replace(userinfo, `://${mark}@`)
     .replace(compactToken, mark)
+    .replace(agentKey, mark)
     .replace(innerScheme, `$1$2${mark}`)
     .replace(member, redactMember)
   if (!bare.includes('=') && !encodedEquals.test(bare)) return bare

@@ -17,7 +17,7 @@ import type { Telemetry } from './telemetry.ts'
 
 export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'refusals'> {
   readonly threadsAnswer: () => boolean
-  readonly identity: Pick<Identity, 'registry' | 'tokens'>
+  readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
   readonly recent: Pick<RecentActivity, 'shadows' | 'incidents' | 'activity'>
@@ -36,6 +36,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
   const { config, clock, store, identity, rules, bounds } = parts
   return createManagement({
     registry: identity.registry,
+    keys: identity.keys,
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
     shadows: parts.recent.shadows,

@@ -140,7 +140,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     record,
     report: dataPlane.report,
   }
-  agents.subscribe((id, agent) => endUnlessActive(id, agent, parts))
+  agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
   return {
     roadWith({ queue, grants, noteTools }) {
       const all: Parts = { ...parts, queue, grants, noteTools }

@@ -1,5 +1,6 @@
 import { agentProblem } from '../agents/agent.ts'
 import { bootstrapAdmin } from '../agents/bootstrap.ts'
+import { type AgentKeys, createAgentKeys } from '../agents/keys.ts'
 import { openRegistry, type Registry, type RegistryOptions } from '../agents/registry.ts'
 import { createSecretHasher } from '../agents/secret.ts'
 import type { Config } from '../config/schema.ts'
@@ -17,6 +18,7 @@ export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | '
 /** Who may call: agents, their secrets and their tokens. */
 export interface Identity {
   readonly registry: Registry
+  readonly keys: AgentKeys
   readonly tokens: Tokens
   /** Why an agent may not call now; undefined when it may. */
   readonly problemOf: (agentId: string) => Refusal | undefined
@@ -45,6 +47,8 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       },
       onError: error => log.error({ error }, 'a change of trust could not be stored'),
     })
+    const onError = (error: unknown) => log.error({ error }, 'uses of keys could not be stored')
+    const keys = createAgentKeys({ store, clock, registry, onError })
     const tokens = await openTokens({
       settings: config.Security.AgentAuth,
       dataDirectory,
@@ -53,6 +57,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       clock,
       agents: registry,
       fetchDocument,
+      onKeyUse: keys.noteUse,
       onBadCredential: id => registry.recordTrust(id, 'badCredential', null),
       onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
     })
@@ -64,10 +69,12 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     })
     return {
       registry,
+      keys,
       tokens,
       problemOf: id => agentProblem(registry.get(id)),
       async close() {
         await registry.flush()
+        await keys.close()
         await secrets.close()
       },
     }

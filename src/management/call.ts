@@ -5,10 +5,12 @@ import type { AgentRecord } from '../storage/store.ts'
 
 /** The caller: an active agent that passed the guard. */
 export interface Caller {
-  /** The current record in the registry. */
+  /** The current record in the registry; called with a key, without the roles that it may not use. */
   readonly agent: AgentRecord
   /** True when no role lets the caller in, so that it sees nothing but its own. */
   readonly ownOnly: boolean
+  /** The id of the key that it called with; undefined with a token. */
+  readonly keyId: string | undefined
   /** When the token runs out, milliseconds since the epoch. */
   readonly until: number
   /** Until when the session of the token can be renewed; undefined when it is no token of the console. */

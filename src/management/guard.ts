@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { agentProblem, refuseStatus } from '../agents/agent.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
+import { keyIdOf } from '../tokens/agent-key.ts'
 import { sessionClaim } from '../tokens/issue.ts'
 import { presentedToken, refuseToken } from '../tokens/problem.ts'
 import type { Caller } from './call.ts'
@@ -27,9 +28,10 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function createGuard(parts: ManagementParts): Guard {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
 
-  const problemNow: Guard['problemNow'] = ({ agent, ownOnly, until }, { access }) => {
+  const problemNow: Guard['problemNow'] = ({ agent, ownOnly, keyId, until }, { access }) => {
     const now = parts.registry.get(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
+    if (keyId !== undefined && !now.keys.some(({ id }) => id === keyId)) return refuse('unauthenticated')
     const granted = ownOnly || now.roles.some(role => access.includes(role))
     return agentProblem(now) ?? (granted ? undefined : refuse('forbidden'))
   }
@@ -55,13 +57,13 @@ export function createGuard(parts: ManagementParts): Guard {
     async admit(req, operation, requestId) {
       const caller = await authenticate(req, parts)
       if (isRefusal(caller)) return caller
-      const { agent } = caller
+      const { agent, keyId } = caller
       const wait = parts.takeCall(agent.id, requestId)
       if (wait > 0)
         return refuse('rate_limited', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
       const granted = agent.roles.some(role => operation.access.includes(role))
       if (granted || operation.access.includes('own')) return { ...caller, ownOnly: !granted }
-      const details = { operation: operation.id, roles: agent.roles }
+      const details = { operation: operation.id, roles: agent.roles, ...(keyId === undefined ? {} : { keyId }) }
       const at = parts.clock.now()
       await parts.noteRefusal({
         at,
@@ -71,7 +73,10 @@ export function createGuard(parts: ManagementParts): Guard {
         requestId,
         details,
       })
-      return refuse('forbidden', `This operation needs one of the roles: ${operation.access.join(', ')}.`)
+      const roles = operation.access.join(', ')
+      if (keyId !== undefined)
+        return refuse('forbidden', `This operation needs a token with one of the roles: ${roles}.`)
+      return refuse('forbidden', `This operation needs one of the roles: ${roles}.`)
     },
   }
 }
@@ -85,9 +90,12 @@ async function authenticate(req: IncomingMessage, parts: ManagementParts): Promi
   const agent = parts.registry.get(claims.sub)
   if (agent === undefined) return refuseToken('unknown_agent', 'Authorization')
   const session = claims[sessionClaim]
+  const keyId = keyIdOf(claims)
   return (
     refuseStatus(agent.status) ?? {
-      agent,
+      // A key lies in settings and build systems for months: it carries no other role.
+      agent: keyId === undefined ? agent : { ...agent, roles: agent.roles.filter(role => role === 'agent') },
+      keyId,
       until: claims.exp * 1_000,
       sessionEndsAt: typeof session === 'number' ? session * 1_000 : undefined,
     }

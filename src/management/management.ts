@@ -8,6 +8,7 @@ import { createGuard } from './guard.ts'
 import { healthHandlers, metricsHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
+import { keyHandlers } from './keys.ts'
 import { openApi, withPublicMetrics } from './openapi.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
@@ -43,6 +44,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...signIn.guarded,
     ...(metrics.isPublic ? {} : metricsHandlers(parts)),
     ...agentHandlers(parts),
+    ...keyHandlers(parts),
     ...policyHandlers(parts),
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { AgentKeys } from '../agents/keys.ts'
 import type { Registry } from '../agents/registry.ts'
 import type { Activity } from '../base/activity.ts'
 import type { Clock } from '../clock.ts'
@@ -19,6 +20,7 @@ import type { Verify } from '../tokens/verify.ts'
 /** Parts of the gateway that the control plane uses. */
 export interface ManagementParts {
   readonly registry: Registry
+  readonly keys: Pick<AgentKeys, 'create' | 'list' | 'revoke'>
   readonly book: PolicyBook
   /** Decides a described request, which was checked against openapi.json. */
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
@@ -33,7 +35,7 @@ export interface ManagementParts {
   }
   readonly grant: Grant
   readonly console: ConsoleSignIn
-  /** Verifies a token of the gateway: management accepts no other (spec 5.3). */
+  /** Verifies a token of the gateway or a key: management accepts no others (spec 5.3). */
   readonly verify: Verify
   /** Folder of the built console. */
   readonly consoleFolder: string

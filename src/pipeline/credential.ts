@@ -1,8 +1,8 @@
 /** The token in a request: in the gateway's own field, or where clients with static settings can put it. */
+import { keyPrefix } from '../base/agent-key.ts'
 import type { Refusal } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { fieldName } from '../http/names.ts'
-import { keyPrefix } from '../tokens/agent-key.ts'
 import {
   basicPassword,
   bearerToken,

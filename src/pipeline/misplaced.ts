@@ -1,14 +1,16 @@
+import { keyPrefix } from '../base/agent-key.ts'
 import { refuse } from '../errors.ts'
 import { fieldName } from '../http/names.ts'
 import { parseCompact } from '../tokens/compact.ts'
 import type { Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
-/** No token of the gateway is shorter, characters: most values are skipped for this alone. */
-const leastToken = 100
+/** No token and no key of the gateway is shorter, characters: most values are skipped for this alone. */
+const leastToken = 47
 /** A JWT in compact form, at the start of a run of its characters, so that each run is read once. */
 const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
-/** Most tokens of this issuer that are verified for one request. */
+const agentKey = /agw_[\w-]{43}/g
+/** Most tokens of this issuer, and keys, that are verified for one request. */
 const mostVerified = 8
 /** Percent-encoding is undone at most this often: each server in a chain may decode once. */
 const mostDecodings = 4
@@ -38,7 +40,8 @@ function suspectsIn(text: string, { token }: Exchange): readonly string[] {
   if (text.length < leastToken) return none
   const plain = decode(text)
   if (plain.includes(token)) return [token]
-  return plain.includes('eyJ') ? (plain.match(compact) ?? none) : none
+  const keys = plain.includes(keyPrefix) ? (plain.match(agentKey) ?? none) : none
+  return plain.includes('eyJ') ? [...keys, ...(plain.match(compact) ?? none)] : keys
 }
 
 /** The text as an upstream may read it: the credentials of Basic, and percent-encoding undone. */
@@ -50,11 +53,11 @@ function decode(text: string): string {
   return plain
 }
 
-/** The presented token is misplaced for sure; another that names this issuer is when it verifies. */
+/** The presented token is misplaced for sure; a key, or a token that names this issuer, is when it verifies. */
 function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): Step {
   if (suspects.includes(exchange.token)) return misplaced
   const { Issuer } = parts.config.Security.AgentAuth.TokenIssuance
-  const ours = suspects.filter(text => parseCompact(text)?.payload['iss'] === Issuer)
+  const ours = suspects.filter(text => text.startsWith(keyPrefix) || parseCompact(text)?.payload['iss'] === Issuer)
   if (ours.length === 0) return undefined
   if (ours.length > mostVerified) return misplaced
   return Promise.all(ours.map(parts.verifyToken)).then(

@@ -9,6 +9,7 @@ import type { MatchedCondition, ShadowOutcome } from '../policy/evaluation/decis
 import type { RiskSignal } from '../policy/request/facts.ts'
 import { answers, decisions, duration, overhead, requestBytes, requests, responseBytes } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { keyIdOf } from '../tokens/agent-key.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -118,7 +119,7 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
 function writeLine(exchange: Exchange, ms: number, { log, values, clientIpOf }: RecorderParts): void {
   const { requestId, agent, req, target, ending = 'aborted' } = exchange
   const line =
-    `"requestId":"${requestId}"${plain('agentId', agent?.id)}` +
+    `"requestId":"${requestId}"${plain('agentId', agent?.id)}${plain('keyId', keyIdOf(exchange.claims))}` +
     plain('clientIp', clientIpOf(exchange.socket, req.rawHeaders)) +
     plain('method', req.method) +
     (target === undefined ? '' : plain('origin', target.origin.key) + text('path', pathOf(target.path))) +

@@ -4,8 +4,9 @@
  * longer act, its requests under way end before that change is answered.
  */
 import { agentProblem } from '../agents/agent.ts'
-import type { Refusal } from '../errors.ts'
+import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { keyIdOf } from '../tokens/agent-key.ts'
 import { answer } from './answer.ts'
 import type { Authenticated, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
@@ -33,11 +34,23 @@ export function isOver({ refusal, res }: Exchange): boolean {
   return refusal !== undefined || res.destroyed
 }
 
-/** Ends what an agent has under way once it may no longer act. Call it when the registry shows a change. */
-export function endUnlessActive(id: string, agent: AgentRecord | undefined, parts: Pick<Parts, 'watch'>): void {
-  const problem = agentProblem(agent)
-  if (problem === undefined) return
-  for (const exchange of parts.watch.underway(other => other.agent?.id === id)) end(exchange, problem)
+/**
+ * Ends what an agent has under way once it may no longer act, or has been let in by a key that was revoked. Call it when
+ * the registry shows a change.
+ */
+export function endUnlessActive(id: string, { before, now }: AgentUpdate, parts: Pick<Parts, 'watch'>): void {
+  const problem = agentProblem(now)
+  const gone = before?.keys.filter(key => now?.keys.some(other => other.id === key.id) !== true).map(key => key.id)
+  if (problem === undefined && !gone?.length) return
+  const isLost = ({ agent, claims }: Exchange): boolean =>
+    agent?.id === id && (problem !== undefined || gone?.includes(keyIdOf(claims) ?? '') === true)
+  for (const exchange of parts.watch.underway(isLost)) end(exchange, problem ?? refuse('unauthenticated'))
+}
+
+/** An agent before and after a change; undefined while it was, or is, not there. */
+interface AgentUpdate {
+  readonly before: AgentRecord | undefined
+  readonly now: AgentRecord | undefined
 }
 
 /** A request that a grant let pass is decided again before it leaves if the grant was withdrawn. */

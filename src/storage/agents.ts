@@ -4,6 +4,23 @@ import type { AuditEntry } from './audit.ts'
 export type AgentStatus = 'Active' | 'Inactive' | 'Quarantined' | 'Revoked'
 export type Role = 'agent' | 'reviewer' | 'auditor' | 'admin'
 
+/** A key with which an agent authenticates, as far as it is kept. */
+export interface AgentKey {
+  /** UUID. */
+  readonly id: string
+  readonly name: string
+  /** SHA-256 of the key, hex. */
+  readonly hash: string
+  readonly createdAt: number
+  /** Null: it does not expire. */
+  readonly expiresAt: number | null
+}
+
+export interface KeyUse {
+  readonly keyId: string
+  readonly at: number
+}
+
 /** An agent without its secret: what the registry holds in memory. */
 export interface AgentRecord {
   /** UUID, lower case. */
@@ -22,6 +39,8 @@ export interface AgentRecord {
   readonly createdAt: number
   /** Its client secret is short or easy to guess. */
   readonly weakSecret: boolean
+  /** In the order they were made. */
+  readonly keys: readonly AgentKey[]
 }
 
 /** The fields of an agent that change after registration. */
@@ -47,4 +66,17 @@ export interface AgentTable {
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
   /** False when there was no such agent. */
   remove(id: string, entry: AuditEntry): Promise<boolean>
+  /** `full`: the agent has `most` keys already. `wrongState`: it is revoked. */
+  addKey(
+    id: string,
+    key: AgentKey,
+    most: number,
+    entry: AuditEntry,
+  ): Promise<'stored' | 'notFound' | 'wrongState' | 'full'>
+  /** False when there was no such key. */
+  removeKey(id: string, keyId: string, entry: AuditEntry): Promise<boolean>
+  /** The last use of each key of the agent that was used. */
+  keyUses(id: string): Promise<readonly KeyUse[]>
+  /** Leaves no audit entry: it is no change that anybody makes. */
+  noteKeyUses(uses: readonly KeyUse[]): Promise<void>
 }

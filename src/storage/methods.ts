@@ -20,7 +20,17 @@ export type TableName = keyof Tables
 type Kind = 'read' | 'write'
 
 export const methods = {
-  agents: { all: 'read', secretHash: 'read', insert: 'write', update: 'write', remove: 'write' },
+  agents: {
+    all: 'read',
+    secretHash: 'read',
+    insert: 'write',
+    update: 'write',
+    remove: 'write',
+    addKey: 'write',
+    removeKey: 'write',
+    keyUses: 'read',
+    noteKeyUses: 'write',
+  },
   policies: { all: 'read', insert: 'write', update: 'write', remove: 'write' },
   hitl: {
     insert: 'write',

@@ -26,6 +26,11 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
         await sql`create unique index agents_subject on agents ("externalSubject")`.execute(db)
       },
     },
+    '0003-agent-keys': {
+      async up(db) {
+        for (const statement of agentKeys) await statement.execute(db)
+      },
+    },
   }
 }
 
@@ -67,6 +72,19 @@ const registry = [
     "createdAt" bigint not null,
     "updatedAt" bigint not null
   )`,
+]
+
+const agentKeys = [
+  sql`create table agent_keys (
+    id text primary key,
+    "agentId" text not null references agents (id) on delete cascade,
+    name text not null,
+    hash text not null unique,
+    "createdAt" bigint not null,
+    "expiresAt" bigint,
+    "lastUsedAt" bigint
+  )`,
+  sql`create index agent_keys_agent on agent_keys ("agentId", "createdAt")`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */

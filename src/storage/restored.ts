@@ -10,6 +10,8 @@ export interface Restored {
   readonly unknown: number
   /** Grants that may have been used or taken back since; they are removed. */
   readonly grants: number
+  /** Keys of agents that may have been revoked since; they are removed. */
+  readonly keys: number
 }
 
 /** `why` says how it was noticed. */
@@ -27,9 +29,11 @@ export async function markRestored(unit: Unit, at: number, why: string): Promise
     .where('replay', 'in', ['inFlight', 'failed'])
     .executeTakeFirst()
   const removed = await db.deleteFrom('grants').executeTakeFirst()
+  const revoked = await db.deleteFrom('agent_keys').executeTakeFirst()
   const unknown = Number(pending.numUpdatedRows + sent.numUpdatedRows)
   const grants = Number(removed.numDeletedRows)
-  const details = { why, unknown, grants, tokens: 'void' }
+  const keys = Number(revoked.numDeletedRows)
+  const details = { why, unknown, grants, keys, tokens: 'void' }
   unit.audit({ at, actor: 'gateway', action: 'store.restore', subject: 'gateway.db', requestId: null, details })
-  return { unknown, grants }
+  return { unknown, grants, keys }
 }

@@ -4,6 +4,7 @@
  */
 import type { Kysely } from 'kysely'
 import type {
+  AgentKey,
   AgentRecord,
   AuditRecord,
   GrantRecord,
@@ -15,12 +16,17 @@ import type {
   TakenKey,
 } from './store.ts'
 
-export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecret'> {
+export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecret' | 'keys'> {
   readonly roles: string
   readonly tags: string
   readonly weakSecret: number
   /** bcrypt. */
   readonly secretHash: string
+}
+
+export interface AgentKeyRow extends AgentKey {
+  readonly agentId: string
+  readonly lastUsedAt: number | null
 }
 
 export interface HitlRow
@@ -73,6 +79,7 @@ export interface ProbeRow {
 
 export interface Schema {
   agents: AgentRow
+  agent_keys: AgentKeyRow
   policies: PolicyRecord
   hitl: HitlRow
   hitl_shown: HitlShownRow

@@ -71,6 +71,9 @@ function controlOf(
         else log[level](fields, message)
       }
     },
+    keyUses: (_, uses) => {
+      for (const { keyId, at } of uses) identity.keys.noteUse(keyId, at)
+    },
     trust: (_, notes) => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },

@@ -12,7 +12,7 @@ import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.
 import type { DetailView } from '../hitl/view.ts'
 import { type Failure, threadError } from '../link.ts'
 import type { LogFields, LogLevel } from '../log.ts'
-import { type AgentRecord, StoreError, type TakenKey } from '../storage/store.ts'
+import { type AgentRecord, type KeyUse, StoreError, type TakenKey } from '../storage/store.ts'
 import type { Counted } from './batch.ts'
 import type { PolicyChange } from './replica.ts'
 
@@ -71,6 +71,7 @@ export interface ControlCalls {
   connect(port: MessagePort, address: string | undefined): Promise<void>
   lookup(name: string): Promise<readonly string[]>
   log(lines: readonly LogLine[]): Promise<void>
+  keyUses(uses: readonly KeyUse[]): Promise<void>
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

@@ -12,7 +12,8 @@ import type { PolicyDocument } from '../policy/language/format.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
-export interface AgentReplica extends Pick<Registry, 'get' | 'bySubject' | 'subscribe' | 'trustOf' | 'recordTrust'> {
+export interface AgentReplica
+  extends Pick<Registry, 'get' | 'bySubject' | 'byKeyHash' | 'subscribe' | 'trustOf' | 'recordTrust'> {
   set(id: string, agent: AgentRecord | undefined): void
 }
 
@@ -26,6 +27,7 @@ export function createAgentReplica(
   return {
     get: id => snapshot.get(id),
     bySubject: subject => snapshot.bySubject(subject),
+    byKeyHash: hash => snapshot.byKeyHash(hash),
     subscribe: listener => snapshot.subscribe(listener),
     trustOf: agent => trustScore(agent, clock.now()),
     recordTrust: onTrust,

@@ -13,6 +13,7 @@ import { openUpstreams } from '../compose/upstreams.ts'
 import { type Link, openLink } from '../link.ts'
 import { describeError, type Log, type LogLevel } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
+import type { KeyUse } from '../storage/store.ts'
 import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
@@ -65,23 +66,25 @@ async function learn() {
     notes => main.tell('trust', [notes]),
   )
   const agents = createAgentReplica(data.agents, clock, (...note) => trust.add(note))
+  const keyUses = createBatch<KeyUse>(uses => main.tell('keyUses', [uses]))
   const { verify } = await openTokenCheck({
     settings: config.Security.AgentAuth,
     dataDirectory,
     clock,
     agents,
     fetchDocument: upstreams.ownRequests.fetch,
+    onKeyUse: (keyId, at) => keyUses.add({ keyId, at }),
     onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
   })
   const policies = createPolicyReplica(languageOf(config))
   const recent = shareActivity(createRecentActivity(), data.channelName)
   const certificate = await readCertificate(config, baseDirectory)
-  return { config, baseDirectory, clock, log, upstreams, trust, agents, verify, policies, recent, certificate }
+  return { config, baseDirectory, clock, log, upstreams, trust, keyUses, agents, verify, policies, recent, certificate }
 }
 
 async function serve() {
   const known = await learn()
-  const { config, log, upstreams, agents, policies, recent, trust } = known
+  const { config, log, upstreams, agents, policies, recent, trust, keyUses } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
   const limits = openSharedLimits(config, { ...data, log })
   const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
@@ -113,7 +116,7 @@ async function serve() {
     },
     async drain(limitMs: number) {
       const cutOff = await listening.drain(limitMs, () => limits.inFlight[0]!)
-      for (const part of [trust, log]) part.flush()
+      for (const part of [trust, keyUses, log]) part.flush()
       recent.close()
       return cutOff
     },

@@ -1,2 +1,85 @@
-/** Keys that agents hold for clients with static header fields: they begin with this. */
-export const keyPrefix = 'agw_'
+import { hashKey, isAgentKey } from '../base/agent-key.ts'
+import type { Clock } from '../clock.ts'
+import { LRUCache } from '../lru.ts'
+import { type Claims, isAlive } from './claims.ts'
+import type { Verify } from './verify.ts'
+
+/** A key as the registry has it now. */
+export interface KnownKey {
+  readonly id: string
+  readonly name: string
+  readonly agentId: string
+  readonly createdAt: number
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number | null
+}
+
+export interface KeyVerifierParts {
+  readonly clock: Clock
+  readonly byKeyHash: (hash: string) => KnownKey | undefined
+  /** Called for a use of a key, but not for each. */
+  readonly onUse: (keyId: string, at: number) => void
+}
+
+/** The claim with the id of the key; other tokens do not have it. */
+const keyIdClaim = 'key_id'
+
+interface Known {
+  readonly hash: string
+  key: KnownKey | undefined
+  claims: Claims
+  notedAt: number
+}
+
+/** Keys whose hash is remembered. */
+const maxKnown = 20_000
+/** Uses of a key are noted no more often than this, milliseconds. */
+const noteEveryMs = 600_000
+/** The end of the year 9999, seconds since the epoch: the key does not expire. */
+const never = 253_402_300_799
+
+/**
+ * Verifies keys. Only the hash of a text is remembered; whether there is such a key the registry says each time, so that
+ * a revoked one is gone at once.
+ */
+export function createKeyVerifier({ clock, byKeyHash, onUse }: KeyVerifierParts): Verify {
+  const known = new LRUCache<string, Known>({ max: maxKnown })
+
+  const learn = (token: string): Known | undefined => {
+    if (!isAgentKey(token)) return undefined
+    const claims = { sub: '', exp: 0 }
+    return { hash: hashKey(token), key: undefined, claims, notedAt: Number.NEGATIVE_INFINITY }
+  }
+
+  return token => {
+    const found = known.get(token) ?? learn(token)
+    const key = found && byKeyHash(found.hash)
+    if (found === undefined || key === undefined) {
+      known.delete(token)
+      return 'no_key'
+    }
+    if (found.key !== key) {
+      found.key = key
+      found.claims = claimsOf(key)
+      known.set(token, found)
+    }
+    const now = clock.now()
+    if (!isAlive(found.claims, now)) return 'expired'
+    if (now - found.notedAt >= noteEveryMs) {
+      found.notedAt = now
+      onUse(key.id, now)
+    }
+    return found.claims
+  }
+}
+
+function claimsOf({ id, name, agentId, createdAt, expiresAt }: KnownKey): Claims {
+  const exp = expiresAt === null ? never : Math.floor(expiresAt / 1_000)
+  return { sub: agentId, iat: Math.floor(createdAt / 1_000), exp, [keyIdClaim]: id, key_name: name }
+}
+
+/** The id of the key that a request was authenticated with. */
+export function keyIdOf(claims: Claims | undefined): string | undefined {
+  const id = claims?.[keyIdClaim]
+  return typeof id === 'string' ? id : undefined
+}

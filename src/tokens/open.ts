@@ -1,7 +1,9 @@
+import { keyPrefix } from '../base/agent-key.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { createKeyVerifier, type KeyVerifierParts, type KnownKey } from './agent-key.ts'
 import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
 import { createExternal, type External } from './external.ts'
 import { createGrant, type Grant } from './grant.ts'
@@ -16,6 +18,7 @@ export interface KnownAgents {
   /** By UUID in any letter case. */
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
+  byKeyHash(hash: string): KnownKey | undefined
 }
 
 /** The part that issues them. */
@@ -36,6 +39,7 @@ export interface CheckOptions {
   readonly agents: KnownAgents
   /** Fetches the documents of the identity provider. */
   readonly fetchDocument: FetchDocument
+  readonly onKeyUse: KeyVerifierParts['onUse']
   /** Called with the reason why the provider's keys could not be fetched. */
   readonly onError?: (error: unknown) => void
 }
@@ -50,12 +54,12 @@ export interface TokensOptions extends CheckOptions {
 interface TokenCheck {
   readonly parts: TokenParts
   readonly external: External | undefined
-  /** Claims of an internal token, or of one of the identity provider. `sub` is the id of the agent. */
+  /** Claims of an internal token, of a key, or of a token of the identity provider. `sub` is the id of the agent. */
   readonly verify: Verify
 }
 
 export interface Tokens extends Pick<TokenCheck, 'verify'> {
-  /** Claims of an internal token alone: management takes no other (spec 5.3). */
+  /** Claims of an internal token or a key: management takes no others (spec 5.3). */
   readonly verifyInternal: Verify
   /** POST /tokens. */
   readonly grant: Grant
@@ -75,7 +79,7 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     options.dataDirectory,
   )
   const parts = { keys, settings: settings.TokenIssuance, clock }
-  const verifyInternal = createVerifier(parts)
+  const internal = createVerifier(parts)
   const external = createExternal({
     settings: settings.ExternalIdentity,
     clock,
@@ -84,7 +88,12 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     agentOfSubject: subject => agents.bySubject(subject),
     onError,
   })
-  return { parts, external, verifyInternal, verify: either(verifyInternal, external?.verify) }
+  const verifyKey = createKeyVerifier({ clock, byKeyHash: hash => agents.byKeyHash(hash), onUse: options.onKeyUse })
+  const orKey =
+    (verify: Verify): Verify =>
+    token =>
+      token.startsWith(keyPrefix) ? verifyKey(token) : verify(token)
+  return { parts, external, verifyInternal: orKey(internal), verify: orKey(either(internal, external?.verify)) }
 }
 
 /** Opens everything about tokens. Rejects with StartupError if the settings do not work. */

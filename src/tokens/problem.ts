@@ -11,6 +11,7 @@ const texts = {
   issuer: 'is from an issuer that is not accepted here',
   audience: 'is for another audience',
   claims: 'has a missing or invalid claim',
+  no_key: 'is not a key that is known here; it may have been revoked',
   unknown_agent: 'is for an agent that is not registered here',
 } as const
 

@@ -15,6 +15,7 @@ const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => 
   trustAt: 0,
   createdAt: i,
   weakSecret: false,
+  keys: [],
 }))
 
 t.test('agents are in the order of registration, whatever the order of the store', async t => {

@@ -62,6 +62,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'fixtures/gateway',
     'cli/serve',
     'clients/http',
+    'proxy/agent-keys',
     'proxy/client-aborts',
     'proxy/fields',
     'proxy/head-decisions',

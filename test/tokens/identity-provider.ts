@@ -9,6 +9,7 @@ import { issuance, signingSecret } from '../fixtures/tokens.ts'
 
 const peer = '192.0.2.1'
 const agents = {
+  byKeyHash: () => undefined,
   get: (id: string) => [agent, other].find(one => one.id === id.toLowerCase()),
   bySubject: (subject: string) => [agent, other].find(one => one.externalSubject === subject),
   trustOf: () => 0.5,
@@ -29,6 +30,7 @@ async function open(authority: string, jwt: object = {}) {
     clock: systemClock,
     agents,
     fetchDocument: (await openOwnRequests(t)).fetch,
+    onKeyUse: () => {},
   })
 }
 

@@ -1,7 +1,7 @@
-import { keysOf } from '../../base/records.ts'
+import { keysOf as namesOf } from '../../base/records.ts'
 import type { Operations } from '../methods.ts'
-import type { AgentRow, Db } from '../schema.ts'
-import type { AgentChange, AgentRecord } from '../store.ts'
+import type { AgentKeyRow, AgentRow, Db } from '../schema.ts'
+import type { AgentChange, AgentKey, AgentRecord } from '../store.ts'
 import { withFacts } from './audit.ts'
 
 const publicColumns = [
@@ -22,7 +22,8 @@ const publicColumns = [
 export const agents: Operations<'agents'> = {
   async all(db) {
     const rows = await db.selectFrom('agents').select(publicColumns).orderBy('createdAt').orderBy('id').execute()
-    return rows.map(toRecord)
+    const keys = Map.groupBy(await keysOf(db), ({ agentId }) => agentId)
+    return rows.map(row => toRecord(row, keys.get(row.id) ?? []))
   },
 
   async secretHash(db, id) {
@@ -55,9 +56,9 @@ export const agents: Operations<'agents'> = {
       .returning(publicColumns)
       .executeTakeFirstOrThrow()
     const { secretHash: _, ...shown } = change
-    const changed = keysOf(shown)
+    const changed = namesOf(shown)
     const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
-    const after = toRecord(row)
+    const after = { ...toRecord(row, []), keys: before.keys }
     unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
     unit.change({ table: 'agents', key: id, now: after })
     return after
@@ -71,6 +72,50 @@ export const agents: Operations<'agents'> = {
     unit.change({ table: 'agents', key: id, now: undefined })
     return true
   },
+
+  async addKey(unit, id, key, most, entry) {
+    const agent = await find(unit.db, id)
+    if (agent === undefined) return 'notFound'
+    if (agent.status === 'Revoked') return 'wrongState'
+    if (agent.keys.length >= most) return 'full'
+    await unit.db
+      .insertInto('agent_keys')
+      .values({ ...key, agentId: id, lastUsedAt: null })
+      .execute()
+    unit.audit(entry)
+    unit.change({ table: 'agents', key: id, now: { ...agent, keys: [...agent.keys, key] } })
+    return 'stored'
+  },
+
+  async removeKey(unit, id, keyId, entry) {
+    const gone = unit.db.deleteFrom('agent_keys').where('id', '=', keyId).where('agentId', '=', id)
+    const { numDeletedRows } = await gone.executeTakeFirst()
+    if (numDeletedRows === 0n) return false
+    unit.audit(entry)
+    unit.change({ table: 'agents', key: id, now: await find(unit.db, id) })
+    return true
+  },
+
+  async keyUses(db, id) {
+    const used = db.selectFrom('agent_keys').where('agentId', '=', id).where('lastUsedAt', 'is not', null)
+    return used.select('id as keyId').select('lastUsedAt as at').$narrowType<{ at: number }>().execute()
+  },
+
+  async noteKeyUses({ db }, uses) {
+    for (const { keyId, at } of uses) {
+      await db.updateTable('agent_keys').set({ lastUsedAt: at }).where('id', '=', keyId).execute()
+    }
+  },
+}
+
+const keyColumns = ['id', 'agentId', 'name', 'hash', 'createdAt', 'expiresAt'] as const
+
+type KeyOf = Omit<AgentKeyRow, 'lastUsedAt'>
+
+/** The keys of one agent, or of all. */
+function keysOf(db: Db, id?: string): Promise<readonly KeyOf[]> {
+  const all = db.selectFrom('agent_keys').select(keyColumns).orderBy('createdAt').orderBy('id')
+  return (id === undefined ? all : all.where('agentId', '=', id)).execute()
 }
 
 /** Whether another agent is bound to the subject. */
@@ -82,7 +127,7 @@ async function isTaken(db: Db, id: string, subject: string | null | undefined): 
 
 async function find(db: Db, id: string): Promise<AgentRecord | undefined> {
   const row = await db.selectFrom('agents').select(publicColumns).where('id', '=', id).executeTakeFirst()
-  return row && toRecord(row)
+  return row && toRecord(row, await keysOf(db, id))
 }
 
 function toColumns({ roles, weakSecret, ...same }: AgentChange): Partial<AgentRow> {
@@ -93,13 +138,14 @@ function toColumns({ roles, weakSecret, ...same }: AgentChange): Partial<AgentRo
   }
 }
 
-function toRow(agent: AgentRecord, secretHash: string): AgentRow {
+function toRow({ keys: _, ...agent }: AgentRecord, secretHash: string): AgentRow {
   const { roles, tags, weakSecret } = agent
   const texts = { roles: JSON.stringify(roles), tags: JSON.stringify(tags) }
   return { ...agent, ...texts, weakSecret: Number(weakSecret), secretHash }
 }
 
-function toRecord(row: Omit<AgentRow, 'secretHash'>): AgentRecord {
+function toRecord(row: Omit<AgentRow, 'secretHash'>, found: readonly KeyOf[]): AgentRecord {
   const { roles, tags, weakSecret } = row
-  return { ...row, roles: JSON.parse(roles), tags: JSON.parse(tags), weakSecret: weakSecret !== 0 }
+  const keys = found.map(({ agentId: _, ...key }): AgentKey => key)
+  return { ...row, roles: JSON.parse(roles), tags: JSON.parse(tags), weakSecret: weakSecret !== 0, keys }
 }

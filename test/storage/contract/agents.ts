@@ -125,4 +125,36 @@ export function agents(t: Test, engine: Engine): void {
     t.same(await store.agents.all(), [])
     t.same(await actions(store), ['agent.register', 'agent.delete'])
   })
+
+  t.test('keys are kept with their agent, and go with it', async t => {
+    const store = await engine(t)
+    const key = (id: string) => ({ id, name: `key ${id}`, hash: `hash ${id}`, createdAt: 1_000, expiresAt: null })
+    for (const id of ['a1', 'a2']) await store.agents.insert(agent(id), 'h', entry('agent.register'))
+    t.equal(await store.agents.addKey('a3', key('k0'), 2, entry('agent.addKey')), 'notFound')
+    t.equal(await store.agents.addKey('a1', key('k1'), 2, entry('agent.addKey')), 'stored')
+    const second = { ...key('k2'), createdAt: 2_000, expiresAt: 9_000 }
+    t.equal(await store.agents.addKey('a1', second, 2, entry('agent.addKey')), 'stored')
+    t.equal(await store.agents.addKey('a1', key('k3'), 2, entry('agent.addKey')), 'full')
+    t.match(await store.agents.update('a1', { policyName: 'p' }, entry('agent.policy')), { keys: [key('k1'), second] })
+    t.same(
+      (await store.agents.all()).map(({ keys }) => keys),
+      [[key('k1'), second], []],
+    )
+    t.equal(await store.agents.removeKey('a2', 'k1', entry('agent.removeKey')), false)
+    t.equal(await store.agents.removeKey('a1', 'k1', entry('agent.removeKey')), true)
+    t.match(await store.agents.update('a1', { policyName: 'q' }, entry('agent.policy')), { keys: [second] })
+    await store.agents.noteKeyUses([
+      { keyId: 'k2', at: 5_000 },
+      { keyId: 'gone', at: 5_000 },
+    ])
+    t.same(await store.agents.keyUses('a1'), [{ keyId: 'k2', at: 5_000 }])
+    t.same(await store.agents.keyUses('a2'), [])
+    t.ok(await store.agents.remove('a1', entry('agent.remove')))
+    await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+    t.equal(await store.agents.addKey('a1', second, 2, entry('agent.addKey')), 'stored')
+    const told = ['addKey', 'addKey', 'policy', 'removeKey', 'policy', 'remove', 'register', 'addKey'].map(
+      what => `agent.${what}`,
+    )
+    t.same((await actions(store)).slice(2), told)
+  })
 }

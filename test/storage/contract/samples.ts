@@ -18,6 +18,7 @@ export function agent(id: string, over: Partial<AgentRecord> = {}): AgentRecord 
     trustAt: 1_000,
     createdAt: 1_000,
     weakSecret: false,
+    keys: [],
     ...over,
   }
 }
