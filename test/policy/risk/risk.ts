@@ -4,14 +4,7 @@ import { Zone } from '../../../src/policy/language/fields/zone.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { Facts } from '../../../src/policy/request/facts.ts'
 import { noRisk, RiskAssessment } from '../../../src/policy/risk/risk.ts'
-import {
-  bodySignals,
-  defaultRisk,
-  headSignals,
-  methodSignal,
-  type RiskSettings,
-  riskSignals,
-} from '../../../src/policy/risk/risk-signals.ts'
+import { defaultRisk, type RiskSettings, riskSignals } from '../../../src/policy/risk/risk-signals.ts'
 import { createRandom, pick } from '../../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../../fixtures/rulebook.ts'
 import t from '../../fixtures/tap.ts'
@@ -50,9 +43,11 @@ t.test('scores are those of the contract', async t => {
   for (const [name, description, score] of rows) t.equal(assess(description).score, score, name)
 })
 
-t.test('each signal gives its points', async t => {
+t.test('each signal of the table gives its points', async t => {
   const rows: [RequestDescription, string][] = [
+    [given({ method: 'POST' }), 'method-post 5'],
     [given({ method: 'PUT' }), 'method-put-patch 10'],
+    [given({ method: 'DELETE' }), 'method-delete 20'],
     [given({ method: 'PROPFIND' }), 'method-other 15'],
     [given({ url: 'https://xn--mller-kva.example/' }), 'punycode 10'],
     [given({ url: 'http://api.example.com/' }), 'plain-http 10'],
@@ -62,6 +57,7 @@ t.test('each signal gives its points', async t => {
     [given({ url: 'https://metadata.google.internal/' }), 'metadata-address 60'],
     [given({ url: 'https://api.example.com/ADMIN/users' }), 'sensitive-path 15'],
     [given({ url: 'https://api.example.com/x%2f%61dmin;y' }), 'sensitive-path 15'],
+    [given({}, { hostSeen: false }), 'new-host 20'],
     [given({}, { trustScore: 0 }), 'low-trust 30'],
     [given({}, { trustScore: 0.4 }), 'low-trust 6'],
     [given({}, { trustScore: 0.8 }), 'high-trust -10'],
@@ -73,10 +69,14 @@ t.test('each signal gives its points', async t => {
     [given({ body: 'x'.repeat(900) }, { usualBodyBytes: 100 }), 'body-far-above-usual 15'],
     [given({ body: 'x'.repeat(70_000) }), 'large-body 5'],
     [given({ body: 'x'.repeat(1_100_000) }), 'large-body 10'],
+    [given({ body: key }), 'secret-in-body 60'],
     [given({ body: 'mail a.b@c.example' }), 'pii-in-body 25'],
     [given({ body: '{', headers: { 'content-type': 'application/json' } }), 'unreadable-body 10'],
   ]
   for (const [description, signal] of rows) t.ok(assess(description).signals.includes(signal), signal)
+  // Those two need other settings: see below.
+  const tried = new Set([...rows.map(([, signal]) => signal.split(' ')[0]), 'private-address', 'outside-hours'])
+  t.strictSame([...tried].sort(), Object.keys(riskSignals).sort())
 })
 
 t.test('a call inside the machine or network is no risk by itself', async t => {
@@ -319,10 +319,4 @@ t.test('the score with the body lies within the interval of the head', async t =
     const points = whole.risk.signals(whole).reduce((sum, signal) => sum + signal.points, 0)
     t.ok(score === 1 || score >= points / 100, 'signals explain the score')
   }
-})
-
-t.test('every signal of the table is given by some request', async t => {
-  const methods = ['POST', 'PUT', 'DELETE', 'PURGE'].map(methodSignal)
-  const given = new Set([...methods, ...[...headSignals, ...bodySignals].map(({ name }) => name)])
-  t.strictSame([...given].sort(), Object.keys(riskSignals).sort())
 })
