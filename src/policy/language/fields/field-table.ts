@@ -5,7 +5,9 @@ import { parseTarget } from '../../../base/target.ts'
 import type { Facts } from '../../request/facts.ts'
 import type { McpHeads } from '../../request/mcp-heads.ts'
 import { missing, unknown, unreadable } from '../../values/truth.ts'
-import * as alias from './aliases.ts'
+import * as graphql from './graphql.ts'
+import * as llm from './llm.ts'
+import * as alias from './mcp.ts'
 import { days, type WallTime, type Zone } from './zone.ts'
 
 /** A field of the language. */
@@ -98,6 +100,12 @@ const address = (text: string) => canonicalAddress(text) ?? text.toLowerCase()
 
 const ofBatch = { ofBatch: true } as const
 
+/** A field of the body that also reads the path or the query. */
+function ofWhole(type: FieldKind['type'], take: (facts: Facts) => unknown, more: Partial<FieldKind> = {}): FieldKind {
+  const read = (facts: Facts) => (facts.body === undefined ? unknown : take(facts))
+  return headValue(type, read, { phase: 'body', ...more })
+}
+
 /** A field of MCP: the head of the request may claim it before the body shows it. */
 function mcp(
   type: FieldKind['type'],
@@ -147,11 +155,17 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['mcp.resource', mcp('string', alias.claimedResource, alias.mcpResource, ofBatch)],
   ['mcp.prompt', mcp('string', alias.claimedPrompt, alias.mcpPrompt, ofBatch)],
   ['mcp.batchSize', mcp('number', alias.claimedBatchSize, alias.mcpBatchSize)],
-  ['llm.model', aliasValue('string', alias.llmModel)],
-  ['llm.stream', aliasValue('boolean', alias.llmStream)],
-  ['llm.maxTokens', aliasValue('number', alias.llmMaxTokens)],
-  ['llm.tools', aliasValue('string', alias.llmTools, { several: true })],
-  ['llm.promptBytes', aliasValue('number', alias.llmPromptBytes)],
+  ['llm.provider', headText(llm.llmProvider, { ofPath: true, values: llm.llmProviders, normalise: lower })],
+  ['llm.model', ofWhole('string', llm.llmModel)],
+  ['llm.stream', ofWhole('boolean', llm.llmStream)],
+  ['llm.maxTokens', ofWhole('number', llm.llmMaxTokens)],
+  ['llm.tools', ofWhole('string', llm.llmTools, { several: true })],
+  ['llm.messages', ofWhole('number', llm.llmMessages)],
+  ['llm.roles', ofWhole('string', llm.llmRoles, { several: true })],
+  ['llm.promptBytes', ofWhole('number', llm.llmPromptBytes)],
+  ['graphql.operation', ofWhole('string', graphql.graphqlOperation, ofBatch)],
+  ['graphql.name', ofWhole('string', graphql.graphqlName, ofBatch)],
+  ['graphql.fields', ofWhole('string', graphql.graphqlFields, { several: true, ...ofBatch })],
   ['agent.id', agentText('id')],
   ['agent.name', agentText('name')],
   ['agent.ownerId', agentText('ownerId')],

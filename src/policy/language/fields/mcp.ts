@@ -1,8 +1,8 @@
 import type { McpHeads } from '../../request/mcp-heads.ts'
-import { isRecord, Messages, Several } from '../../values/path.ts'
+import { isRecord, Messages } from '../../values/path.ts'
 import { missing, unknown, unreadable } from '../../values/truth.ts'
 
-/** Fields that name the same thing in different request bodies: `mcp.*` over JSON-RPC, `llm.*` over model APIs. */
+/** Fields of MCP: JSON-RPC in the body, and what the head of a request claims of it. */
 
 /**
  * Messages of a JSON-RPC 2.0 request, single or batch; `missing` for any other body. What a lenient server may take for
@@ -88,44 +88,4 @@ function claimedName(methods: ReadonlySet<unknown>) {
     if (methods.has(method)) return name ?? unknown
     return method === undefined || method === completion ? unknown : missing
   }
-}
-
-export const llmModel = (body: unknown) => own(body, 'model')
-export const llmStream = (body: unknown) => own(body, 'stream')
-
-const maxTokenKeys = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
-
-/** Every limit that is set: the gateway does not know which one the upstream applies. */
-export function llmMaxTokens(body: unknown): unknown {
-  const found = maxTokenKeys.map(key => own(body, key)).filter(value => value !== missing)
-  return found.length > 1 ? found : (found[0] ?? (found.length === 1 ? null : missing))
-}
-
-/** Names of the tools offered to the model. */
-export function llmTools(body: unknown): unknown {
-  const tools = own(body, 'tools')
-  if (!Array.isArray(tools)) return missing
-  return new Several(tools.map(toolName))
-}
-
-function toolName(tool: unknown): unknown {
-  const name = own(own(tool, 'function'), 'name')
-  if (name !== missing) return name
-  const plain = own(tool, 'name')
-  return plain === missing ? own(tool, 'type') : plain
-}
-
-const promptKeys = ['messages', 'system', 'prompt', 'input', 'instructions']
-
-/** UTF-8 bytes of all text that the model is given. */
-export function llmPromptBytes(body: unknown): unknown {
-  const prompts = promptKeys.map(key => own(body, key)).filter(value => value !== missing)
-  if (prompts.length === 0) return missing
-  return prompts.reduce<number>((sum, prompt) => sum + textBytes(prompt), 0)
-}
-
-function textBytes(value: unknown): number {
-  if (typeof value === 'string') return Buffer.byteLength(value)
-  if (typeof value !== 'object' || value === null) return 0
-  return Object.values(value).reduce((sum: number, part: unknown) => sum + textBytes(part), 0)
 }

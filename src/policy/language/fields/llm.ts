@@ -1,0 +1,172 @@
+/**
+ * Fields of calls to model providers. The path tells whose format a request has; bodies at other paths are read as far
+ * as they look like one. What a provider must have been told and is not found is unreadable, never missing.
+ */
+import type { Facts } from '../../request/facts.ts'
+import { isRecord, Several } from '../../values/path.ts'
+import { missing, unreadable } from '../../values/truth.ts'
+
+/** A format, by the end of the path. The first group is the model, where the path has it. */
+interface Format {
+  readonly provider: 'openai' | 'anthropic' | 'gemini' | 'ollama'
+  readonly path: RegExp
+  /** Whether the path names the model and the body does not. */
+  readonly modelInPath?: true
+  /** Whether answers stream unless the body says otherwise. */
+  readonly streams?: true
+}
+
+const formats: readonly Format[] = [
+  {
+    provider: 'gemini',
+    path: /\/models\/([^/:]+):(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)\/?$/i,
+    modelInPath: true,
+  },
+  { provider: 'openai', path: /\/deployments\/([^/]+)\/(?:chat\/completions|completions|embeddings)\/?$/i },
+  { provider: 'openai', path: /\/(?:chat\/completions|v\d\w*\/(?:completions|embeddings|responses))\/?$/i },
+  { provider: 'anthropic', path: /\/v\d\w*\/messages(?:\/count_tokens)?\/?$/i },
+  { provider: 'ollama', path: /\/api\/(?:chat|generate)\/?$/i, streams: true },
+  { provider: 'ollama', path: /\/api\/embed(?:dings)?\/?$/i },
+]
+
+interface Found {
+  readonly format: Format
+  readonly model: string | undefined
+}
+
+function formatOf(path: string): Found | undefined {
+  for (const format of formats) {
+    const match = format.path.exec(path)
+    if (match !== null) return { format, model: match[1] }
+  }
+  return undefined
+}
+
+const isSame = (one: Found | undefined, other: Found | undefined): boolean =>
+  one?.format === other?.format && one?.model === other?.model
+
+export const llmProviders: readonly string[] = [...new Set(formats.map(({ provider }) => provider))]
+
+/** By the path alone. */
+export const llmProvider = ({ path }: Facts): unknown => formatOf(path)?.format.provider ?? missing
+
+type Body = Readonly<Record<string, unknown>>
+
+/** Reads the body of a call, where it is a JSON object. */
+function ofBody(facts: Facts, read: (body: Body, found: Found | undefined) => unknown): unknown {
+  const found = formatOf(facts.path)
+  const { readings } = facts.request
+  if (readings?.some(path => !isSame(formatOf(path), found)) === true) return unreadable
+  const value = facts.body?.value
+  if (isRecord(value) && facts.body?.kind === 'json') return read(value, found)
+  if (value === unreadable) return unreadable
+  // Forms and lists are no calls, unless they go where calls go.
+  return found === undefined || value === missing ? missing : unreadable
+}
+
+const own = (value: unknown, key: string): unknown =>
+  isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing
+
+/** The first that is there. */
+const firstOf = (values: readonly unknown[]): unknown => values.find(value => value !== missing) ?? missing
+
+/** One value, or a list of those that are there: which one the upstream heeds is not known. */
+function allOf(values: readonly unknown[]): unknown {
+  const found = values.filter(value => value !== missing)
+  return found.length > 1 ? found : found.length === 1 ? found[0] : missing
+}
+
+export function llmModel(facts: Facts): unknown {
+  return ofBody(facts, (body, found) => {
+    const named = own(body, 'model')
+    const ofPath = found?.model === undefined ? missing : decoded(found.model)
+    if (found?.format.modelInPath === true) return ofPath
+    const model = allOf([ofPath, named])
+    return model === missing && found !== undefined ? unreadable : model
+  })
+}
+
+function decoded(text: string): unknown {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return unreadable
+  }
+}
+
+export function llmStream(facts: Facts): unknown {
+  return ofBody(facts, (body, found) => {
+    if (found?.format.provider === 'gemini') return /:stream/i.test(facts.path)
+    const stream = own(body, 'stream')
+    return stream === missing && found?.format.streams === true ? true : stream
+  })
+}
+
+const maxTokenKeys = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
+
+/** Every limit that is set: the gateway does not know which one the upstream applies. */
+export function llmMaxTokens(facts: Facts): unknown {
+  return ofBody(facts, body => {
+    const generation = firstOf([own(body, 'generationConfig'), own(body, 'generation_config')])
+    const nested = [own(generation, 'maxOutputTokens'), own(generation, 'max_output_tokens')]
+    return allOf([...maxTokenKeys.map(key => own(body, key)), ...nested, own(own(body, 'options'), 'num_predict')])
+  })
+}
+
+/** Names of the tools offered to the model. */
+export function llmTools(facts: Facts): unknown {
+  return ofBody(facts, body => {
+    const lists = ['tools', 'functions'].map(key => own(body, key)).filter(list => list !== missing)
+    if (lists.length === 0) return missing
+    if (!lists.every(Array.isArray)) return unreadable
+    return new Several(lists.flat().flatMap(toolNames))
+  })
+}
+
+function toolNames(tool: unknown): readonly unknown[] {
+  const declared = firstOf([own(tool, 'functionDeclarations'), own(tool, 'function_declarations')])
+  if (declared !== missing) return Array.isArray(declared) ? declared.map(each => own(each, 'name')) : [unreadable]
+  const name = firstOf([own(own(tool, 'function'), 'name'), own(tool, 'name'), own(tool, 'type')])
+  if (name !== missing) return [name]
+  // Gemini has its own tools as members: { googleSearch: {} }.
+  return isRecord(tool) ? Object.keys(tool) : [missing]
+}
+
+const messageKeys = ['messages', 'input', 'contents', 'prompt']
+
+/** Messages of the conversation; a text alone is one. */
+export function llmMessages(facts: Facts): unknown {
+  return ofBody(facts, body => {
+    const found = messageKeys.map(key => own(body, key)).filter(value => value !== missing)
+    if (found.length === 0) return missing
+    if (!found.every(value => typeof value === 'string' || Array.isArray(value))) return unreadable
+    return found.reduce<number>((sum, value) => sum + (Array.isArray(value) ? value.length : 1), 0)
+  })
+}
+
+/** The roles that occur in the conversation. */
+export function llmRoles(facts: Facts): unknown {
+  return ofBody(facts, body => {
+    const lists = messageKeys.map(key => own(body, key)).filter(Array.isArray)
+    if (lists.length === 0) return missing
+    return new Several([...new Set(lists.flat().map(message => own(message, 'role')))])
+  })
+}
+
+const promptKeys = ['messages', 'system', 'prompt', 'input', 'instructions', 'contents', 'suffix']
+const systemKeys = ['systemInstruction', 'system_instruction']
+
+/** UTF-8 bytes of all text that the model is given. */
+export function llmPromptBytes(facts: Facts): unknown {
+  return ofBody(facts, body => {
+    const prompts = [...promptKeys, ...systemKeys].map(key => own(body, key)).filter(value => value !== missing)
+    if (prompts.length === 0) return missing
+    return prompts.reduce<number>((sum, prompt) => sum + textBytes(prompt), 0)
+  })
+}
+
+function textBytes(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value)
+  if (typeof value !== 'object' || value === null) return 0
+  return Object.values(value).reduce((sum: number, part: unknown) => sum + textBytes(part), 0)
+}
