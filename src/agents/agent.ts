@@ -27,7 +27,7 @@ export function refuseStatus(status: AgentStatus): Refusal | undefined {
   return status === 'Active' ? undefined : refuse(statusRefusals[status])
 }
 
-/** Why an agent may not act now: it is not known any more (401), or not active (403). */
+/** Why an agent may not act now: it is no longer known (401), or not active (403). */
 export function agentProblem(agent: AgentRecord | undefined): Refusal | undefined {
   return agent === undefined ? refuse('unauthenticated') : refuseStatus(agent.status)
 }

@@ -1,6 +1,6 @@
 /**
- * Ends the process when its first thread hangs: nobody could revoke an agent any more, and no signal would be heeded,
- * while the other threads go on forwarding.
+ * Ends the process when its first thread hangs: otherwise agents could not be revoked and signals would be ignored, while
+ * the other threads keep forwarding.
  */
 import { write } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -94,7 +94,7 @@ async function deliver(hook: Hook, event: HitlEvent, options: HookOptions): Prom
   const { stop, delays = backOff } = options
   let failure: unknown
   for (const delay of [0, ...delays]) {
-    // An abort of the pause is the end of the gateway: nothing is sent any more.
+    // An abort of the pause is the end of the gateway: nothing more is sent.
     if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
     if (stop.aborted) return failure ?? 'the gateway stopped'
     try {

@@ -33,7 +33,7 @@ export interface Queue {
    * decided during the reading may be among them.
    */
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
-  /** Requests that do not wait any more, latest first, for reviewers; until `RetentionSeconds`. */
+  /** Requests that no longer wait, latest first, for reviewers; until `RetentionSeconds`. */
   history(page: Page, filter?: HitlPastFilter): Promise<Paged<object>>
   /** How many wait for a reviewer, and since when, in milliseconds since the epoch; undefined: none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>

@@ -1,6 +1,6 @@
 /**
- * The sealed copy of a held request, and of the upstream's answer to it: AES-256-GCM over a binary frame. The id is
- * bound in, so that no copy can stand in for another.
+ * The sealed copy of a held request, and of the upstream's answer to it: AES-256-GCM over a binary frame. The id is part of
+ * the authenticated data, so that no copy can replace another.
  */
 import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto'
 import type { HeldFacts, HeldRequest, StoredAnswer } from './model.ts'

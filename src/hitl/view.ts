@@ -41,7 +41,7 @@ export interface RequestView extends Partial<ReviewView> {
 
 /** Members for reviewers, which the agent does not see. */
 export interface ReviewView {
-  /** Null when the agent is not in the registry any more. */
+  /** Null when the agent is no longer in the registry. */
   readonly agentName: string | null
   readonly ownerId: string
   readonly host: string

@@ -147,8 +147,8 @@ function unreadBody(req: IncomingMessage): boolean {
 
 /**
  * Sends the whole answer, but closes the connection only a little later (RFC 9112 section 9.6): closing while the
- * sender still writes would reset the connection, and the answer could be lost with it. Past drainBytes nothing is
- * read any more, so that the sender stands still meanwhile.
+ * sender still writes would reset the connection, and the answer could be lost with it. Past drainBytes nothing more
+ * is read, so that the sender stands still meanwhile.
  */
 function linger(res: ServerResponse, body: string): void {
   const { req } = res

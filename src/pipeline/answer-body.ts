@@ -15,7 +15,7 @@ const free: Buffer[] = []
 /** The content is old: only bytes written since may be sent. */
 const takeBuffer = (): Buffer => free.pop() ?? Buffer.allocUnsafeSlow(bufferBytes)
 
-/** Call it once for each buffer taken, when nothing reads it any more. Buffers that are never given back are collected. */
+/** Call it once for each buffer taken, when nothing reads it. Buffers that are never given back are collected. */
 function giveBuffer(buffer: Buffer): void {
   if (free.length < mostKept) free.push(buffer)
 }

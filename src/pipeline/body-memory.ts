@@ -2,7 +2,7 @@
 export interface BodyMemory {
   /** Room for so many bytes or some more. What is in it is of other requests: fill it before you read it. */
   take(bytes: number): Buffer
-  /** Takes back what nothing reads any more. */
+  /** Takes back memory that nothing reads. */
   give(memory: Buffer): void
   /** How a body is lent to those who send it; undefined when its memory is not used again. */
   loanOf(body: Buffer): BodyLoan | undefined

@@ -91,7 +91,7 @@ export function rpcError(id: RpcId, { refusal, status, detail, members }: Refusa
   }
 }
 
-/** Below what any server tells of its own progress, which must only grow (MCP, "Progress"). */
+/** Smaller than steps of servers: progress must only grow (MCP, "Progress"), and the server reports its own afterwards. */
 const smallStep = 1e-6
 
 export function progressMessage(progressToken: RpcId, step: number, message: string): Message {

@@ -1,6 +1,6 @@
 /**
  * The gateway's answer to the JSON-RPC requests of an MCP client. Its SDKs show their callers JSON-RPC errors only, and
- * wait for an answer in the body: 202 leaves them waiting for good.
+ * wait for an answer in the body: after a 202 they would wait forever.
  */
 import type { ServerResponse } from 'node:http'
 import { printableJson } from '../base/deceptive.ts'
@@ -72,7 +72,7 @@ export class RpcAnswer {
     return undefined
   }
 
-  /** Ends the stream without an answer: the client wants none any more. */
+  /** Ends the stream without an answer: the client wants none. */
   endUnanswered(): void {
     this.#end('')
   }

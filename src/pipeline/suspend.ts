@@ -22,8 +22,8 @@ export async function suspend(exchange: Decided, parts: Parts): Promise<Outcome>
 }
 
 /**
- * Stores the request. A function of its own, since an async function keeps its variables alive while it waits: the wait
- * for a verdict may be long, and the body must not stay in memory meanwhile.
+ * Stores the request. This is a separate function because an async function keeps its variables alive while it waits: the
+ * wait for a verdict may be long, and the body must not stay in memory meanwhile.
  */
 async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcome> {
   const body = await wholeBody(exchange, parts)
@@ -58,7 +58,7 @@ export function suspensionOf(exchange: Decided, body: Buffer, parts: Parts): Sus
   }
 }
 
-/** Facts for the decision at the approval (decide-held.ts) that are not known any more by then. */
+/** Facts for the decision at the approval (decide-held.ts) that are no longer known by then. */
 function factsOf({ req, socket, fields, tokenNames, claims }: Decided, parts: Parts): HeldFacts {
   const rawHeaders = withoutTokens(withoutNominated(req.rawHeaders, fields), tokenNames)
   return { rawHeaders, claims, clientIp: parts.clientIpOf(socket, req.rawHeaders) }

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { sentBytes } from '../http/sent-bytes.ts'
 import type { Exchange, Progress } from './exchange.ts'
 
-/** The exchanges in flight. It finds stalled clients, which would hold memory and connections for good. */
+/** The exchanges in flight. It finds stalled clients, which would hold memory and connections forever. */
 export interface Watch {
   add(exchange: Exchange): void
   remove(exchange: Exchange): void

@@ -49,7 +49,7 @@ export interface HitlShownRow {
 /** Apart from `hitl` for the same reason. */
 export interface HitlSealedRow {
   readonly id: string
-  /** Null once it is not needed any more. */
+  /** Null once it is no longer needed. */
   readonly request: Uint8Array | null
   readonly response: Uint8Array | null
 }

@@ -23,7 +23,7 @@ export class Member {
   readonly link: Link<ThreadCalls>
   /** Whether it takes connections, or is about to. */
   listens = false
-  /** It cannot be terminated. Nothing leaves through it any more, but the process cannot end by itself either. */
+  /** It cannot be terminated. Nothing more is sent through it, but the process cannot end by itself either. */
   stuck = false
   readonly #parts: MemberParts
   #ending: Promise<void> | undefined

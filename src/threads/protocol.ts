@@ -28,7 +28,7 @@ export interface ThreadData {
   /** Takes what threads note of exchanges. */
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
-  /** One number, 1 when the main thread has given this one up: then nothing may leave any more. */
+  /** One number, 1 when the main thread has given this one up: then nothing more may be sent. */
   readonly fence: Int32Array
   /** A clock of the main thread's own; the system's when absent. */
   readonly clock: SharedArrayBuffer | undefined
@@ -38,7 +38,7 @@ export interface ThreadData {
 
 /** Calls of the main thread to a thread. Each resolves when its change holds there. */
 export interface ThreadCalls {
-  /** Whether it still does anything. */
+  /** Resolves while the thread responds. */
   ping(): Promise<void>
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(change: PolicyChange): Promise<void>

@@ -27,8 +27,8 @@ export interface SigningKeyOptions {
 
 /**
  * The secret that signs internal tokens: the configured one, or one generated once into
- * `<dataDirectory>/signing.key`. Once an older database was brought back, tokens are signed with keys derived from it, so
- * that those of before are void. Rejects with StartupError, which never holds the value, when it is weak.
+ * `<dataDirectory>/signing.key`. After an older database was restored, tokens are signed with keys derived from it, so that
+ * earlier tokens are void. Rejects with StartupError, which never contains the value, when it is weak.
  */
 export async function openSigningKeys(options: SigningKeyOptions, dataDirectory: string): Promise<SigningKeys> {
   const text = options.Secret ?? (await storedSecret(join(dataDirectory, 'signing.key'), options.mayMake ?? true))
@@ -61,7 +61,7 @@ async function storedSecret(path: string, mayMake: boolean): Promise<string> {
 const lostKey = (path: string): string =>
   `${path} is missing, but the database beside it was used with it. Restore it from a backup. If it is lost, write 32 ` +
   `random bytes or more to it (openssl rand -base64 48 > ${path}; chmod 600 ${path}): all tokens become void, and ` +
-  'requests that are held for review cannot be sent any more.'
+  'requests that are held for review can no longer be sent.'
 
 function strongSecret(text: string, name: string): Buffer<ArrayBuffer> {
   const problem = secretProblem(text)

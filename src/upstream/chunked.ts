@@ -134,7 +134,7 @@ export class ChunkedBody {
   }
 }
 
-/** -1: it is none. */
+/** Value of a hexadecimal digit; -1 for any other byte. */
 function hexDigit(byte = 0): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const lower = byte | 0x20

@@ -82,9 +82,9 @@ export class Connection implements Lease, CarrierEvents {
   agentId = ''
   /** It speaks HTTP/2. Known once it is connected. */
   multiplexed = false
-  /** It is one of those that its pool has as opening. */
+  /** Its pool counts it as opening. */
   opening = false
-  /** It stands among the free ones of its pool. */
+  /** It is in `free` of its pool. */
   listed = false
   readonly #owner: ConnectionOwner
   readonly #alone: boolean
@@ -130,7 +130,7 @@ export class Connection implements Lease, CarrierEvents {
     return true
   }
 
-  /** Sends a request that has its place here. False: there is no room any more, and it must go elsewhere. */
+  /** Sends a request that has its place here. False: there is no more room, and it must go elsewhere. */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     if (this.#retired || this.carrier.destroyed || (this.multiplexed && this.#full)) {
       this.#underway -= 1

@@ -1,4 +1,4 @@
-/** The one table of what can fail on the way to an upstream: the same for agents, approved requests and our own. */
+/** The table of failures on the way to an upstream: the same for agents, approved requests and requests of the gateway. */
 import { classifyAddress } from '../base/address.ts'
 import { type FailureKind, type Refusal, refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'

@@ -1,7 +1,7 @@
 /** Work of several owners, of which only so much runs at once. */
 
 export interface FairLineLimits {
-  /** Of all owners together, and of one of them. */
+  /** Most pieces of work at once, of all owners together and of one owner. */
   readonly atOnce: number
   readonly atOnceEach: number
   /** Work of one owner that waits. */

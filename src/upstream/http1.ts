@@ -15,7 +15,7 @@ import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
 import { noteStreamed } from './read-buffers.ts'
 import type { CarrierSettings } from './settings.ts'
 
-/** How long before the upstream would close an idle connection it is not used any more, milliseconds. */
+/** How long before the upstream would close an idle connection it is no longer used, milliseconds. */
 export const keepAliveMargin = 2_000
 
 /**

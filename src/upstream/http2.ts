@@ -119,7 +119,7 @@ export class Http2Session implements Carrier {
     if (this.#hasRoom) this.#events.onDrain()
   }
 
-  /** Those under way go on, and then it closes. */
+  /** Streams under way continue; then the session closes. */
   #retire(): void {
     this.#session.close()
     this.#events.onDisconnect()

@@ -7,7 +7,7 @@ import { createFairLine } from './fair-line.ts'
  * Addresses of a host name, in the order to try. Rejects when there is none: with the code `ETIMEOUT` when the name
  * servers were silent.
  *
- * @param signal aborted when nobody waits for the answer any more
+ * @param signal aborted when nobody waits for the answer
  */
 export type Lookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>
 

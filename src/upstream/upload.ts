@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 
-/** Where a body goes. */
+/** The destination of a body. */
 export interface Sink {
   readonly write: (chunk: Buffer) => void
   readonly end: () => void
@@ -8,7 +8,7 @@ export interface Sink {
   readonly isFull: () => boolean
 }
 
-/** Who is told. */
+/** Receives the events of an upload. */
 export interface UploadEvents {
   /** Called with the length of each piece before it is written; false stops the upload. */
   readonly onChunk: (bytes: number) => boolean

@@ -99,7 +99,7 @@ function outsideCharacter(text: string, limit: number): number {
   return at
 }
 
-/** Whether a byte stands here, percent-encoded, that goes on with a character of several bytes. */
+/** Whether the percent-encoded byte here continues a character of several bytes. */
 function isContinued(text: string, at: number): boolean {
   return text.charCodeAt(at) === percent && /[89ab]/i.test(text.charAt(at + 1))
 }

@@ -19,7 +19,7 @@ export interface AgentFacts {
   readonly policyName: string | null
   readonly createdAt: number
   readonly tags: Readonly<Record<string, string>>
-  /** Claims of the verified token; undefined when they are not known any more. */
+  /** Claims of the verified token; undefined when they are no longer known. */
   readonly claims: Readonly<Record<string, unknown>> | undefined
   /** Live value in [0, 1]. */
   readonly trustScore: number
@@ -49,7 +49,7 @@ export interface RequestHead {
   readonly contentLength: number
   /** What the head of an MCP request says about its body; absent when it says nothing. */
   readonly mcp?: McpHeads | undefined
-  /** Undefined when it is not known any more. */
+  /** Undefined when it is no longer known. */
   readonly clientIp: string | undefined
   readonly destination: Destination | undefined
   readonly agent: AgentFacts

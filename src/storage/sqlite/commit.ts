@@ -20,7 +20,7 @@ const lostWrite = 'a write did not reach the disk; restart the gateway'
 export interface CommitOptions {
   readonly claims: Claims
   readonly files: Pick<DatabaseFiles, 'problem' | 'committed'>
-  /** Called once, with the reason why nothing is written any more. */
+  /** Called once, with the reason why nothing more is written. */
   readonly onFault: (why: string) => void
 }
 
@@ -30,7 +30,7 @@ export class Committer {
   readonly #options: CommitOptions
   /**
    * After a failed sync the kernel forgets the lost pages, and the next sync would succeed over them. What is written
-   * to a file that was moved or replaced is lost, too. So nothing is written any more until a restart has read back what
+   * to a file that was moved or replaced is lost, too. So nothing more is written until a restart has read back what
    * is really there.
    */
   #stopped: Error | undefined

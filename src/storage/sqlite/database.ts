@@ -84,7 +84,7 @@ async function takeUp({ connection, db }: Connected, directory: string): Promise
   const version = connection.prepare('pragma user_version').get()?.['user_version']
   const why = version === backupVersion ? 'it is a backup' : contradiction(directory, connection)
   if (why === undefined) return undefined
-  // First, so that a crash in between leaves no token of before valid.
+  // First, so that earlier tokens are void even after a crash in between.
   await renewEpoch(directory)
   connection.exec('begin immediate')
   const notes = new Notes(db)

@@ -12,7 +12,7 @@ export interface SqliteOptions {
   readonly clock?: Clock
   /** Cap on the size of the database in pages of 4,096 bytes; writes past it fail like those on a full disk. */
   readonly maxPages?: number
-  /** Called with the reason why nothing is written any more until a restart. */
+  /** Called with the reason why nothing more is written until a restart. */
   readonly onFault?: (why: string) => void
   /** Called with what was done because an older database was brought back. */
   readonly onRestored?: (what: string) => void

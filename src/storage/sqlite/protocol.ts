@@ -42,6 +42,6 @@ export interface StorageCalls {
 
 /** Messages of the storage thread. */
 export interface StorageNews {
-  /** Nothing is written any more, and why. */
+  /** Nothing more is written, and why. */
   fault(why: string): void
 }

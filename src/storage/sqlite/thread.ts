@@ -27,7 +27,7 @@ export interface Thread {
 export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
   /** Called when the thread has ended before it replied to a write, which may have been kept. */
   readonly onLost: () => void
-  /** Called with the reason why nothing is written any more until a restart. */
+  /** Called with the reason why nothing more is written until a restart. */
   readonly onFault: (why: string) => void
   /** Called with what was done because an older database was brought back. */
   readonly onRestored: (what: string) => void

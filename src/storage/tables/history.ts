@@ -19,7 +19,7 @@ const columns = [
   'responseStatus',
 ] as const
 
-/** Requests that are not waiting any more, latest first. */
+/** Requests that no longer wait, latest first. */
 export const history: Operations<'hitl'>['history'] = async (db, { page, pageSize }, filter = {}) => {
   const where = matching(filter)
   const counted = await db

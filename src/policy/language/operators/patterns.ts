@@ -55,7 +55,7 @@ class GlobMatch implements Work {
     return true
   }
 
-  /** False when the text cannot match any more. */
+  /** False when the text can no longer match. */
   #step(): boolean {
     const wanted = this.#tokens[this.#token]
     if (wanted === anyRun) {
