@@ -4,7 +4,7 @@ import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import { UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
-import { type HeadMemory, mostRemembered } from './head-memory.ts'
+import type { HeadMemory } from './head-memory.ts'
 import { type Http1Head, readHead, writeHead } from './http1-head.ts'
 import { PartialHead } from './partial-head.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -29,6 +29,12 @@ export interface Http1Parts extends ExchangeParts {
 
 /** Bodies up to this length are joined with their head as one string: one write of one piece, bytes. */
 const oneStringBytes = 2_048
+
+/**
+ * A head is read in pieces of this length, bytes. A text of all that came would be 64 KiB, most of it body, and live as
+ * long as a field of the head, which is a part of it.
+ */
+const headPiece = 2_048
 
 /** One request and its answer on a connection that speaks HTTP/1.1. */
 export class Http1Exchange extends Exchange<Http1Head> {
@@ -98,7 +104,8 @@ export class Http1Exchange extends Exchange<Http1Head> {
   read(bytes: Buffer): void {
     this.heard = true
     this.guarded(() => {
-      const at = this.head === undefined ? this.#readHeads(bytes) : 0
+      let at = 0
+      while (this.head === undefined && !this.over && at < bytes.length) at += this.#readHeads(bytes, at)
       if (this.head !== undefined && !this.over) this.#readBody(this.head, at === 0 ? bytes : bytes.subarray(at))
     })
   }
@@ -119,10 +126,11 @@ export class Http1Exchange extends Exchange<Http1Head> {
     else this.#parts.socket.resume()
   }
 
-  /** Parses interim heads and the head of the answer. Returns how many of `bytes` they took. */
-  #readHeads(bytes: Buffer): number {
+  /** Parses interim heads and the head of the answer in the piece at `start`. Returns how many bytes it took. */
+  #readHeads(bytes: Buffer, start: number): number {
+    const piece = bytes.toString('latin1', start, start + headPiece)
     const before = this.#partial?.text.length ?? 0
-    const text = before === 0 ? bytes.toString('latin1') : this.#partial?.text + bytes.toString('latin1')
+    const text = before === 0 ? piece : this.#partial?.text + piece
     let at = 0
     while (!this.over) {
       const end = text.indexOf('\r\n\r\n', Math.max(at, before - 3))
@@ -132,9 +140,9 @@ export class Http1Exchange extends Exchange<Http1Head> {
         if (at > 0) this.#partial = undefined
         this.#partial ??= new PartialHead()
         this.#partial.grow(text.slice(at))
-        return bytes.length
+        return piece.length
       }
-      const head = this.#headOf(text, at, end + 2)
+      const head = this.#headOf(text.slice(at, end + 2), before === 0)
       at = end + 4
       this.#take(head)
       if (this.head !== undefined) break
@@ -143,10 +151,10 @@ export class Http1Exchange extends Exchange<Http1Head> {
     return at - before
   }
 
-  #headOf(text: string, start: number, end: number): Http1Head {
-    const part = text.slice(start, end)
+  /** @param isShort it is part of one piece: a head that is remembered keeps alive what it is part of */
+  #headOf(text: string, isShort: boolean): Http1Head {
     const { method } = this.request
-    return text.length > mostRemembered ? readHead(part, method) : this.#parts.heads.read(part, method)
+    return isShort ? this.#parts.heads.read(text, method) : readHead(text, method)
   }
 
   #take(head: Http1Head): void {

@@ -62,6 +62,19 @@ for (const moment of moments) {
   }
 }
 
+t.test('a head ends where it ends, wherever that is in a long read', async t => {
+  const body = 'body'.repeat(1_000)
+  for (let length = 2_000; length <= 2_060; length++) {
+    const { connection, told, say } = begin()
+    const fields = `X: ${'x'.repeat(length)}\r\nContent-Length: ${body.length}`
+    say(`HTTP/1.1 103 x\r\nY: ${'y'.repeat(4_060 - length)}\r\n\r\nHTTP/1.1 200 OK\r\n${fields}\r\n\r\n${body}`)
+    t.equal((await told.over).outcome, `200 ${body}`, `${length} bytes`)
+    t.strictSame(told.interim, [103])
+    t.equal(told.head?.fields[1]?.length, length)
+    connection.destroy()
+  }
+})
+
 t.test('what a handler does after the end has no effect', async t => {
   const { connection, told, say } = begin()
   say(answer)
