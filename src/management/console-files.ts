@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { refuse } from '../errors.ts'
 import type { Reply } from '../http/respond.ts'
 import type { Handlers, OpenCall } from './call.ts'
+import { contentSecurityPolicy } from './docs.ts'
 
 /** Where `npm run build:console` puts the console: beside this part in the package, in dist/ of a repository. */
 export const builtConsole = fileURLToPath(
@@ -17,19 +18,8 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** No inline code, nothing from elsewhere, no frames, and no text that becomes markup. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ')
+/** That of the documentation, and no text that becomes markup. */
+const consoleSecurityPolicy = `${contentSecurityPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`
 
 const isolation = [
   ...['Referrer-Policy', 'no-referrer'],
@@ -39,7 +29,7 @@ const isolation = [
 
 const pageHeaders = [
   ...['Content-Type', 'text/html; charset=utf-8', 'Cache-Control', 'no-cache'],
-  ...['Content-Security-Policy', contentSecurityPolicy, 'X-Frame-Options', 'DENY'],
+  ...['Content-Security-Policy', consoleSecurityPolicy, 'X-Frame-Options', 'DENY'],
   ...isolation,
 ]
 

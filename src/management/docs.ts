@@ -51,7 +51,7 @@ const initializer = `SwaggerUIBundle({
 `
 
 /** No inline code, nothing from elsewhere, no frames. The pictures in the style sheet are data URLs. */
-const contentSecurityPolicy = [
+export const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
