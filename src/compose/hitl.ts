@@ -59,7 +59,9 @@ export function createHitl(parts: HitlParts): Hitl {
   const stopping = new AbortController()
   const events = createEventLog({ clock, capacity: keptEvents, report })
   noteVerdicts(events, identity, parts.recent)
-  const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report })
+  const { PublicUrl } = config.System
+  const publicUrl = PublicUrl === undefined ? undefined : new URL(PublicUrl).origin
+  const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report, publicUrl })
   const queue = createQueue({
     store,
     clock,

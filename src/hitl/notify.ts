@@ -27,6 +27,8 @@ export interface NotifierOptions {
   readonly clock: Clock
   readonly post: Post
   readonly report: (what: string, error: unknown) => void
+  /** Origin of System:PublicUrl; without it messages have no link. */
+  readonly publicUrl?: string | undefined
   /** Milliseconds before each further try. */
   readonly delays?: readonly number[]
 }
@@ -98,7 +100,7 @@ async function deliver(hook: Hook, event: HitlEvent, options: HookOptions): Prom
     if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
     if (stop.aborted) return failure ?? 'the gateway stopped'
     try {
-      const status = await options.post(message(hook, event, options.clock.now()), stop)
+      const status = await options.post(message(hook, event, options), stop)
       if (status >= 200 && status < 300) return undefined
       failure = `answered ${status}`
       if (!isPassing(status)) return failure
@@ -118,11 +120,13 @@ function isPassing(status: number): boolean {
  * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The
  * receiver refuses old times, and with them what somebody recorded.
  */
-function message(hook: Hook, event: HitlEvent, now: number): Message {
-  const body = printableJson(JSON.stringify(hook.Format === 'slack' ? { text: slackText(event) } : genericBody(event)))
+function message(hook: Hook, event: HitlEvent, { clock, publicUrl }: HookOptions): Message {
+  const link = publicUrl === undefined ? undefined : publicUrl + pageOf(event)
+  const content = hook.Format === 'slack' ? { text: slackText(event, link) } : genericBody(event, link)
+  const body = printableJson(JSON.stringify(content))
   const headers = ['Content-Type', 'application/json', 'User-Agent', 'agent-gateway']
   if (hook.Secret !== undefined) {
-    const time = Math.floor(now / 1_000)
+    const time = Math.floor(clock.now() / 1_000)
     const signature = createHmac('sha256', hook.Secret).update(`${time}.${body}`).digest('hex')
     headers.push('Gateway-Signature', `t=${time},v1=${signature}`)
   }
@@ -130,19 +134,25 @@ function message(hook: Hook, event: HitlEvent, now: number): Message {
   return { url: hook.Url as string, headers, body }
 }
 
-function genericBody({ id, type, at, hitlId, data }: HitlEvent) {
-  return { id, type: `hitl.${type}`, at: new Date(at).toISOString(), hitlId, data }
+/** The page of the console about an event. */
+function pageOf({ hitlId, data }: HitlEvent): string {
+  return hitlId === null ? `/console/agents/${data['agentId']}` : `/console/requests/${hitlId}`
+}
+
+function genericBody({ id, type, at, hitlId, data }: HitlEvent, url: string | undefined) {
+  return { id, type: `hitl.${type}`, at: new Date(at).toISOString(), hitlId, ...(url && { url }), data }
 }
 
 /** In Slack's text format only these three characters need care. */
-function slackText({ type, hitlId, data }: HitlEvent): string {
+function slackText({ type, hitlId, data }: HitlEvent, link: string | undefined): string {
   const lines =
     type === 'pending'
       ? pendingLines(data)
       : [hitlId === null ? `Agent ${data['agentId']}: ${type} (${data['cause']})` : `Request ${hitlId}: ${type}`]
   const by = data['by'] === undefined ? [] : [`by ${data['by']}`]
   const text = [...lines, ...by].join('\n')
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const plain = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return link === undefined ? plain : `${plain}\n<${link}|Open in the console>`
 }
 
 function pendingLines(data: HitlEvent['data']): string[] {

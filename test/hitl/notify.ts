@@ -77,6 +77,25 @@ t.test('a hook and Slack are told which agent was quarantined and why', async t 
   t.strictSame(slack, { text: 'Agent agent-1: quarantined (denials)' })
 })
 
+t.test('with a public URL, messages lead to the page of the request or agent', async t => {
+  const Events = ['pending', 'quarantined'] as const
+  const hooks = [{ ...hook, Events } as const, { ...hook, Format: 'slack', Events } as const]
+  const { notifier, events, posted } = start({ hooks, publicUrl: 'https://gateway.example' })
+  events.publish('pending', 'h1', pending)
+  events.publish('quarantined', null, { agentId: 'agent-1', cause: 'denials' })
+  await notifier.idle()
+  const [request, agent] = ['requests/h1', 'agents/agent-1'].map(page => `https://gateway.example/console/${page}`)
+  const sent = posted.map(({ body }) => JSON.parse(body))
+  t.same(
+    sent.flatMap(({ url }) => url ?? []),
+    [request, agent],
+  )
+  const texts = sent.flatMap(({ text }) => text ?? [])
+  t.ok(texts[0].endsWith(`\n<${request}|Open in the console>`))
+  t.ok(texts[1].endsWith(`\n<${agent}|Open in the console>`))
+  t.match(texts[0], '&lt;b&gt;', 'the rest is escaped')
+})
+
 t.test('a hook that fails for now is tried again, with nothing out of order', async t => {
   const answers = [503, new TypeError('reset'), 200, 429, 200]
   const post = async () => {
