@@ -23,13 +23,16 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
   const raw = path.slice(proxyPrefix.length)
   const slash = raw.indexOf('/')
   if ((slash === 4 || slash === 5) && schemes.has(raw.slice(0, slash))) {
-    return { kind: 'proxy', rawTarget: `${raw.slice(0, slash)}:/${raw.slice(slash)}`, addressing: 'path' }
+    // pip encodes the colon of the port in paths that it resolves.
+    const rest = raw.slice(slash + 1).replace(encodedPort, '$1:')
+    return { kind: 'proxy', rawTarget: `${raw.slice(0, slash)}://${rest}`, addressing: 'path' }
   }
   return { kind: 'proxy', rawTarget: raw, addressing: 'url' }
 }
 
 /** Of `/proxy/https/host/path`, for clients that turn `://` in a path into something else. */
 const schemes: ReadonlySet<string> = new Set(['http', 'https'])
+const encodedPort = /^([^/?%]+)%3A(?=\d+(?:[/?]|$))/i
 
 function pathOfAbsoluteForm(url: string, host: string): string | undefined {
   const match = /^https?:\/\/([^/?#]*)(\/.*)?$/i.exec(url)

@@ -20,6 +20,15 @@ t.test('/proxy/https/host is /proxy/https://host', async t => {
   t.match(await gateway.exchanges(1), [{ origin: origin.url, path: '/a/b' }])
 })
 
+t.test('the colon of the port may be percent-encoded, as pip does it, and nothing else', async t => {
+  const encoded = formOf(origin.url).replace(/:(\d+)$/, '%3A$1')
+  t.equal(await (await get(`${encoded}/a`)).text(), 'upstream /a')
+  t.equal(await (await get(`${encoded}?b`)).text(), 'upstream /?b')
+  for (const bad of [`${encoded}%2Fa`, encoded.replace('%3A', '%253A'), encoded.replace('127', '%3127')]) {
+    t.equal((await get(bad)).status, 400, bad)
+  }
+})
+
 t.test('redirects and cookies keep the form', async t => {
   const found = await get(`${formOf(origin.url)}/a?to=${encodeURIComponent(`${third.url}/there`)}`)
   t.equal(found.headers.get('location'), `/proxy/${formOf(third.url)}/there`)
