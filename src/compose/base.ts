@@ -19,3 +19,8 @@ export interface Base {
   /** Called for faults that change no answer. */
   readonly report: (what: string, error: unknown) => void
 }
+
+/** The origin under which people and agents reach the gateway; undefined when it is not configured. */
+export function publicUrlOf({ System }: Config): string | undefined {
+  return System.PublicUrl === undefined ? undefined : new URL(System.PublicUrl).origin
+}

@@ -22,7 +22,7 @@ import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { RecentActivity } from './activity.ts'
-import type { Base } from './base.ts'
+import { type Base, publicUrlOf } from './base.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -69,14 +69,15 @@ function watchSettings({ System: { Server } }: Config) {
   return { idleMs: Server.IdleTimeoutSeconds * 1_000, pace }
 }
 
-function linksOf({ System, Proxy: proxy, Hosts }: Config): Links {
-  const publicUrl = System.PublicUrl === undefined ? undefined : new URL(System.PublicUrl)
+function linksOf(config: Config): Links {
+  const { System, Proxy: proxy, Hosts } = config
+  const publicUrl = publicUrlOf(config)
   // TLS may end in front of the gateway, which then has a public URL that says so.
-  const isSecure = publicUrl?.protocol === 'https:' || System.Server.Tls.CertificateFile !== undefined
+  const isSecure = publicUrl?.startsWith('https:') || System.Server.Tls.CertificateFile !== undefined
   return {
     redirects: proxy.Redirects,
     cookies: proxy.Cookies,
-    publicUrl: publicUrl?.origin,
+    publicUrl,
     scheme: isSecure ? 'https' : 'http',
     hosts: createVirtualHosts(Hosts),
   }

@@ -10,7 +10,7 @@ import { mayDecide } from '../hitl/view.ts'
 import { deriveKey } from '../tokens/key.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
 import type { RecentActivity } from './activity.ts'
-import type { Base } from './base.ts'
+import { type Base, publicUrlOf } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -59,8 +59,7 @@ export function createHitl(parts: HitlParts): Hitl {
   const stopping = new AbortController()
   const events = createEventLog({ clock, capacity: keptEvents, report })
   noteVerdicts(events, identity, parts.recent)
-  const { PublicUrl } = config.System
-  const publicUrl = PublicUrl === undefined ? undefined : new URL(PublicUrl).origin
+  const publicUrl = publicUrlOf(config)
   const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report, publicUrl })
   const queue = createQueue({
     store,
