@@ -1,4 +1,5 @@
 import { didYouMean } from '../../base/nearest.ts'
+import type { Search } from '../detectors/detectors.ts'
 import type { Facts } from '../request/facts.ts'
 import { askCounted } from '../turns/evaluation.ts'
 import { False, not, True, type Truth, Unreadable } from '../values/truth.ts'
@@ -9,6 +10,7 @@ import type { ElementTest } from './operators/equality.ts'
 import { findOperator, isNegation, type Operator, operatorNames } from './operators/operators.ts'
 import { asker } from './operators/quantify.ts'
 import { riskTest } from './operators/risk-score.ts'
+import { searchOf } from './operators/text-tests.ts'
 import type { Operand } from './operators/values.ts'
 import { ConditionError } from './problems.ts'
 
@@ -105,6 +107,8 @@ function positiveTest({ operator, field, condition, scope }: Parts): Test {
   const operand: Operand = { field, value, valueType, ignoreCase }
   const { kind, plain } = field
   if (kind.phase === 'risk') return riskTest(operator, operand)
+  if (kind.detects !== undefined && operator.form.name === 'detects')
+    return detectsTest(kind.detects, searchOf(operand))
   const test = operator.form.build(operand)
   if (plain !== undefined) {
     const onPlain = isPlainEquality(operator, condition) ? plainEquality(plain, field, value) : plainTest(plain, test)
@@ -116,6 +120,10 @@ function positiveTest({ operator, field, condition, scope }: Parts): Test {
   const onValue: Test = facts => ask(read(facts, zone))
   if (kind.phase === 'body') return counted(onValue)
   return kind.ofPath === true ? onEveryReading(onValue) : onValue
+}
+
+function detectsTest(detects: NonNullable<Field['kind']['detects']>, search: Search): Test {
+  return counted(facts => detects(facts, search))
 }
 
 function isPlainEquality({ form }: Operator, { ignoreCase, valueType }: Condition): boolean {

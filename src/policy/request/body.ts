@@ -3,7 +3,7 @@ import type { Text } from '../detectors/bytes.ts'
 import { personalDataSearch, type Search, secretSearch } from '../detectors/detectors.ts'
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
-import { missing, unreadable } from '../values/truth.ts'
+import { False, missing, True, type Truth, Unreadable, unreadable } from '../values/truth.ts'
 import { FormReading } from './form.ts'
 import type { RequestBody } from './input.ts'
 import { defaultMaxJsonValues, JsonDocument, JsonReading } from './json.ts'
@@ -22,7 +22,6 @@ export interface BodyHeaders {
 
 const jsonType = /^(?:application|text)\/(?:[a-z0-9!#$&^_.-]+\+)?json$/
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const byteOrderMark = 0xfeff
 
 /** A body as rules see it. Nothing is decoded, parsed or searched before a rule or a signal asks. */
 export class BodyView {
@@ -30,7 +29,7 @@ export class BodyView {
   readonly #complete: boolean
   readonly #headers: BodyHeaders
   readonly #maxValues: number
-  #text: string | undefined | null = null
+  #text: string | undefined
   #kind: BodyKind | undefined
   #value: unknown = missing
   #json: JsonDocument | undefined
@@ -72,10 +71,37 @@ export class BodyView {
 
   /** The decoded text, `missing` without a body, else `unreadable`. */
   get text(): string | typeof missing | typeof unreadable {
+    const state = this.#textState
+    return state === undefined ? this.#decode() : state
+  }
+
+  /** Whether a detector fires on the text. It is searched as bytes: to decode a long one keeps others waiting. */
+  detects(search: Search): Truth {
+    const state = this.#textState
+    if (state !== undefined) return state === missing ? False : Unreadable
+    return this.#search(search) === undefined ? False : True
+  }
+
+  /**
+   * `missing` or `unreadable` when there is no text, or none that all read alike: some believe a byte order mark, and some
+   * read bytes with zeros as UTF-16 or UTF-32, against the header fields.
+   */
+  get #textState(): typeof missing | typeof unreadable | undefined {
     const withheld = this.#withheld
     if (withheld !== undefined) return withheld === 'none' ? missing : unreadable
-    const text = this.#decode()
-    return text === undefined || readsOtherwise(text) ? unreadable : text
+    const { charset } = this.#headers
+    const isAlike = this.#isText && (isLatin1(charset) || !hasMark(this.#bytes))
+    return isAlike ? undefined : unreadable
+  }
+
+  /** Whether the bytes are text in their encoding, and no zeros are among them. */
+  get #isText(): boolean {
+    return this.#isDecodable && !this.#bytes.includes(0)
+  }
+
+  get #isDecodable(): boolean {
+    const { charset } = this.#headers
+    return isLatin1(charset) || (isUtf8(charset) && validUtf8(this.#bytes))
   }
 
   /** Id of a detector of group `secret` that fires on what was held. */
@@ -123,16 +149,13 @@ export class BodyView {
     if (jsonType.test(this.#headers.mediaType)) return this.#classifyParsed('json')
     if (this.#headers.mediaType === 'application/x-www-form-urlencoded') return this.#classifyParsed('form')
     if (this.#headers.mediaType.startsWith('multipart/')) return 'multipart'
-    const text = this.#decode()
-    return text === undefined || text.includes('\0') ? 'binary' : 'text'
+    return this.#isText ? 'text' : 'binary'
   }
 
   #classifyParsed(kind: 'json' | 'form'): BodyKind {
     if (this.#reading === undefined && !this.#isPlain()) return 'invalid'
     this.#reading ??=
-      kind === 'json'
-        ? new JsonReading(this.#bytes, this.#maxValues)
-        : new FormReading(this.#decode() ?? '', this.#maxValues)
+      kind === 'json' ? new JsonReading(this.#bytes, this.#maxValues) : new FormReading(this.#decode(), this.#maxValues)
     finish(this.#reading)
     const { result } = this.#reading
     this.#reading = undefined
@@ -148,14 +171,14 @@ export class BodyView {
   /** Whether it is UTF-8 that every parser reads alike. */
   #isPlain(): boolean {
     const bytes = this.#bytes
-    const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
-    const isPlain = isUtf8(this.#headers.charset) && !hasMark && !bytes.includes(0) && validUtf8(bytes)
+    const isPlain = isUtf8(this.#headers.charset) && !hasMark(bytes) && !bytes.includes(0) && validUtf8(bytes)
     if (!isPlain) this.#problem = 'not plain UTF-8'
     return isPlain
   }
 
-  #decode(): string | undefined {
-    if (this.#text === null) this.#text = decodeText(this.#bytes, this.#headers.charset)
+  /** Of bytes that are text. */
+  #decode(): string {
+    this.#text ??= decodeText(this.#bytes, this.#headers.charset)
     return this.#text
   }
 }
@@ -165,26 +188,19 @@ export const noBody = new BodyView(
   { mediaType: '', charset: '', encoding: '' },
 )
 
-/**
- * Whether other readers may decode the same bytes to another text: some believe a byte order mark, and some read bytes
- * with zeros as UTF-16 or UTF-32, against the header fields.
- */
-function readsOtherwise(text: string): boolean {
-  return text.charCodeAt(0) === byteOrderMark || text.includes('\0')
+function hasMark(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+}
+
+function isLatin1(charset: string): boolean {
+  return charset === 'iso-8859-1' || charset === 'latin1'
 }
 
 function isUtf8(charset: string): boolean {
   return charset === '' || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii'
 }
 
-function decodeText(bytes: Buffer, charset: string): string | undefined {
-  if (charset === 'iso-8859-1' || charset === 'latin1') return bytes.toString('latin1')
-  if (!isUtf8(charset)) return undefined
+function decodeText(bytes: Buffer, charset: string): string {
   // The decoder takes three times as long: a long body must not keep everybody waiting.
-  if (isAscii(bytes)) return bytes.toString('latin1')
-  try {
-    return strictUtf8.decode(bytes)
-  } catch {
-    return undefined
-  }
+  return isLatin1(charset) || isAscii(bytes) ? bytes.toString('latin1') : strictUtf8.decode(bytes)
 }

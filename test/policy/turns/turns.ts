@@ -60,13 +60,23 @@ function atOnce(rulebook: Rulebook, { head, body }: DescribedRequest): Decision 
   return decideBody(rulebook, head, need, body)
 }
 
+const allowAll = rulebookOf({ name: 'p', default: 'Allow', rules: [] }, { risk: defaultRisk })
+const score = { field: 'risk.score', operator: 'gt', value: '0.9' }
 const spaced = 'AA11 BB22 CC33 '.repeat(longText / 15)
 const list = (text: string, count: number) => Array.from({ length: count }, (_, at) => `${at} ${text}`)
 
 t.test('a decision in turns is the decision at once', async t => {
   const rows: [string, Rulebook, DescribedRequest][] = [
     ['long text', rulesOn(detects('input.bodyText'), detects('input.bodyText', 'any', 'pii')), request(spaced)],
-    ['long text, key at the end', rulesOn(detects('input.bodyText')), request(`${spaced} ${key}`)],
+    ['long text, key at the end', rulesOn(detects('input.bodyText', 'any', 'pii,secret')), request(`${spaced} ${key}`)],
+    ['allowed, key at the end', allowAll, request(`${spaced} ${key}`)],
+    ['allowed, address at the end', allowAll, request(`${spaced} a@example.com`)],
+    ['rule on the score', rulesOn({ field: 'risk.score', operator: 'gt', value: '0.3' }), request(`${spaced} ${key}`)],
+    [
+      'rules on score and text',
+      rulesOn(score, detects('input.bodyText', 'any', 'pii')),
+      request(`${spaced} a@example.com`),
+    ],
     ['one long string', rulesOn(detects('input.body.a')), request({ a: spaced + key })],
     [
       'many strings',

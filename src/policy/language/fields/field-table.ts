@@ -2,9 +2,10 @@ import type { Activity } from '../../../base/activity.ts'
 import { canonicalAddress } from '../../../base/address.ts'
 import { normaliseHost } from '../../../base/host.ts'
 import { parseTarget } from '../../../base/target.ts'
+import type { Search } from '../../detectors/detectors.ts'
 import type { Facts } from '../../request/facts.ts'
 import type { McpHeads } from '../../request/mcp-heads.ts'
-import { missing, unknown, unreadable } from '../../values/truth.ts'
+import { missing, type Truth, Unknown, unknown, unreadable } from '../../values/truth.ts'
 import * as graphql from './graphql.ts'
 import * as llm from './llm.ts'
 import * as alias from './mcp.ts'
@@ -34,6 +35,8 @@ export interface FieldKind {
   /** It has a value in each message of a batch. */
   readonly ofBatch?: true
   readonly plain?: (facts: Facts) => string
+  /** Whether a search fires on the value, which is not read for it. */
+  readonly detects?: (facts: Facts, search: Search) => Truth
   readonly read: (facts: Facts, zone: Zone) => unknown
 }
 
@@ -145,7 +148,13 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
     headValue('string', facts => facts.body?.kind ?? unknown, { phase: 'body', normalise: lower, values: bodyKinds }),
   ],
   ['input.body', headValue('json', readBody, { phase: 'body', below: 'any' })],
-  ['input.bodyText', headValue('string', facts => facts.body?.text ?? unknown, { phase: 'body' })],
+  [
+    'input.bodyText',
+    headValue('string', facts => facts.body?.text ?? unknown, {
+      phase: 'body',
+      detects: (facts, search) => facts.body?.detects(search) ?? Unknown,
+    }),
+  ],
   ['input.destinationIp', destination('ip', { type: 'address', normalise: address })],
   ['input.destinationClass', destination('class', { normalise: destinationClass, values: classes })],
   ['input.clientIp', headText(facts => facts.request.clientIp ?? unreadable, { type: 'address', normalise: address })],

@@ -1,6 +1,6 @@
 import { AddressRanges } from '../../../base/address.ts'
 import { matchesAnyHost, parseHostPattern } from '../../../base/host.ts'
-import { compileDetectors } from '../../detectors/detectors.ts'
+import { compileDetectors, type Search } from '../../detectors/detectors.ts'
 import { charge, findIn, resume } from '../../turns/evaluation.ts'
 import { LongNumber } from '../../values/numbers.ts'
 import { False, True, type Truth, Unreadable } from '../../values/truth.ts'
@@ -109,8 +109,14 @@ export function buildIpIn(operand: Operand): ElementTest {
   return element => truthOf(typeof element === 'string' && ranges.has(element))
 }
 
-export function buildDetects(operand: Operand): ElementTest {
-  const search = compileDetectors(readWords(operand.value))
+/** The search for the detectors that a condition names. */
+export function searchOf({ value }: Pick<Operand, 'value'>): Search {
+  const search = compileDetectors(readWords(value))
   if (typeof search === 'string') throw new ConditionError(search)
+  return search
+}
+
+export function buildDetects(operand: Operand): ElementTest {
+  const search = searchOf(operand)
   return element => onText(element, text => truthOf(findIn(search, text) !== undefined))
 }
