@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { startPostgres } from './fixtures/postgres.ts'
 import { runFile } from './fixtures/run-file.ts'
 
 /** Least share of src/ that the tests run through, per cent. */
@@ -28,7 +29,7 @@ const longest = [
 const root = fileURLToPath(new URL('..', import.meta.url))
 const measures = join(root, '.tap/coverage')
 const report = join(root, '.tap/report')
-const env = {
+const env: NodeJS.ProcessEnv = {
   ...process.env,
   PATH: `${root}node_modules/.bin${delimiter}${process.env['PATH']}`,
   // Most test files start a gateway, of three threads: compiling each module once for all of them saves a sixth of the
@@ -72,8 +73,18 @@ function testFiles(): readonly string[] {
   return [...longest, ...found.filter(file => !longest.includes(file))]
 }
 
-/** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
+/** One database server for all files that need one. */
 async function runTests(files: readonly string[], measured: boolean): Promise<void> {
+  const needsServer = files.some(file =>
+    /createSchema|postgresContract\(t\)/.test(readFileSync(join(root, file), 'utf8')),
+  )
+  const server = needsServer ? await startPostgres() : undefined
+  if (server !== undefined) env['GATEWAY_TEST_POSTGRES'] = server.url
+  await runAll(files, measured).finally(() => server?.stop())
+}
+
+/** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
+async function runAll(files: readonly string[], measured: boolean): Promise<void> {
   const waiting = [...files]
   const work = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {

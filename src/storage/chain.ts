@@ -15,17 +15,29 @@ export function hashOf(record: Omit<AuditRecord, 'hash'>): string {
   return hash('sha256', previous + canonicalJson(told), 'hex')
 }
 
-/** The record that follows `last` in the chain. Text is made storable first, so that it reads back as hashed. */
-export function link(entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> | undefined): AuditRecord {
-  const record = {
-    seq: (last?.seq ?? 0) + 1,
+/** Text as every engine stores it: well-formed, and without U+0000, which PostgreSQL does not have. */
+function storable(text: string): string {
+  const wellFormed = text.toWellFormed()
+  return wellFormed.includes('\0') ? wellFormed.replaceAll('\0', '\ufffd') : wellFormed
+}
+
+/** A parameter of a statement. */
+export const bindable = (value: unknown): unknown => (typeof value === 'string' ? storable(value) : value)
+
+/** An entry as it reads back: its hash covers this. */
+export function toStorable(entry: AuditEntry): AuditEntry {
+  return {
     at: entry.at,
-    actor: entry.actor.toWellFormed(),
-    action: entry.action.toWellFormed(),
-    subject: entry.subject.toWellFormed(),
-    requestId: entry.requestId?.toWellFormed() ?? null,
+    actor: storable(entry.actor),
+    action: storable(entry.action),
+    subject: storable(entry.subject),
+    requestId: entry.requestId === null ? null : storable(entry.requestId),
     details: JSON.parse(JSON.stringify(entry.details)),
-    previous: last?.hash ?? genesis,
   }
+}
+
+/** The record that follows `last` in the chain. */
+export function link(entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> | undefined): AuditRecord {
+  const record = { ...toStorable(entry), seq: (last?.seq ?? 0) + 1, previous: last?.hash ?? genesis }
   return { ...record, hash: hashOf(record) }
 }

@@ -28,12 +28,16 @@ export interface Feeds {
   readonly policies: Feed<PolicyRecord>
 }
 
-/** Reads all rows; `seen` gets them in their place among the changes. */
-export type ReadAll<T> = (seen: (all: readonly T[]) => void) => Promise<unknown>
+/**
+ * Reads all rows; `seen` gets them in their place among the changes, or with the number of the last change that they
+ * show: those up to it are not told again.
+ */
+export type ReadAll<T> = (seen: (all: readonly T[], upTo?: number) => void) => Promise<unknown>
 
 /** The engine's end of a feed. */
 export class Channel<T> implements Feed<T> {
-  readonly #followers = new Set<Follower<T>>()
+  /** Each with the number of the last change that it was loaded with. */
+  readonly #followers = new Map<Follower<T>, number>()
   readonly #readAll: ReadAll<T>
 
   constructor(readAll: ReadAll<T>) {
@@ -41,28 +45,30 @@ export class Channel<T> implements Feed<T> {
   }
 
   async follow(follower: Follower<T>): Promise<() => void> {
-    await this.#load(() => {
-      this.#followers.add(follower)
-      return [follower]
-    })
+    await this.#load(() => [follower])
     return () => this.#followers.delete(follower)
   }
 
   /** Changes may have been missed: shows everything as it is now. */
   async reload(): Promise<void> {
-    if (this.#followers.size > 0) await this.#load(() => [...this.#followers])
+    if (this.#followers.size > 0) await this.#load(() => [...this.#followers.keys()])
   }
 
   /** In force for every follower when it resolves; undefined when it is already. */
-  publish(key: string, now: T | undefined): Promise<unknown> | undefined {
-    const waits = [...this.#followers].map(follower => follower.change(key, now)).filter(wait => wait !== undefined)
+  publish(key: string, now: T | undefined, number = Infinity): Promise<unknown> | undefined {
+    const waits = [...this.#followers]
+      .filter(([, loaded]) => number > loaded)
+      .map(([follower]) => follower.change(key, now))
+      .filter(wait => wait !== undefined)
     return waits.length === 0 ? undefined : noted(Promise.all(waits))
   }
 
   async #load(whom: () => readonly Follower<T>[]): Promise<void> {
     let loaded: Promise<unknown> | undefined
-    await this.#readAll(all => {
-      loaded = noted(Promise.all(whom().map(follower => follower.load(all))))
+    await this.#readAll((all, upTo = -1) => {
+      const followers = whom()
+      for (const follower of followers) this.#followers.set(follower, upTo)
+      loaded = noted(Promise.all(followers.map(follower => follower.load(all))))
     })
     await loaded
   }

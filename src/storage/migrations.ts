@@ -2,22 +2,25 @@
  * The schema as a list of steps that only grows: a step that was released is never changed.
  */
 import { type RawBuilder, sql } from 'kysely'
-import { type Migration, Migrator } from 'kysely/migration'
+import { type Migration, Migrator, type MigratorProps } from 'kysely/migration'
 import type { Db } from './schema.ts'
 
 /** How an engine writes what differs between engines. */
 export interface EngineTypes {
   /** The type of a column of bytes. */
   readonly bytes: 'blob' | 'bytea'
+  /** The type of a number that counts rows for ever. As the key of a table, `integer` is the rowid in SQLite. */
+  readonly count: 'integer' | 'bigint'
 }
 
 /** The steps by name, oldest first. */
 export function createMigrations(types: EngineTypes): Record<string, Migration> {
   const bytes = sql.raw(types.bytes)
+  const count = sql.raw(types.count)
   return {
     '0001-tables': {
       async up(db) {
-        for (const statement of [...registry, ...queue(bytes), ...grants, ...tools, ...trail(bytes)])
+        for (const statement of [...registry, ...queue(bytes), ...grants, ...tools, ...trail(bytes, count)])
           await statement.execute(db)
       },
     },
@@ -36,10 +39,17 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
 
 /**
  * Brings the schema up to date. Call it inside a transaction: then a crash leaves either the old schema or the new.
+ *
+ * @param names of the tables that keep the steps and the lock, and the schema where they are, if not the usual ones
  * @throws what the failed step threw
  */
-export async function migrate(db: Db, migrations: Record<string, Migration>): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
+export async function migrate(
+  db: Db,
+  migrations: Record<string, Migration>,
+  names: Pick<MigratorProps, 'migrationTableName' | 'migrationLockTableName' | 'migrationTableSchema'> = {},
+): Promise<void> {
+  const provider = { getMigrations: async () => migrations }
+  const migrator = new Migrator({ db, provider, disableTransactions: true, ...names })
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined) throw error
 }
@@ -179,9 +189,9 @@ const tools = [
   )`,
 ]
 
-const trail = (bytes: RawBuilder<unknown>) => [
+const trail = (bytes: RawBuilder<unknown>, count: RawBuilder<unknown>) => [
   sql`create table audit (
-    seq integer primary key,
+    seq ${count} primary key,
     at bigint not null,
     actor text not null,
     action text not null,

@@ -1,11 +1,13 @@
 /** The contract as functions of a connection: the same for every engine that Kysely speaks to. */
 import type { Operations, TableName } from './methods.ts'
+import type { Db } from './schema.ts'
 import { agents } from './tables/agents.ts'
 import { audit } from './tables/audit.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
 import { tools } from './tables/tools.ts'
+import type { Unit } from './unit.ts'
 
 /** Longer than a page, so that the probe needs free space and not only an overwrite. */
 const payload = new Uint8Array(8192)
@@ -17,7 +19,7 @@ const probe: Operations<'probe'> = {
   },
 }
 
-export const operations: { readonly [T in TableName]: Operations<T> } = {
+const operations: { readonly [T in TableName]: Operations<T> } = {
   agents,
   policies,
   hitl,
@@ -25,4 +27,19 @@ export const operations: { readonly [T in TableName]: Operations<T> } = {
   tools,
   audit,
   probe,
+}
+
+export interface Asked {
+  readonly table: TableName
+  readonly method: string
+  readonly args: readonly unknown[]
+}
+
+/** Runs a method of the contract: a write on a unit of work, a read on a connection. */
+export function run(on: Unit | Db, { table, method, args }: Asked): Promise<unknown> {
+  const methodsOf: Record<TableName, object> = operations
+  // Each method of each table is such a function; an unknown name gives undefined.
+  const operation = (methodsOf[table] as Record<string, (...args: unknown[]) => Promise<unknown>>)[method]
+  if (operation === undefined) throw new Error(`cannot happen: no operation ${table}.${method}`)
+  return operation(on, ...args)
 }

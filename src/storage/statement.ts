@@ -47,3 +47,12 @@ export function columns<R extends object, K extends keyof R>(values: R, names: r
 export function changed(result: QueryResult<unknown>): number {
   return Number(result.numAffectedRows ?? 0)
 }
+
+/**
+ * Locks the rows that a query reads until the transaction ends, on engines where others write at the same time. Rows that
+ * another one has locked are waited for, or left out with `skip`.
+ */
+export function locked<Q extends { forUpdate(): Q; skipLocked(): Q }>(db: Db, query: Q, skip = false): Q {
+  if (!db.getExecutor().adapter.supportsMultipleConnections) return query
+  return skip ? query.forUpdate().skipLocked() : query.forUpdate()
+}

@@ -18,7 +18,8 @@ export type { SeenTools, ToolTable } from './tools.ts'
  *
  * Every write takes its audit entry and commits both in one transaction: a change that cannot be recorded is not made. It
  * resolves when its change is durable, and in force for every follower of the feed. A method that rejects has changed
- * nothing. Times are milliseconds since the epoch, given by the caller.
+ * nothing. Texts are stored well-formed, with U+FFFD in the place of U+0000. Times are milliseconds since the epoch,
+ * given by the caller.
  */
 /** Withdrawn: its agent took it back before anybody decided it. Expired: only `history` still shows it. */
 export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'

@@ -5,6 +5,13 @@
 import type { AuditEntry } from './audit.ts'
 import type { Change } from './feed.ts'
 import type { Db } from './schema.ts'
+import type { HitlLimits } from './store.ts'
+
+export interface Room extends Pick<HitlLimits, 'maxPending' | 'maxPendingOfAgent'> {
+  readonly agentId: string
+  /** What has expired by then takes no room. */
+  readonly now: number
+}
 
 export interface Unit {
   readonly db: Db
@@ -14,15 +21,24 @@ export interface Unit {
   change(change: Change): void
   /** More (or fewer) requests of the agent are pending. */
   count(agentId: string, change: number): void
+  /**
+   * The counts must not exceed these limits, else nothing is done and the result is `queueFull` or `agentQueueFull`. For
+   * engines where others write meanwhile: a check in the operation itself, which saves the work, is not certain there.
+   */
+  room(room: Room): void
+  /** Waits for other operations with the same key. First of all: nothing that was read before may be relied on. */
+  alone(key: string): Promise<void> | undefined
 }
 
-/** A unit of work that remembers what was noted. */
+/** A unit of work that remembers what was noted. No other operation runs meanwhile. */
 export class Notes implements Unit {
   readonly db: Db
   readonly entries: AuditEntry[] = []
   readonly changes: Change[] = []
   /** Change of the number of pending requests, by agent. */
   readonly counts = new Map<string, number>()
+
+  limits: Room | undefined
 
   constructor(db: Db) {
     this.db = db
@@ -38,5 +54,13 @@ export class Notes implements Unit {
 
   count(agentId: string, change: number): void {
     this.counts.set(agentId, (this.counts.get(agentId) ?? 0) + change)
+  }
+
+  room(room: Room): void {
+    this.limits = room
+  }
+
+  alone(_key: string): Promise<void> | undefined {
+    return undefined
   }
 }

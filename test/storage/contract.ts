@@ -7,11 +7,14 @@ import { audit } from './contract/audit.ts'
 import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
+import { races } from './contract/races.ts'
 import type { Engine } from './contract/samples.ts'
+import { texts } from './contract/texts.ts'
 import { tools } from './contract/tools.ts'
 import { verdicts } from './contract/verdicts.ts'
 
-export function contract(t: Test, plain: Engine): void {
+/** @param other another store on the same data as that of `engine`; the same one when an engine has but one */
+export function contract(t: Test, plain: Engine, other: Store): void {
   const called = new Set<string>()
   const engine: Engine = async t => noting(await plain(t), called)
   agents(t, engine)
@@ -21,6 +24,8 @@ export function contract(t: Test, plain: Engine): void {
   grants(t, engine)
   tools(t, engine)
   audit(t, engine)
+  texts(t, engine)
+  races(t, engine, other)
 
   t.test('every operation was called above', async t => {
     const { probe: _, ...tables } = methods

@@ -30,7 +30,7 @@ t.test('a migration that is killed in the middle leaves the schema and the data 
 
 t.test('a later step changes an existing database once, and keeps its data', async t => {
   const file = join(t.testdir(), 'gateway.db')
-  const steps = createMigrations({ bytes: 'blob' })
+  const steps = createMigrations({ bytes: 'blob', count: 'integer' })
   const opened = connect(file)
   t.teardown(() => opened.connection.close())
   await migrateWhole(opened, steps)

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import t from '../fixtures/tap.ts'
+import { tables } from './contract/samples.ts'
 import { contract } from './contract.ts'
 
 const directory = t.testdir()
@@ -9,12 +10,15 @@ const store = await openSqliteStore({ directory })
 t.teardown(() => store.close())
 
 // One store for all, emptied in between: starting a thread for each would take most of the time.
-contract(t, async () => {
-  const file = new DatabaseSync(join(directory, 'gateway.db'))
-  // Copying the log into gateway.db would count as overwriting it.
-  file.exec('pragma wal_autocheckpoint = 0')
-  for (const table of ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'seen_tools', 'audit'])
-    file.exec(`delete from ${table}`)
-  file.close()
-  return store
-})
+contract(
+  t,
+  async () => {
+    const file = new DatabaseSync(join(directory, 'gateway.db'))
+    // Copying the log into gateway.db would count as overwriting it.
+    file.exec('pragma wal_autocheckpoint = 0')
+    for (const table of tables) file.exec(`delete from ${table}`)
+    file.close()
+    return store
+  },
+  store,
+)

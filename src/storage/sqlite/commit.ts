@@ -2,10 +2,9 @@
  * Group commit: calls that write and wait at the same time share one transaction, and so one wait for the disk.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { TableName } from '../methods.ts'
-import { operations } from '../operations.ts'
+import { run } from '../operations.ts'
 import type { Db } from '../schema.ts'
-import { Notes, type Unit } from '../unit.ts'
+import { Notes } from '../unit.ts'
 import type { Claims } from './claims.ts'
 import type { Connected } from './database.ts'
 import type { DatabaseFiles } from './files.ts'
@@ -124,14 +123,6 @@ export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
   } catch (error) {
     return failed(call, error)
   }
-}
-
-function run(on: Unit | Db, { table, method, args }: Call): Promise<unknown> {
-  const methodsOf: Record<TableName, object> = operations
-  // Each method of each table is such a function; an unknown name gives undefined.
-  const operation = (methodsOf[table] as Record<string, (...args: unknown[]) => Promise<unknown>>)[method]
-  if (operation === undefined) throw new Error(`cannot happen: no operation ${table}.${method}`)
-  return operation(on, ...args)
 }
 
 function isFailedSync(error: unknown): boolean {

@@ -8,6 +8,7 @@ import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement } from
 import { asError } from '../../base/as-error.ts'
 import { systemClock } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
+import { bindable } from '../chain.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { renewEpoch } from '../private-file.ts'
 import { markRestored } from '../restored.ts'
@@ -18,7 +19,7 @@ import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 
-const migrations = createMigrations({ bytes: 'blob' })
+const migrations = createMigrations({ bytes: 'blob', count: 'integer' })
 
 /** Milliseconds that a statement waits for another process that holds the file: at the start, and later. */
 const busyAtStart = 2_000
@@ -259,4 +260,4 @@ function toStatement(statement: StatementSync): SqliteStatement {
 }
 
 /** The types of the tables (schema.ts) hold nothing that the engine does not take, which Kysely cannot know. */
-const bound = (parameters: readonly unknown[]) => parameters as readonly SQLInputValue[]
+const bound = (parameters: readonly unknown[]) => parameters.map(bindable) as readonly SQLInputValue[]

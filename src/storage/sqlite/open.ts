@@ -1,7 +1,6 @@
-import { keysOf } from '../../base/records.ts'
 import { type Clock, systemClock } from '../../clock.ts'
+import { type Call, createStore } from '../bind.ts'
 import { Channel } from '../feed.ts'
-import { methods, type TableName, type Tables } from '../methods.ts'
 import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
 import type { Done } from './protocol.ts'
 import { Supervisor } from './supervisor.ts'
@@ -20,12 +19,8 @@ export interface SqliteOptions {
   readonly onStale?: (error: unknown) => void
 }
 
-/** Milliseconds that a successful probe counts for: one that asks for health all the time costs no disk writes. */
-const probeHolds = 1_000
 /** Pause before agents and policies are read again when that failed, milliseconds. */
 const reloadMs = 1_000
-
-type Call = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
 
 /**
  * The store on one SQLite file, in a thread of its own.
@@ -33,21 +28,15 @@ type Call = (table: TableName, method: string, args: readonly unknown[]) => Prom
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { directory, clock = systemClock, maxPages, onFault = () => {}, onRestored = () => {} } = options
-  const health = createHealth(clock)
   const onLost = (): void => feeds.reloadSoon()
   const thread = new Supervisor({ directory, maxPages, onFault, onRestored, onLost })
   const feeds = new SqliteFeeds(thread, options.onStale)
   await thread.start()
-  const { probe, ...tables } = bind((table, method, args) => health.watch(feeds.call(table, method, args)))
-  return {
-    ...tables,
-    feed: feeds,
-    ping: () => health.check(() => probe.ping()),
-    async close() {
-      feeds.close()
-      await thread.close()
-    },
+  async function close(): Promise<void> {
+    feeds.close()
+    await thread.close()
   }
+  return createStore({ call: feeds.call, feed: feeds, clock, close })
 }
 
 /** The feeds of the one gateway on a file: changes come with the replies of the storage thread. */
@@ -104,42 +93,4 @@ class SqliteFeeds {
 function rowsTo<T>(seen: (all: readonly T[]) => void): (done: Done) => void {
   // The method that is called returns them.
   return ({ value }) => seen(value as readonly T[])
-}
-
-/** The tables of the contract, each method sent through `call`. */
-function bind(call: Call): Tables {
-  const tables = keysOf(methods).map(table => {
-    const names = Object.keys(methods[table])
-    const bound = names.map(name => [name, (...args: unknown[]) => call(table, name, args)])
-    return [table, Object.fromEntries(bound)]
-  })
-  return Object.fromEntries(tables)
-}
-
-/** The health of the store, by its calls, and by probes when there are none. */
-function createHealth(clock: Clock) {
-  let goodUntil = Number.NEGATIVE_INFINITY
-  let running: Promise<void> | undefined
-  const noteFailure = (): void => {
-    goodUntil = Number.NEGATIVE_INFINITY
-  }
-  async function run(probe: () => Promise<void>): Promise<void> {
-    await probe()
-    goodUntil = clock.steady() + probeHolds
-  }
-  return {
-    /** A call that fails makes the success of the last probe void. */
-    watch<T>(call: Promise<T>): Promise<T> {
-      call.catch(noteFailure)
-      return call
-    },
-    /** Concurrent callers share one run of `probe`; a success holds for a second. */
-    async check(probe: () => Promise<void>): Promise<void> {
-      if (clock.steady() < goodUntil) return
-      running ??= run(probe).finally(() => {
-        running = undefined
-      })
-      return running
-    },
-  }
 }

@@ -1,6 +1,6 @@
 /** Messages between the main thread and the storage thread. */
 import type { Change } from '../feed.ts'
-import type { TableName } from '../methods.ts'
+import type { Asked } from '../operations.ts'
 
 /** Options of the storage thread; `directory` exists. */
 export interface WorkerOptions {
@@ -12,12 +12,9 @@ export interface WorkerOptions {
 }
 
 /** One call of a method. */
-export interface Call {
+export interface Call extends Asked {
   /** Its place in the claims. */
   readonly id: number
-  readonly table: TableName
-  readonly method: string
-  readonly args: readonly unknown[]
 }
 
 export interface Done {

@@ -5,11 +5,10 @@ import { inTime } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
 import { type Failure, type Link, openLink } from '../../link.ts'
 import { isWrite } from '../methods.ts'
+import type { Asked } from '../operations.ts'
 import { StoreError } from '../store.ts'
 import { Claims, createClaimMemory } from './claims.ts'
-import type { Call, Done, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
-
-type Asked = Omit<Call, 'id'>
+import type { Done, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
 
 /** One life of a storage thread. */
 export interface Thread {

@@ -1,6 +1,7 @@
 import { keysOf as namesOf } from '../../base/records.ts'
 import type { Operations } from '../methods.ts'
 import type { AgentKeyRow, AgentRow, Db } from '../schema.ts'
+import { locked } from '../statement.ts'
 import type { AgentChange, AgentKey, AgentRecord } from '../store.ts'
 import { withFacts } from './audit.ts'
 
@@ -32,20 +33,21 @@ export const agents: Operations<'agents'> = {
   },
 
   async insert(unit, agent, secretHash, entry) {
-    const { numInsertedOrUpdatedRows } = await unit.db
+    const row = await unit.db
       .insertInto('agents')
       .values(toRow(agent, secretHash))
       .onConflict(conflict => conflict.doNothing())
+      .returning(publicColumns)
       .executeTakeFirst()
-    if (numInsertedOrUpdatedRows === 0n) return (await find(unit.db, agent.id)) ? 'exists' : 'subjectTaken'
+    if (row === undefined) return (await find(unit.db, agent.id)) ? 'exists' : 'subjectTaken'
     unit.audit(entry)
-    unit.change({ table: 'agents', key: agent.id, now: agent })
+    unit.change({ table: 'agents', key: agent.id, now: toRecord(row, []) })
     return 'stored'
   },
 
   async update(unit, id, change, entry, from) {
     const { db } = unit
-    const before = await find(db, id)
+    const before = await find(db, id, true)
     if (before === undefined) return 'notFound'
     if (from !== undefined && !from.includes(before.status)) return 'wrongState'
     if (await isTaken(db, id, change.externalSubject)) return 'subjectTaken'
@@ -74,7 +76,7 @@ export const agents: Operations<'agents'> = {
   },
 
   async addKey(unit, id, key, most, entry) {
-    const agent = await find(unit.db, id)
+    const agent = await find(unit.db, id, true)
     if (agent === undefined) return 'notFound'
     if (agent.status === 'Revoked') return 'wrongState'
     if (agent.keys.length >= most) return 'full'
@@ -88,6 +90,8 @@ export const agents: Operations<'agents'> = {
   },
 
   async removeKey(unit, id, keyId, entry) {
+    // Changes of an agent are told in the order in which they were made.
+    await find(unit.db, id, true)
     const gone = unit.db.deleteFrom('agent_keys').where('id', '=', keyId).where('agentId', '=', id)
     const { numDeletedRows } = await gone.executeTakeFirst()
     if (numDeletedRows === 0n) return false
@@ -125,8 +129,9 @@ async function isTaken(db: Db, id: string, subject: string | null | undefined): 
   return (await holder.executeTakeFirst()) !== undefined
 }
 
-async function find(db: Db, id: string): Promise<AgentRecord | undefined> {
-  const row = await db.selectFrom('agents').select(publicColumns).where('id', '=', id).executeTakeFirst()
+async function find(db: Db, id: string, toChange = false): Promise<AgentRecord | undefined> {
+  const query = db.selectFrom('agents').select(publicColumns).where('id', '=', id)
+  const row = await (toChange ? locked(db, query) : query).executeTakeFirst()
   return row && toRecord(row, await keysOf(db, id))
 }
 

@@ -4,27 +4,32 @@
  */
 import type { Operations } from '../methods.ts'
 import type { HitlRow } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { changed, locked, statement } from '../statement.ts'
 import type { AuditEntry } from '../store.ts'
 import type { Unit } from '../unit.ts'
 
 type ExpiredRow = Pick<HitlRow, 'id' | 'agentId' | 'digest'>
 
 const selectExpired = statement((db, { now, limit }: { now: number; limit: number }) =>
-  db
-    .selectFrom('hitl')
-    .select(['id', 'agentId', 'digest'])
-    .where('status', '=', 'Pending')
-    .where('expiresAt', '<=', now)
-    .orderBy('expiresAt')
-    .limit(limit),
+  locked(
+    db,
+    db
+      .selectFrom('hitl')
+      .select(['id', 'agentId', 'digest'])
+      .where('status', '=', 'Pending')
+      .where('expiresAt', '<=', now)
+      .orderBy('expiresAt')
+      .limit(limit),
+    true,
+  ),
 )
 
 const endItem = statement((db, { id }: { id: string }) =>
   db
     .updateTable('hitl')
     .set(eb => ({ status: 'Expired', decidedAt: eb.ref('expiresAt'), idempotencyKey: null, repeatDigest: null }))
-    .where('id', '=', id),
+    .where('id', '=', id)
+    .where('status', '=', 'Pending'),
 )
 
 const dropShown = statement((db, { id }: { id: string }) => db.deleteFrom('hitl_shown').where('id', '=', id))
@@ -41,7 +46,7 @@ export async function expireAll(unit: Unit, rows: readonly ExpiredRow[], now: nu
   const { db } = unit
   for (const row of rows) {
     const { id } = row
-    await endItem(db, { id })
+    if (changed(await endItem(db, { id })) === 0) continue
     await dropShown(db, { id })
     await dropSealed(db, { id })
     unit.count(row.agentId, -1)

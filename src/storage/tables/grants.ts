@@ -38,6 +38,7 @@ export const grants: Operations<'grants'> = {
 
   async use(unit, id, { now, key }, entry) {
     const { db } = unit
+    if (key !== undefined) await unit.alone(`${key.agentId} ${key.key}`)
     if (key !== undefined && (await keyHolder(db, key.agentId, key.key, now)) !== undefined) return 'keyTaken'
     if (changed(await useGrant(db, { id, now })) === 0) return undefined
     const [row] = (await selectGrant(db, { id })).rows

@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from 'kysely'
 import type { Operations } from '../methods.ts'
 import type { Schema } from '../schema.ts'
-import type { HitlPastFilter } from '../store.ts'
+import type { HitlPastFilter, HitlStatus } from '../store.ts'
 
 const columns = [
   'id',
@@ -40,12 +40,15 @@ export const history: Operations<'hitl'>['history'] = async (db, { page, pageSiz
   return { items, totalCount: Number(counted.total) }
 }
 
+/** An empty list is no SQL in every engine. */
+const noStatus = '' as HitlStatus
+
 /** `decidedAt` is null for what waits, and has the index. */
 function matching({ statuses, replay, agentId, host, rule }: HitlPastFilter) {
   return (eb: ExpressionBuilder<Schema, 'hitl'>) =>
     eb.and([
       eb('decidedAt', 'is not', null),
-      ...(statuses === undefined ? [] : [eb('status', 'in', statuses)]),
+      ...(statuses === undefined ? [] : [eb('status', 'in', statuses.length === 0 ? [noStatus] : statuses)]),
       ...(replay === undefined ? [] : [eb('replay', '=', replay)]),
       ...(agentId === undefined ? [] : [eb('agentId', '=', agentId)]),
       ...(host === undefined ? [] : [eb('host', '=', host.toLowerCase())]),

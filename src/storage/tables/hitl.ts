@@ -42,9 +42,10 @@ const closeToJoins = statement((db, { id }: { id: string }) =>
 export const hitl: Operations<'hitl'> = {
   async insert(unit, record, sealed, limits, entry) {
     const { db } = unit
+    const { agentId, idempotencyKey: key, repeatDigest, createdAt } = record
+    if (key !== null || repeatDigest !== null) await unit.alone(`${agentId} ${key ?? repeatDigest}`)
     const same = await sameRequest(db, record, limits)
     if (same !== undefined && isLive(same, record.createdAt)) return { existing: same }
-    const { agentId, idempotencyKey: key, createdAt } = record
     if (key !== null && (await isGrantedKey(db, { agentId, key }, createdAt))) return 'keyUsed'
     const full = await fullQueue(db, record, limits)
     if (full !== undefined) return full
@@ -52,7 +53,8 @@ export const hitl: Operations<'hitl'> = {
     await insertItem(db, toRow(record))
     await insertShown(db, { id: record.id, headers: JSON.stringify(record.headers), body: record.body })
     await insertSealed(db, { id: record.id, request: sealed })
-    unit.count(record.agentId, 1)
+    unit.count(agentId, 1)
+    unit.room({ ...limits, agentId, now: createdAt })
     unit.audit(entry)
     return 'stored'
   },

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { locked, statement } from '../statement.ts'
 import type { HitlBrief, HitlItem, HitlRecord } from '../store.ts'
 
 const itemColumns = [
@@ -84,6 +84,15 @@ const selectBrief = statement((db, { id }: { id: string }) => briefs(db).where('
 export async function findItem(db: Db, id: string, now: number): Promise<HitlItem | undefined> {
   const [row] = (await selectItem(db, { id })).rows
   const item = row && toItem(row)
+  return item && isLive(item, now) ? item : undefined
+}
+
+const selectToChange = statement((db, { id }: { id: string }) => locked(db, briefs(db).where('id', '=', id)))
+
+/** The item unless it is pending and past its expiry at `now`. Nobody else changes it before the transaction ends. */
+export async function findToChange(db: Db, id: string, now: number): Promise<HitlBrief | undefined> {
+  const [row] = (await selectToChange(db, { id })).rows
+  const item = row && toBrief(row)
   return item && isLive(item, now) ? item : undefined
 }
 

@@ -3,17 +3,17 @@
  */
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
-import { changed, statement } from '../statement.ts'
+import { changed, locked, statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
 import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
-import { find, findLive, undecided } from './items.ts'
+import { find, findLive, findToChange, undecided } from './items.ts'
 
 type Table = Operations<'hitl'>
 type Claim = Parameters<HitlTable['claim']>[1]
 
 export const claim: Table['claim'] = async (unit, id, claim, entry) => {
-  const item = await findLive(unit.db, id, claim.now)
+  const item = await findToChange(unit.db, id, claim.now)
   if (item === undefined) return 'notFound'
   const again = claim.resend && item.status === 'Approved'
   return again ? claimAgain(unit, item, claim, entry) : approve(unit, item, claim, entry)
@@ -173,7 +173,7 @@ const giveTime = statement((db, { id, now, expiresAt }: { id: string; now: numbe
 
 export const extend: Table['extend'] = async (unit, id, time, entry) => {
   const { db } = unit
-  const before = await findLive(db, id, time.now)
+  const before = await findToChange(db, id, time.now)
   if (before === undefined) return 'notFound'
   if (changed(await giveTime(db, { id, ...time })) === 0) return { lost: before }
   const extended = await findAgain(db, id)
@@ -188,7 +188,7 @@ const freeKey = statement((db, { id }: { id: string }) =>
 )
 
 export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, entry) => {
-  const before = await findLive(unit.db, id, now)
+  const before = await findToChange(unit.db, id, now)
   if (before?.agentId !== agentId) return 'notFound'
   const withdrawn = await close(unit, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
   if (withdrawn === undefined) return { lost: before }
@@ -247,10 +247,10 @@ export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry)
 }
 
 const selectLapsed = statement((db, { now }: { now: number }) =>
-  inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil'),
+  locked(db, inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil'), true),
 )
 
-const selectInFlight = statement((db, { id }: { id: string }) => inFlight(db).where('id', '=', id))
+const selectInFlight = statement((db, { id }: { id: string }) => locked(db, inFlight(db).where('id', '=', id)))
 
 function inFlight(db: Db) {
   return db.selectFrom('hitl').select(['id', 'attempt', 'digest']).where('replay', '=', 'inFlight')

@@ -4,7 +4,7 @@ import { createMigrations } from '../../../src/storage/migrations.ts'
 import { connect, migrateWhole } from '../../../src/storage/sqlite/database.ts'
 
 await migrateWhole(connect(process.argv[2] ?? ''), {
-  ...createMigrations({ bytes: 'blob' }),
+  ...createMigrations({ bytes: 'blob', count: 'integer' }),
   '9999-dies': {
     async up(db) {
       await sql`alter table agents add column half text`.execute(db)

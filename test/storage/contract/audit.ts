@@ -6,14 +6,16 @@ import type { AuditEntry } from '../../../src/storage/store.ts'
 import type { Test } from '../../fixtures/tap.ts'
 import { type Engine, entry, trail } from './samples.ts'
 
-/** What a record keeps of an entry: well-formed text, and details as JSON has them. */
+const kept = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd')
+
+/** What a record keeps of an entry: well-formed text without U+0000, and details as JSON has them. */
 function toldOf({ at, actor, action, subject, requestId, details }: AuditEntry) {
   return {
     at,
-    actor: actor.toWellFormed(),
-    action: action.toWellFormed(),
-    subject: subject.toWellFormed(),
-    requestId: requestId?.toWellFormed() ?? null,
+    actor: kept(actor),
+    action: kept(action),
+    subject: kept(subject),
+    requestId: requestId === null ? null : kept(requestId),
     details: JSON.parse(JSON.stringify(details)),
   }
 }

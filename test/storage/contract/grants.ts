@@ -29,10 +29,8 @@ export function grants(t: Test, engine: Engine): void {
     const used = await Promise.all(
       Array.from({ length: 10 }, () => store.grants.use('g1', { now: 1_500 }, entry('grant.use'))),
     )
-    t.same(
-      used.map(each => (each === 'keyTaken' ? each : each?.uses)),
-      [1, 2, 3, undefined, undefined, undefined, undefined, undefined, undefined, undefined],
-    )
+    const counts = used.map(each => (each === 'keyTaken' ? each : each?.uses))
+    t.same(counts.filter(count => count !== undefined).sort(), [1, 2, 3])
     t.same(await store.grants.active(1_500), [])
     t.same((await trail(store)).at(-1)?.details, { uses: 3, maxUses: 3 })
     t.equal((await trail(store)).length, 4)
@@ -52,7 +50,12 @@ export function grants(t: Test, engine: Engine): void {
     const key = { agentId: 'a1', key: 'k', expiresAt: 1_900 }
     const use = (now: number, more: object = {}) =>
       store.grants.use('g1', { now, key: { ...key, ...more } }, entry('u'))
-    t.match(await Promise.all([use(1_500), use(1_500)]), [{ uses: 1 }, 'keyTaken'])
+    const both = await Promise.all([use(1_500), use(1_500)])
+    t.equal(both.filter(one => one === 'keyTaken').length, 1)
+    t.match(
+      both.find(one => one !== 'keyTaken'),
+      { uses: 1 },
+    )
     t.equal(await suspend(store, 'h1', { idempotencyKey: 'k' }), 'keyUsed')
     t.same(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
     t.equal(await store.hitl.keyHolder('a1', 'k', 1_900), undefined, 'until it expires')

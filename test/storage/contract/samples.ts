@@ -1,6 +1,9 @@
 import type { AgentRecord, AuditEntry, AuditRecord, HitlItem, HitlRecord, Store } from '../../../src/storage/store.ts'
 import type { Test } from '../../fixtures/tap.ts'
 
+/** Emptied between two tests. */
+export const tables = ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'seen_tools', 'audit']
+
 /** Gives an empty store that closes with the test. */
 export type Engine = (t: Test) => Promise<Store>
 

@@ -1,0 +1,114 @@
+/**
+ * What an operation has noted, written by one function in the database: no gateway holds the lock of the audit trail
+ * while it waits for the network. The lock lasts until the commit is visible, so audit records and changes are numbered
+ * in the order of the commits, without a gap.
+ */
+import { canonicalJson } from '../../base/json.ts'
+import { toStorable } from '../chain.ts'
+import type { AuditEntry } from '../store.ts'
+import type { Notes } from '../unit.ts'
+
+/** SQLSTATE of a queue that is full; the message is the result of the operation. */
+export const fullQueueState = 'GW001'
+
+/** A lock of this schema alone, for one transaction at a time. */
+export const schemaLock = `(1095190357::bigint << 32) + (select oid::bigint from pg_namespace where nspname = current_schema())`
+
+export const createTables = [
+  `create table writes (id uuid primary key, at bigint not null, outcome text not null)`,
+  `create index writes_at on writes (at)`,
+  `create table changes (
+    seq bigint primary key,
+    at bigint not null,
+    "table" text not null,
+    key text not null,
+    payload text
+  )`,
+  `create index changes_at on changes (at)`,
+]
+
+/** Returns the number of the last change; null when there is none. */
+export const createCommitWrite = (schema: string): string => `
+create function commit_write(write_id uuid, now bigint, entries json, counts json, room json, noted json)
+returns bigint language plpgsql security definer set search_path = ${schema}, pg_temp as $$
+declare
+  entry record;
+  prior record;
+  waiting_all bigint;
+  waiting_own bigint;
+  number bigint;
+begin
+  perform pg_advisory_xact_lock(${schemaLock});
+  insert into writes values (write_id, now, 'done');
+
+  insert into hitl_waiting ("agentId", waiting)
+    select "agentId", change from json_to_recordset(counts) as c("agentId" text, change integer)
+    union all
+    select '', sum(change) from json_to_recordset(counts) as c(change integer) having count(*) > 0
+    on conflict ("agentId") do update set waiting = hitl_waiting.waiting + excluded.waiting;
+
+  if room is not null then
+    select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
+      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0)
+      into waiting_all, waiting_own from hitl_waiting where "agentId" in ('', room->>'agentId');
+    if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
+      select waiting_all - count(*), waiting_own - count(*) filter (where "agentId" = room->>'agentId')
+        into waiting_all, waiting_own from hitl where status = 'Pending' and "expiresAt" <= (room->>'now')::bigint;
+      if waiting_all > (room->>'maxPending')::bigint then
+        raise exception using errcode = '${fullQueueState}', message = 'queueFull';
+      elsif waiting_own > (room->>'maxPendingOfAgent')::bigint then
+        raise exception using errcode = '${fullQueueState}', message = 'agentQueueFull';
+      end if;
+    end if;
+  end if;
+
+  select seq, hash into prior from audit order by seq desc limit 1;
+  for entry in select * from json_to_recordset(entries) as e(at bigint, actor text, action text, subject text,
+    "requestId" text, details text, head text, tail text)
+  loop
+    number := coalesce(prior.seq, 0) + 1;
+    insert into audit values (number, entry.at, entry.actor, entry.action, entry.subject, entry."requestId",
+      entry.details, coalesce(prior.hash, repeat('0', 64)),
+      encode(sha256(convert_to(coalesce(prior.hash, repeat('0', 64)) || entry.head || number || entry.tail, 'UTF8')), 'hex'))
+      returning seq, hash into prior;
+  end loop;
+
+  number := null;
+  if json_array_length(noted) > 0 then
+    insert into changes (seq, at, "table", key, payload)
+      select coalesce((select max(seq) from changes), 0) + place, now, value->>'table', value->>'key', value->>'now'
+      from json_array_elements(noted) with ordinality as n(value, place);
+    select max(seq) into number from changes;
+  end if;
+  return number;
+end $$`
+
+export const callCommitWrite = 'select commit_write($1, $2, $3, $4, $5, $6) as last'
+
+/** The arguments of the function. */
+export function argumentsOf(writeId: string, now: number, notes: Notes): readonly unknown[] {
+  const counts = [...notes.counts].map(([agentId, change]) => ({ agentId, change }))
+  const changes = notes.changes.map(({ table, key, now }) => ({ table, key, now: now && JSON.stringify(now) }))
+  return [
+    writeId,
+    now,
+    JSON.stringify(notes.entries.map(halvesOf)),
+    JSON.stringify(counts),
+    notes.limits === undefined ? null : JSON.stringify(notes.limits),
+    JSON.stringify(changes),
+  ]
+}
+
+/** An entry, and its canonical JSON in front of its number and behind it. */
+function halvesOf(given: AuditEntry) {
+  const { subject, ...before } = toStorable(given)
+  // Keys are sorted: seq comes behind all others but the subject.
+  const head = `${canonicalJson(before).slice(0, -1)},"seq":`
+  return {
+    ...before,
+    subject,
+    details: canonicalJson(before.details),
+    head,
+    tail: `,"subject":${JSON.stringify(subject)}}`,
+  }
+}

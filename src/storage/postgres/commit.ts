@@ -1,0 +1,164 @@
+/**
+ * One transaction for each write. Its statements lock rows; what it has noted goes out last, together with COMMIT, so that
+ * the lock which all gateways share is never held across the network.
+ */
+import { randomUUID } from 'node:crypto'
+import type { PoolClient } from 'pg'
+import { asError } from '../../base/as-error.ts'
+import type { Clock } from '../../clock.ts'
+import { type Asked, run } from '../operations.ts'
+import { StoreError } from '../store-error.ts'
+import { Notes } from '../unit.ts'
+import { argumentsOf, callCommitWrite, fullQueueState, schemaLock } from './commit-write.ts'
+import { type Connections, takeNotice } from './connection.ts'
+
+/**
+ * Two transactions were in each other's way, and this one was rolled back: unique_violation, serialization_failure,
+ * deadlock_detected, lock_not_available. The next attempt sees what the other one did.
+ */
+const collisions = new Set(['23505', '40001', '40P01', '55P03'])
+const mostAttempts = 4
+
+/** A unit of work beside those of other connections and gateways. */
+class SharedNotes extends Notes {
+  readonly #lock: (key: string) => Promise<void>
+
+  constructor(db: Notes['db'], lock: (key: string) => Promise<void>) {
+    super(db)
+    this.#lock = lock
+  }
+
+  override alone(key: string): Promise<void> {
+    return this.#lock(key)
+  }
+}
+
+export interface Committed {
+  readonly value: unknown
+  /** Number of the last change; null when it changed nothing that is followed. */
+  readonly last: number | null
+  readonly changes: number
+}
+
+/** One call: whether it was given up, and whether its COMMIT has left. */
+export interface Attempt {
+  client: PoolClient | undefined
+  /** Set while a COMMIT is under way without an answer. */
+  writeId: string | undefined
+  givenUp: boolean
+}
+
+export interface CommitParts {
+  readonly connections: Connections
+  readonly clock: Clock
+}
+
+/** Runs a write until it is committed, or known not to be. */
+export async function commit(parts: CommitParts, asked: Asked, attempt: Attempt): Promise<Committed> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await commitOnce(parts, asked, attempt)
+    } catch (error) {
+      if (attempt.writeId !== undefined || tries === mostAttempts || !collisions.has(stateOf(error))) throw error
+    }
+  }
+}
+
+async function commitOnce({ connections, clock }: CommitParts, asked: Asked, attempt: Attempt): Promise<Committed> {
+  const client = await connections.acquire()
+  attempt.client = client
+  let broken = true
+  try {
+    assertWanted(attempt)
+    takeNotice(client)
+    const query = (text: string, values: readonly unknown[] = []) => connections.query(client, text, values)
+    // Nobody waits for its answer: a fault of BEGIN shows in the next statement as well.
+    const begun = query('begin')
+    begun.catch(() => {})
+    const notes = new SharedNotes(connections.over(client), async key => {
+      await query(`select pg_advisory_xact_lock(hashtextextended($1, ${schemaLock}))`, [key])
+    })
+    try {
+      const value = await run(notes, asked)
+      await begun
+      assertWanted(attempt)
+      const last = await finish(query, { client, attempt, notes, now: clock.now() })
+      broken = false
+      return { value, last, changes: notes.changes.length }
+    } catch (error) {
+      const full = stateOf(error) === fullQueueState ? asError(error).message : undefined
+      if (attempt.writeId === undefined) {
+        await query('rollback')
+        broken = false
+      }
+      if (full === undefined) throw error
+      return { value: full, last: null, changes: 0 }
+    }
+  } finally {
+    attempt.client = undefined
+    client.release(broken)
+  }
+}
+
+type Query = (
+  text: string,
+  values?: readonly unknown[],
+) => Promise<{ readonly command: string; readonly rows: unknown[] }>
+
+interface Ending {
+  readonly client: PoolClient
+  readonly attempt: Attempt
+  readonly notes: Notes
+  readonly now: number
+}
+
+/** Writes what was noted and commits, in one flush. Number of the last change. */
+async function finish(query: Query, { client, attempt, notes, now }: Ending): Promise<number | null> {
+  const writeId = randomUUID()
+  attempt.writeId = writeId
+  const written = query(callCommitWrite, argumentsOf(writeId, now, notes))
+  const committed = query('commit')
+  const [write, end] = await Promise.allSettled([written, committed])
+  if (end.status === 'rejected') throw end.reason
+  const notice = takeNotice(client)
+  // A commit that was cancelled while it waited for a standby says so in a notice, and succeeds.
+  if (notice !== undefined) throw new StoreError(`COMMIT: ${notice}`, { inDoubt: true })
+  // Answered: nothing is in doubt any more. After an error in the transaction the server answers COMMIT with ROLLBACK.
+  attempt.writeId = undefined
+  if (write.status === 'rejected') throw write.reason
+  if (end.value.command !== 'COMMIT') throw new StoreError('the transaction was rolled back')
+  // The one column of the one row.
+  return (write.value.rows as { last: number | null }[])[0]?.last ?? null
+}
+
+function assertWanted({ givenUp }: Attempt): void {
+  if (givenUp) throw new StoreError('given up before it was committed')
+}
+
+/** Whether the transaction was committed; if not, it never will be. */
+export async function resolveDoubt({ connections, clock }: CommitParts, writeId: string): Promise<boolean> {
+  const client = await connections.acquire()
+  let broken = true
+  try {
+    // Waits for a COMMIT that is still under way.
+    const { rowCount } = await connections.query(
+      client,
+      `insert into writes (id, at, outcome) values ($1, $2, 'dead') on conflict do nothing`,
+      [writeId, clock.now()],
+    )
+    if (rowCount !== 0) {
+      broken = false
+      return false
+    }
+    const { rows } = await connections.query(client, 'select outcome from writes where id = $1', [writeId])
+    broken = false
+    return rows[0]?.outcome === 'done'
+  } finally {
+    client.release(broken)
+  }
+}
+
+/** SQLSTATE of an error of the database. */
+function stateOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}

@@ -1,0 +1,119 @@
+/** Clients of the database, and a Kysely for each. */
+import { hash } from 'node:crypto'
+import { Kysely, PostgresDialect } from 'kysely'
+import pg, { type Client, type ClientConfig, type Pool, type PoolClient, type QueryResult } from 'pg'
+import { bindable } from '../chain.ts'
+import type { Db, Schema } from '../schema.ts'
+import { StoreError } from '../store-error.ts'
+import { type Address, type PostgresSettings, parseAddress } from './settings.ts'
+
+/** Longest wait for a connection, milliseconds. */
+const connectMs = 1_400
+/** Calls that may wait for a connection. */
+const mostWaiting = 256
+/** Different statements that are kept prepared in a connection. */
+const mostPrepared = 300
+
+/**
+ * Limits that the server keeps, milliseconds: a gateway that was stopped in a transaction holds its locks no longer, and
+ * what nobody waits for any more ends.
+ */
+const serverLimits = {
+  idle_in_transaction_session_timeout: 1_000,
+  lock_timeout: 1_200,
+  statement_timeout: 5_000,
+  client_connection_check_interval: 1_000,
+}
+
+/** 64-bit integers as numbers: times, counts and sequences stay below 2^53. */
+const int8 = 20
+const bytea = 17
+const bytesOf = ({ buffer, byteOffset, length }: Buffer) => new Uint8Array(buffer, byteOffset, length)
+const parsers = new Map<number, (text: string) => unknown>([
+  [int8, Number],
+  [bytea, text => bytesOf(Buffer.from(text.slice(2), 'hex'))],
+])
+const types: ClientConfig['types'] = {
+  // Of its overloads only the one for texts is used: results in binary are not asked for.
+  getTypeParser: ((oid: number) => parsers.get(oid) ?? pg.types.getTypeParser(oid)) as typeof pg.types.getTypeParser,
+}
+
+export function configOf(settings: PostgresSettings, address: Address = parseAddress(settings)): ClientConfig {
+  const limits = Object.entries(serverLimits).map(([name, ms]) => `-c ${name}=${ms}`)
+  return {
+    ...address,
+    types,
+    connectionTimeoutMillis: connectMs,
+    options: [`-c search_path=${settings.schema}`, ...limits].join(' '),
+    application_name: `agent-gateway/${settings.schema}`,
+    keepAlive: true,
+    // COMMIT goes out together with the statement before it.
+    pipeline: true,
+  }
+}
+
+/** Notices that came while nothing but a COMMIT was under way: a standby that did not confirm, for instance. */
+const noticed = new WeakMap<object, string>()
+
+/** A client whose faults end it, and not the process. */
+export function watchClient(client: Client | PoolClient): void {
+  // The query that was under way rejects; the pool drops the client.
+  client.on('error', () => {})
+  client.on('notice', ({ message = 'a notice' }) => noticed.set(client, message))
+}
+
+/** The last notice since this was asked. */
+export function takeNotice(client: PoolClient): string | undefined {
+  const notice = noticed.get(client)
+  noticed.delete(client)
+  return notice
+}
+
+export class Connections {
+  readonly #pool: Pool
+  readonly #kyselys = new WeakMap<PoolClient, Db>()
+  readonly #names = new Map<string, string>()
+
+  constructor(settings: PostgresSettings) {
+    this.#pool = new pg.Pool({ ...configOf(settings), max: settings.poolSize, allowExitOnIdle: true })
+    this.#pool.on('connect', watchClient)
+    this.#pool.on('error', () => {})
+  }
+
+  /** @throws StoreError when too many wait, or none becomes free in time */
+  async acquire(): Promise<PoolClient> {
+    if (this.#pool.waitingCount >= mostWaiting) throw new StoreError('Too many calls wait for the storage')
+    return this.#pool.connect()
+  }
+
+  /** The tables through one client. */
+  over(client: PoolClient): Db {
+    const known = this.#kyselys.get(client)
+    if (known !== undefined) return known
+    const query = (text: string, values: readonly unknown[]) => this.query(client, text, values)
+    const pool = { connect: async () => ({ query, release() {} }), end: async () => {} }
+    // Kysely calls `query` with text and values alone: it is given no cursor, and cancels nothing.
+    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: pool as never }) })
+    this.#kyselys.set(client, db)
+    return db
+  }
+
+  /** Runs a statement; one with values is prepared once for each client. */
+  query(client: PoolClient, text: string, values: readonly unknown[] = []): Promise<QueryResult> {
+    // Nothing to prepare: BEGIN and COMMIT above all.
+    if (values.length === 0) return client.query(text)
+    const name = this.#names.get(text) ?? this.#nameOf(text)
+    return client.query({ text, values: values.map(bindable), ...(name === undefined ? {} : { name }) })
+  }
+
+  #nameOf(text: string): string | undefined {
+    if (this.#names.size >= mostPrepared) return undefined
+    const name = hash('sha256', text).slice(0, 32)
+    this.#names.set(text, name)
+    return name
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
+  }
+}

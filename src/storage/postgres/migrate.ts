@@ -1,0 +1,162 @@
+/** Gets the database ready at the start: whether it can be used, and its schema. */
+import { sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
+import type { PoolClient } from 'pg'
+import { asError } from '../../base/as-error.ts'
+import { StartupError } from '../../errors.ts'
+import { createMigrations, migrate, unknownStep } from '../migrations.ts'
+import { createCommitWrite, createTables } from './commit-write.ts'
+import type { Connections } from './connection.ts'
+import type { PostgresSettings } from './settings.ts'
+
+/** Oldest version of PostgreSQL. */
+const oldest = 15
+/** One gateway at a time, in any schema of the database. */
+const migrationLock = 1_095_190_358
+/** SQLSTATE of a schema that is not there. */
+const noSuchSchema = '3F000'
+const mostTries = 5
+/** Longest time for all steps, milliseconds. */
+const migrationMs = 60_000
+
+/** The steps that only this engine has. They come after the common ones. */
+const own = (schema: string): Record<string, Migration> => ({
+  '0001-commit-write': {
+    async up(db) {
+      for (const statement of [...createTables, createCommitWrite(schema)]) await sql.raw(statement).execute(db)
+    },
+  },
+})
+const ownNames = { migrationTableName: 'postgres_migration', migrationLockTableName: 'postgres_migration_lock' }
+
+/** Sorts text as SQLite does, whatever the database was made with. */
+const sortByBytes = sql`do $$
+declare place record;
+begin
+  for place in select table_name, column_name from information_schema.columns
+    where table_schema = current_schema() and data_type = 'text' and collation_name is distinct from 'C'
+      and table_name not like '%migration%'
+  loop
+    execute format('alter table %I alter column %I type text collate "C"', place.table_name, place.column_name);
+  end loop;
+end $$`
+
+/** @throws StartupError with one line that says what to change; nothing was created then */
+export async function prepareDatabase(connections: Connections, settings: PostgresSettings): Promise<void> {
+  const client = await connections.acquire().catch(error => {
+    throw new StartupError(connectProblem(error))
+  })
+  try {
+    await assertServer(client)
+    for (let tries = 1; !(await migrateOnce(client, connections, settings, tries === mostTries)); ) tries++
+  } catch (error) {
+    throw error instanceof StartupError ? error : new StartupError(schemaProblem(error, settings))
+  } finally {
+    client.release(true)
+  }
+}
+
+/** False when a schema that belongs to others went away while all were looked at. */
+async function migrateOnce(
+  client: PoolClient,
+  connections: Connections,
+  settings: PostgresSettings,
+  isLast: boolean,
+): Promise<boolean> {
+  try {
+    await client.query(`begin; set local statement_timeout = ${migrationMs}; set local lock_timeout = ${migrationMs};
+      set local idle_in_transaction_session_timeout = ${migrationMs}`)
+    await client.query('select pg_advisory_xact_lock($1)', [migrationLock])
+    await migrateAll(client, connections, settings)
+    await client.query('commit')
+    return true
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    if (isLast || asError(error).code !== noSuchSchema) throw error
+    return false
+  }
+}
+
+async function migrateAll(client: PoolClient, connections: Connections, { schema }: PostgresSettings): Promise<void> {
+  // Not `if not exists` alone: that needs the right to create schemas, also when there is nothing to create.
+  const { rowCount } = await client.query('select from pg_namespace where nspname = $1', [schema])
+  if (rowCount === 0) await client.query(`create schema ${schema}`)
+  const db = connections.over(client)
+  const steps = createMigrations({ bytes: 'bytea', count: 'bigint' })
+  const found = await sql<{ there: boolean }>`select to_regclass('kysely_migration') is not null as there`.execute(db)
+  const step = found.rows[0]?.there === true ? await unknownStep(db, steps) : undefined
+  if (step !== undefined) {
+    throw new StartupError(
+      `The database was written by another version of the gateway (schema step ${step} is unknown here). Run that version.`,
+    )
+  }
+  await migrate(db, steps, { migrationTableSchema: schema })
+  await migrate(db, own(schema), { ...ownNames, migrationTableSchema: schema })
+  await sortByBytes.execute(db)
+}
+
+interface Server {
+  readonly version: number
+  readonly encoding: string
+  readonly fsync: string
+  readonly pages: string
+  readonly commit: string
+  readonly recovering: boolean
+}
+
+async function assertServer(client: PoolClient): Promise<void> {
+  const { rows } = await client.query<Server>(
+    `select current_setting('server_version_num')::int / 10000 as version, current_setting('server_encoding') as encoding,
+      current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
+      current_setting('synchronous_commit') as commit, pg_is_in_recovery() as recovering`,
+  )
+  const problem = rows[0] && serverProblem(rows[0])
+  if (problem !== undefined) throw new StartupError(problem)
+}
+
+/** Why a gateway must not run on a server; undefined when it may. */
+export function serverProblem({ version, encoding, fsync, pages, commit, recovering }: Server): string | undefined {
+  if (version < oldest) return `PostgreSQL ${version} is too old: version ${oldest} or later is needed.`
+  if (recovering) return 'The server is a standby. Connect to the primary.'
+  if (encoding !== 'UTF8') return `The encoding of the database is ${encoding}. Create one with encoding UTF8.`
+  if (fsync !== 'on') return 'fsync is off: what was confirmed would be lost in a crash. Set fsync = on.'
+  if (pages !== 'on') return 'full_page_writes is off: a crash could damage the database. Set full_page_writes = on.'
+  if (commit === 'off' || commit === 'local')
+    return `synchronous_commit is ${commit}: what was confirmed could be lost. Set synchronous_commit = on.`
+  return undefined
+}
+
+/** What to change, by the code of an error; no text of a driver that could hold a secret. */
+const problems: Readonly<Record<string, string>> = {
+  '28P01': 'the user or the password is wrong. Set Storage:PostgreSQL:ConnectionString.',
+  '28000': 'the server does not let this user in. Look at pg_hba.conf and Storage:PostgreSQL:ConnectionString.',
+  '3D000': 'the server has no such database. Create it, or set Storage:PostgreSQL:ConnectionString.',
+  '53300': 'the server has no connection left. Raise max_connections or lower Storage:PostgreSQL:PoolSize.',
+  '57P03': 'the server is starting up or shutting down.',
+  ECONNREFUSED: 'nothing listens there. Start the server, or set Storage:PostgreSQL:ConnectionString.',
+  ENOENT: 'there is no such socket. Start the server, or set Storage:PostgreSQL:ConnectionString.',
+  ENOTFOUND: 'its host name is not known. Set Storage:PostgreSQL:ConnectionString.',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name.',
+  CERT_HAS_EXPIRED: 'its certificate has expired.',
+}
+const untrusted = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+])
+
+function connectProblem(error: unknown): string {
+  const { code = '', message } = asError(error)
+  const problem = untrusted.has(code)
+    ? 'its certificate is not trusted. Set Storage:PostgreSQL:CaFile.'
+    : (problems[code] ?? (/does not support SSL/.test(message) ? 'it has no TLS. Set ssl = on there.' : undefined))
+  return `The database cannot be reached: ${problem ?? `it does not answer (${code || 'no error code'}).`}`
+}
+
+function schemaProblem(error: unknown, { schema }: PostgresSettings): string {
+  const { code, message } = asError(error)
+  if (code !== '42501') return `The schema ${schema} cannot be used: ${message}`
+  return `The user may not create or change the schema ${schema}. Run: grant create on database ... to the user.`
+}

@@ -1,0 +1,74 @@
+/** The address of the database as it is configured, checked. */
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
+import { asError } from '../../base/as-error.ts'
+import { StartupError } from '../../errors.ts'
+
+export interface PostgresSettings {
+  /** postgres://user:password@host:port/database. A secret. */
+  readonly connectionString: string
+  /** Lower-case letters, digits and underscores. */
+  readonly schema: string
+  /** `Off` only for this machine. */
+  readonly tls: 'VerifyFull' | 'Off'
+  /** Path of the certificates that are trusted, PEM; those of the system when absent. */
+  readonly caFile?: string | undefined
+  readonly poolSize: number
+}
+
+/** What a client connects to. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+  readonly database: string
+  readonly ssl: ConnectionOptions | false
+}
+
+const setting = 'Storage:PostgreSQL:ConnectionString'
+
+/** @throws StartupError that says what to change, and never the password */
+export function parseAddress({ connectionString, tls, caFile }: PostgresSettings): Address {
+  const url = URL.parse(connectionString)
+  if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) {
+    throw new StartupError(`${setting}: must be postgres://user:password@host:port/database`)
+  }
+  if (url.search !== '' || url.hash !== '') {
+    throw new StartupError(`${setting}: must have no parameters; TLS is set by Storage:PostgreSQL:Tls and CaFile`)
+  }
+  const [user, password, database] = [url.username, url.password, url.pathname.slice(1)].map(decoded)
+  const host = decoded(url.hostname).replace(/^\[(.*)\]$/, '$1')
+  if (!host || !user || !database) throw new StartupError(`${setting}: must name a user, a host and a database`)
+  const isLocal = host.startsWith('/') || host === 'localhost' || host === '::1' || /^127\./.test(host)
+  if (tls === 'Off' && !isLocal) {
+    throw new StartupError(`Storage:PostgreSQL:Tls: must be VerifyFull, because ${host} is another machine`)
+  }
+  const port = url.port === '' ? 5432 : Number(url.port)
+  const ssl = tls === 'Off' || host.startsWith('/') ? false : tlsTo(host, caFile)
+  return { host, port, user, password: password ?? '', database, ssl }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new StartupError(`${setting}: every % must begin a percent-encoded character; write %25 for %`)
+  }
+}
+
+/** The certificate must be valid and name the host. */
+function tlsTo(host: string, caFile: string | undefined): ConnectionOptions {
+  const name = isIP(host) === 0 ? { servername: host } : {}
+  const trusted = caFile === undefined ? {} : { ca: readCa(caFile) }
+  return { host, rejectUnauthorized: true, minVersion: 'TLSv1.2', ...name, ...trusted }
+}
+
+function readCa(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new StartupError(`Storage:PostgreSQL:CaFile: ${path} cannot be read: ${asError(error).message}`)
+  }
+}

@@ -1,0 +1,8 @@
+/** The contract on the oldest version that Debian has, beside the newest one from npm. */
+import { debianPrograms, startPostgres } from '../fixtures/postgres.ts'
+import t from '../fixtures/tap.ts'
+import { postgresContract } from './contract/postgres.ts'
+
+const server = await startPostgres({ programs: debianPrograms() })
+await postgresContract(t, server)
+t.teardown(() => server.stop())

@@ -1,0 +1,131 @@
+/** A COMMIT whose answer does not come: the caller is told so within two seconds, and what it finds then stays true. */
+import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+import { startTcpProxy, type TcpProxy } from '../fixtures/tcp-proxy.ts'
+import { actions, agent, entry } from './contract/samples.ts'
+
+/** A store behind a proxy, and one that reaches the database directly. */
+async function open(t: Test) {
+  const settings = await createSchema(t)
+  const url = new URL(settings.connectionString)
+  const proxy = await startTcpProxy(t, Number(url.port))
+  const direct = await openPostgresStore({ settings })
+  t.teardown(() => direct.close())
+  url.port = String(proxy.port)
+  const store = await openPostgresStore({ settings: { ...settings, connectionString: url.href } })
+  t.teardown(() => store.close())
+  return { proxy, direct, store, admin: settings.admin }
+}
+
+const isCommit = (data: Buffer) => data.includes('commit\0')
+const register = (store: Store) => store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+
+async function inDoubt(t: Test, work: Promise<unknown>): Promise<void> {
+  const start = performance.now()
+  await t.rejects(work, { name: 'StoreError', inDoubt: true, message: /whether it was done is unknown/ })
+  t.ok(performance.now() - start < 3_000)
+}
+
+/** Outcomes of writes in doubt that are known by now. */
+function outcomes(admin: { query(text: string): Promise<{ rows: unknown[] }> }, outcome: string): Promise<unknown[]> {
+  return eventually(
+    async () => (await admin.query(`select outcome from writes where outcome = '${outcome}'`)).rows,
+    rows => rows.length > 0,
+  )
+}
+
+t.test('a COMMIT that was held up never commits later', async t => {
+  const { proxy, direct, store, admin } = await open(t)
+  let held = false
+  proxy.onSend = data => {
+    held ||= isCommit(data)
+    return !isCommit(data)
+  }
+  await inDoubt(t, register(store))
+  t.ok(held)
+  proxy.onSend = () => true
+  t.equal((await outcomes(admin, 'dead')).length, 1)
+  proxy.release()
+  t.same(await direct.agents.all(), [])
+  t.equal(await register(store), 'stored', 'and can be repeated')
+  t.same(await actions(direct), ['agent.register'])
+})
+
+async function losesAnswer(proxy: TcpProxy): Promise<void> {
+  proxy.onSend = data => {
+    if (isCommit(data)) proxy.answers = false
+    return true
+  }
+}
+
+t.test('a COMMIT whose answer was lost is found, and is in force as soon as the database is reached again', async t => {
+  const { proxy, direct, store } = await open(t)
+  const shown: string[] = []
+  const end = await store.feed.agents.follow({
+    load: () => undefined,
+    change(key, now) {
+      shown.push(`${key} ${now?.status}`)
+      return undefined
+    },
+  })
+  t.teardown(end)
+  await losesAnswer(proxy)
+  await inDoubt(t, register(store))
+  t.same(
+    (await direct.agents.all()).map(({ id }) => id),
+    ['a1'],
+  )
+  proxy.onSend = () => true
+  proxy.answers = true
+  proxy.cut()
+  await eventually(
+    async () => shown.length,
+    count => count === 1,
+  )
+  t.same(shown, ['a1 Active'])
+  t.equal(await eventually(() => register(store).catch(() => undefined), Boolean), 'exists')
+  t.same(await actions(direct), ['agent.register'])
+})
+
+t.test('a connection that breaks before its COMMIT leaves nothing, and that is certain', async t => {
+  const { proxy, direct, store } = await open(t)
+  proxy.onSend = data => {
+    if (!data.includes('insert into "agents"')) return true
+    proxy.cut()
+    return false
+  }
+  await t.rejects(register(store), { name: 'StoreError', inDoubt: false })
+  proxy.onSend = () => true
+  t.same(await direct.agents.all(), [])
+  t.equal(await eventually(() => register(store).catch(() => undefined), Boolean), 'stored')
+})
+
+t.test('a notice that comes with COMMIT counts as no answer', async t => {
+  const { store, admin, direct } = await open(t)
+  // As the server does when it is told to wait no longer for a standby.
+  await admin.query(`create function complain() returns trigger language plpgsql as $$
+    begin raise warning 'canceling wait for synchronous replication due to user request'; return null; end $$`)
+  await admin.query(
+    'create constraint trigger complains after insert on agents deferrable initially deferred for each row execute function complain()',
+  )
+  await inDoubt(t, register(store))
+  t.equal((await direct.agents.all()).length, 1)
+  t.equal((await outcomes(admin, 'done')).length, 1)
+})
+
+t.test('a write behind a lock that nobody releases is given up and not done later', async t => {
+  const { store, direct, admin } = await open(t)
+  await register(store)
+  await admin.query('begin')
+  await admin.query(`select from agents where id = 'a1' for update`)
+  const start = performance.now()
+  await t.rejects(store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke')), { inDoubt: false })
+  t.ok(performance.now() - start < 3_000)
+  await admin.query('commit')
+  t.match(await direct.agents.all(), [{ status: 'Active' }])
+  t.match(await store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke')), { status: 'Revoked' })
+  t.same(await actions(direct), ['agent.register', 'agent.revoke'])
+})

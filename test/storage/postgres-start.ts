@@ -1,0 +1,134 @@
+import { spawnSync } from 'node:child_process'
+import { Migrator } from 'kysely/migration'
+import { createMigrations } from '../../src/storage/migrations.ts'
+import { Connections } from '../../src/storage/postgres/connection.ts'
+import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import t from '../fixtures/tap.ts'
+import { actions, agent, entry, get, suspend, trail } from './contract/samples.ts'
+
+t.test('three stores that start at once on an empty database make one schema', async t => {
+  const settings = await createSchema(t)
+  const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore({ settings })))
+  t.teardown(() => Promise.all(stores.map(store => store.close())))
+  await Promise.all(stores.map((store, n) => store.audit.append(entry(`a${n}`))))
+  t.same((await actions(stores[0]!)).sort(), ['a0', 'a1', 'a2'])
+  const { rows } = await settings.admin.query('select count(*)::int as steps from kysely_migration')
+  t.same(rows, [{ steps: Object.keys(createMigrations({ bytes: 'bytea', count: 'bigint' })).length }])
+})
+
+t.test('a restart keeps everything', async t => {
+  const settings = await createSchema(t)
+  const first = await openPostgresStore({ settings })
+  await first.agents.insert(agent('a1'), 'hash', entry('agent.register'))
+  await first.policies.insert({ name: 'p', document: '{}', createdAt: 1, updatedAt: 1 }, entry('policy.create'))
+  await suspend(first, 'h1')
+  const all = async (store: typeof first) =>
+    Promise.all([store.agents.all(), store.policies.all(), get(store, 'h1'), store.hitl.sealed('h1'), trail(store)])
+  const before = await all(first)
+  await first.close()
+  const second = await openPostgresStore({ settings })
+  t.teardown(() => second.close())
+  t.same(await all(second), before)
+})
+
+t.test('a database at each earlier step is brought up to date, and keeps its rows', async t => {
+  const steps = createMigrations({ bytes: 'bytea', count: 'bigint' })
+  for (const step of Object.keys(steps)) {
+    const settings = await createSchema(t)
+    await settings.admin.query(`create schema ${settings.schema}`)
+    const connections = new Connections(settings)
+    const client = await connections.acquire()
+    const migrator = new Migrator({
+      db: connections.over(client),
+      provider: { getMigrations: async () => steps },
+      migrationTableSchema: settings.schema,
+      disableTransactions: true,
+    })
+    await migrator.migrateTo(step)
+    client.release()
+    await connections.close()
+    await settings.admin.query(`insert into granted_keys values ('a1', 'k', 5)`)
+    const store = await openPostgresStore({ settings })
+    t.same(await store.hitl.keyHolder('a1', 'k', 4), { hitlId: null }, step)
+    await store.close()
+  }
+})
+
+t.test('texts are sorted by their bytes, whatever the database was made with', async t => {
+  const settings = await createSchema(t)
+  const store = await openPostgresStore({ settings })
+  t.teardown(() => store.close())
+  const { rows } = await settings.admin.query(
+    `select distinct collation_name from information_schema.columns
+    where table_schema = $1 and data_type = 'text' and table_name not like '%migration%'`,
+    [settings.schema],
+  )
+  t.same(rows, [{ collation_name: 'C' }])
+})
+
+t.test('a store goes on after the server has ended all of its connections', async t => {
+  const settings = await createSchema(t)
+  const errors: unknown[] = []
+  const store = await openPostgresStore({ settings, onStale: error => errors.push(error) })
+  t.teardown(() => store.close())
+  const seen: string[] = []
+  const follower = {
+    load: () => undefined,
+    change(key: string) {
+      seen.push(key)
+      return undefined
+    },
+  }
+  await store.feed.agents.follow(follower)
+  await settings.admin.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [
+    `agent-gateway/${settings.schema}`,
+  ])
+  const insert = () => store.agents.insert(agent('a1'), 'h', entry('agent.register')).catch(() => undefined)
+  t.ok(await eventually(insert, Boolean))
+  await eventually(
+    async () => seen.length,
+    count => count > 0,
+  )
+  t.same(seen, ['a1'])
+})
+
+t.test('followers are loaded again when changes were removed that they have not seen', async t => {
+  const settings = await createSchema(t)
+  const [store, other] = [await openPostgresStore({ settings }), await openPostgresStore({ settings })]
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const told: string[] = []
+  await store.feed.agents.follow({
+    load(all) {
+      told.push(`load ${all.map(({ id }) => id)}`)
+      return undefined
+    },
+    change(key) {
+      told.push(key)
+      return undefined
+    },
+  })
+  // Between two turns: rows that nobody read, of which the last is left.
+  await settings.admin.query(`begin; insert into changes values (1, 0, 'agents', 'x', null), (5, 0, 'agents', 'y', null);
+    insert into agents select 'a1', 'n', 'o', 'Active', null, '[]', null, '{}', 0.5, 0, 0, 'h', 0;
+    delete from changes where seq = 1; commit`)
+  await eventually(
+    async () => told.length,
+    count => count > 1,
+  )
+  t.same(told, ['load ', 'load a1'])
+  await other.agents.insert(agent('a2'), 'h', entry('agent.register'))
+  await eventually(
+    async () => told.length,
+    count => count > 2,
+  )
+  t.same(told.at(-1), 'a2')
+})
+
+t.test('a store that nothing waits for does not keep the process running', async t => {
+  const { admin: _, ...settings } = await createSchema(t)
+  const idle = new URL('./child/idle-postgres.ts', import.meta.url).pathname
+  const { stdout, status, stderr } = spawnSync(process.execPath, [idle, JSON.stringify(settings)], { timeout: 20_000 })
+  t.same([stdout.toString(), status], ['0\n', 0], stderr.toString())
+})

@@ -1,0 +1,4 @@
+import t from '../fixtures/tap.ts'
+import { postgresContract } from './contract/postgres.ts'
+
+await postgresContract(t)
