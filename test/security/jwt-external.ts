@@ -1,7 +1,7 @@
 /** Threats T09, T14 of SECURITY.md. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { StartupError } from '../../src/errors.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { es256, forge, hmac } from '../fixtures/forge.ts'
 import { refuses, runCases } from '../fixtures/jwt-cases.ts'
 import { openOwnRequests } from '../fixtures/own-requests.ts'
@@ -155,7 +155,11 @@ runCases({
     t.equal(provider.asked.length, 3)
   },
   async J64(t) {
-    t.throws(() => openPair({ Authority: 'http://idp.test/realm' }), StartupError)
+    const jwt = '{ Authority: "http://idp.test/realm", Audience: gateway }'
+    const text = `Security: { AgentAuth: { ExternalIdentity: { Provider: Jwt, Jwt: ${jwt} } } }`
+    t.match(loadConfig({ file: { path: 'gateway.yaml', text }, env: {} }), {
+      problems: [{ message: /Authority: must be an https URL unless RequireHttpsMetadata is false$/ }],
+    })
   },
   async J65(t) {
     const { verify, token, provider } = openPair()
