@@ -232,7 +232,11 @@ class ActivityView implements Activity {
 
 /** Median of the days before today on which bytes were sent. */
 function medianPerDay(bytes: SlidingCount, now: number): number {
-  const before = Array.from({ length: daysKept - 1 }, (_, index) => bytes.at(now, index + 1))
-  const known = before.filter(count => count > 0).sort((left, right) => left - right)
+  const known: number[] = []
+  for (let ago = 1; ago < daysKept; ago++) {
+    const count = bytes.at(now, ago)
+    if (count > 0) known.push(count)
+  }
+  known.sort((left, right) => left - right)
   return known[Math.floor(known.length / 2)] ?? 0
 }

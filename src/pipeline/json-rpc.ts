@@ -71,9 +71,17 @@ function parseMessage(body: Buffer): unknown {
   return 'value' in parsed ? parsed.value : undefined
 }
 
+/**
+ * Whether a body may have a method of this name. Of the name only the part from the slash on is given: text is searched for
+ * the first character, and where that is rare it takes 11 us for a MiB, else 200 to 400.
+ */
+export function mayCall(body: Buffer, behindSlash: `/${string}`): boolean {
+  return body.includes(behindSlash)
+}
+
 /** The id of the request that a body cancels (MCP, "Cancellation"); undefined of any other body. */
 export function readCancellation(body: Buffer): RpcId | undefined {
-  if (body.length > maxCancellation || !body.includes('notifications/cancelled')) return undefined
+  if (body.length > maxCancellation || !mayCall(body, '/cancelled')) return undefined
   const message = parseMessage(body)
   if (!isMessage(message) || message['method'] !== 'notifications/cancelled' || 'id' in message) return undefined
   const { params } = message

@@ -4,7 +4,7 @@ import { fieldValues } from '../http/headers.ts'
 import type { ResponseHead } from '../upstream/handler.ts'
 import { dataOf, EventSplitter, withData } from './event-splitter.ts'
 import type { Exchange, Sendable } from './exchange.ts'
-import { isFromMcp, readRpcCall, rpcError } from './json-rpc.ts'
+import { isFromMcp, mayCall, readRpcCall, rpcError } from './json-rpc.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
 import { longestList, readToolList } from './tool-list.ts'
@@ -38,7 +38,7 @@ export function asksForTools({ req, method, body, fields }: Sendable, { config }
   if (method === 'GET' && !fields.mcpStream) return undefined
   const { FilterTools, NoteToolChanges } = config.Mcp
   if (!FilterTools && !NoteToolChanges) return undefined
-  if (method === 'POST' && body?.includes('tools/list') === true && readRpcCall(body)?.listsTools === true)
+  if (method === 'POST' && body !== undefined && mayCall(body, '/list') && readRpcCall(body)?.listsTools === true)
     return 'list'
   return fields.mcpStream || isFromMcp(method, req.rawHeaders) ? 'stream' : undefined
 }

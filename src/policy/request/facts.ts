@@ -168,6 +168,7 @@ function mediaTypeOf(contentType: string): string {
 
 /** The charset parameter; of several, all of them, which is the name of no charset. */
 function charsetOf(contentType: string): string {
+  if (!contentType.includes(';')) return ''
   const found = contentType.matchAll(/;\s*charset\s*=\s*"?([^\s";,]+)/gi)
   return [...new Set(Array.from(found, ([, charset = '']) => charset.toLowerCase()))].join()
 }
