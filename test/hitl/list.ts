@@ -41,7 +41,8 @@ t.test('what an agent sent deceives nobody, wherever it is shown', async t => {
     risk: { score: 0.9, threshold: 0.8, signals: [{ signal: 'host', points: 1, detail: written }] },
   }
   t.match((await listed(desk))[0], shown)
-  t.match(await desk.queue.get(id, reviewer), shown)
+  // The store keeps U+FFFD in the place of U+0000.
+  t.match(await desk.queue.get(id, reviewer), { ...shown, reason: 'was pay\\u{202e}\ufffdme' })
   t.match(desk.events[0]?.data, shown)
 })
 
