@@ -129,7 +129,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => refusals.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
-  const fetchDocument = upstreams.ownRequests.fetch
+  const { fetch: fetchDocument, submitForm } = upstreams.ownRequests
   const followers: Followers = { pool: undefined, onQuarantine: () => {} }
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const identity = await openIdentity({
@@ -139,6 +139,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     clock,
     log,
     fetchDocument,
+    submitForm,
     onQuarantine,
   })
   closers.push(() => identity.close())

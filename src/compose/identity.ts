@@ -5,12 +5,14 @@ import { openRegistry, type Registry, type RegistryOptions } from '../agents/reg
 import { createSecretHasher } from '../agents/secret.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
+import type { SubmitForm } from '../tokens/introspection.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
 import { openTokens, type Tokens } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 
 export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
+  readonly submitForm: SubmitForm
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
 }
@@ -27,7 +29,7 @@ export interface Identity {
 
 /** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { config, dataDirectory, store, clock, log, fetchDocument } = parts
+  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm } = parts
   const { TokenRequests } = config.Security.AgentAuth
   const secrets = createSecretHasher({
     cost: TokenRequests.BcryptCost,
@@ -57,6 +59,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       clock,
       agents: registry,
       fetchDocument,
+      submitForm,
       onKeyUse: keys.noteUse,
       onBadCredential: id => registry.recordTrust(id, 'badCredential', null),
       onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),

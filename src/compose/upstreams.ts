@@ -62,8 +62,9 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     deps.clock,
   )
   const route = createRoute({ egress, resolver })
-  const authority = config.Security.AgentAuth.ExternalIdentity.Jwt.Authority
-  const ownRequests = createOwnRequests({ route, connections, trusted: URL.parse(authority ?? '')?.origin })
+  const { Jwt, Introspection } = config.Security.AgentAuth.ExternalIdentity
+  const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
+  const ownRequests = createOwnRequests({ route, connections, trusted })
   return { egress, route, connections, credentials, ownRequests }
 }
 

@@ -11,7 +11,7 @@ interface CrossCheck {
   readonly problem: (config: Config) => string | false
 }
 
-const { Provider, Jwt } = schema.Security.AgentAuth.ExternalIdentity
+const { Provider, Jwt, Introspection } = schema.Security.AgentAuth.ExternalIdentity
 const { Bootstrap } = schema.Security
 const { Tls } = schema.System.Server
 
@@ -62,6 +62,24 @@ const checks: readonly CrossCheck[] = [
         Audience === undefined &&
         'must be set unless ValidateAudience is false'
       )
+    },
+  },
+  {
+    settings: [Introspection.ClientId, Introspection.ClientSecret, Provider],
+    problem({ Security }) {
+      const { ClientId, ClientSecret } = Security.AgentAuth.ExternalIdentity.Introspection
+      if ((ClientId === undefined) !== (ClientSecret === undefined)) {
+        return 'ClientId and ClientSecret must both be set, or neither'
+      }
+      return ClientId !== undefined && !isExternal(Security) && 'must not be set unless Provider is Jwt'
+    },
+  },
+  {
+    settings: [Introspection.Endpoint, Jwt.RequireHttpsMetadata],
+    problem({ Security }) {
+      const { Introspection: asked, Jwt: jwt } = Security.AgentAuth.ExternalIdentity
+      const isPlain = /^http:/i.test(asked.Endpoint ?? '')
+      return jwt.RequireHttpsMetadata && isPlain && 'must be an https URL unless RequireHttpsMetadata is false'
     },
   },
   {

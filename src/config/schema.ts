@@ -108,6 +108,14 @@ export const schema = {
           AgentIdClaim: text('agent_id', 'Claim that names the agent an external token belongs to.'),
           Binding: choice(['on', 'off'], 'on', 'off accepts any valid external token for any agent: for trials only.'),
         },
+        Introspection: {
+          Endpoint: optional(
+            'Address that says what opaque tokens are (RFC 7662); absent: the one that the provider publishes.',
+            httpUrl,
+          ),
+          ClientId: optional('Client that the gateway is at the provider; with it, opaque tokens are accepted.'),
+          ClientSecret: secret('Secret of that client.'),
+        },
       },
     },
     Bootstrap: {

@@ -16,7 +16,7 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   const token = tokenOf(exchange, parts)
   if (typeof token !== 'string') return refuseUnauthenticated(exchange, token)
   exchange.token = token
-  const claims = parts.verifyToken(token)
+  const claims = parts.verifyToken(token, exchange.socket)
   // A token that was verified before is known at once.
   const isKnown = !(claims instanceof Promise)
   parts.metrics?.count(tokens, isKnown && typeof claims !== 'string' ? 'hit' : 'miss')

@@ -73,6 +73,7 @@ async function learn() {
     clock,
     agents,
     fetchDocument: upstreams.ownRequests.fetch,
+    submitForm: upstreams.ownRequests.submitForm,
     onKeyUse: (keyId, at) => keyUses.add({ keyId, at }),
     onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
   })

@@ -1,10 +1,21 @@
 import { type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { networkOf } from '../base/address.ts'
 import type { Clock } from '../clock.ts'
 import { LRUCache } from '../lru.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
-import { createKeySet, type FetchDocument, type KeySet, type ProviderKeys } from './keyset.ts'
+import { createIntrospection, type Introspect, type SubmitForm } from './introspection.ts'
+import {
+  createKeySet,
+  type Discovery,
+  type DiscoveryOptions,
+  discover,
+  type FetchDocument,
+  type KeySet,
+  type ProviderKeys,
+  withoutSlash,
+} from './keyset.ts'
 import type { TokenProblem } from './problem.ts'
 import { problemOf, type Verify } from './verify.ts'
 
@@ -20,12 +31,18 @@ export interface ExternalSettings {
     readonly AgentIdClaim: string
     readonly Binding: 'on' | 'off'
   }
+  readonly Introspection: {
+    readonly Endpoint: string | undefined
+    readonly ClientId: string | undefined
+    readonly ClientSecret: string | undefined
+  }
 }
 
 export interface ExternalParts {
   readonly settings: ExternalSettings
   readonly clock: Clock
   readonly fetchDocument: FetchDocument
+  readonly submitForm: SubmitForm
   /** By UUID in any letter case. */
   readonly agent: (id: string) => AgentRecord | undefined
   readonly agentOfSubject: (subject: string) => AgentRecord | undefined
@@ -62,23 +79,23 @@ export function createExternal(parts: ExternalParts): External | undefined {
   const { Provider, Jwt } = parts.settings
   if (Provider === undefined) return undefined
   const authority = new URL(Jwt.Authority ?? '')
-  const keySet = createKeySet({
+  const { fetchDocument, clock, onError } = parts
+  const where = {
     authority,
     requireHttps: Jwt.RequireHttpsMetadata,
     checkIssuer: Jwt.ValidateIssuer,
-    fetchDocument: parts.fetchDocument,
-    clock: parts.clock,
-    onError: parts.onError,
-  })
-  const verifyToken = createTokenCheck(keySet, parts)
+    fetchDocument,
+  }
+  const keySet = createKeySet({ ...where, clock, onError })
+  const verifyToken = createTokenCheck(keySet, openIntrospection(where, parts), parts)
   return {
     async verifyFor(token, agent) {
       const claims = await verifyToken(token)
       if (typeof claims === 'string') return false
       return Jwt.Binding === 'off' || isBound(claims, agent, Jwt.AgentIdClaim)
     },
-    verify(token) {
-      const claims = verifyToken(token)
+    verify(token, peer) {
+      const claims = verifyToken(token, peer)
       return claims instanceof Promise ? claims.then(found => withAgent(found, parts)) : withAgent(claims, parts)
     },
     warnings: warningsOf(authority, Jwt),
@@ -95,14 +112,18 @@ function warningsOf(authority: URL, jwt: ExternalSettings['Jwt']): readonly stri
 }
 
 /** A token that was verified, and with which keys. */
-interface Verified {
+interface Signed {
   readonly claims: Claims
   readonly keys: ProviderKeys
 }
 
 /** Verifies signature and claims, not yet whose token it is. */
-function createTokenCheck(keySet: KeySet, { settings, clock }: ExternalParts) {
-  const known = new LRUCache<string, Verified>({ max: maxKnown })
+function createTokenCheck(
+  keySet: KeySet,
+  introspect: Introspect | undefined,
+  { settings, clock }: ExternalParts,
+): Verify {
+  const known = new LRUCache<string, Signed>({ max: maxKnown })
 
   async function check(token: string): Promise<Claims | TokenProblem> {
     const verified = await verifyWith(keySet, token, settings, clock)
@@ -115,15 +136,48 @@ function createTokenCheck(keySet: KeySet, { settings, clock }: ExternalParts) {
     return payload
   }
 
-  return (token: string): ReturnType<Verify> => {
+  return (token, peer) => {
     const before = known.get(token)
     // A token is as good as the keys that it was verified with: the provider may have withdrawn its key.
     if (before !== undefined && !isAlive(before.claims, clock.now())) return 'expired'
     if (before !== undefined && before.keys === keySet.known()) return before.claims
     const parsed = parseCompact(token)
-    if (parsed === undefined) return 'malformed'
+    if (parsed === undefined) return introspect?.(token, networkOf(peer?.remoteAddress ?? '')) ?? 'malformed'
     return isAccepted(parsed.header) ? check(token) : 'foreign'
   }
+}
+
+/** Undefined when opaque tokens are not accepted. */
+function openIntrospection(where: DiscoveryOptions, parts: ExternalParts): Introspect | undefined {
+  const { Endpoint, ClientId, ClientSecret } = parts.settings.Introspection
+  if (ClientId === undefined || ClientSecret === undefined) return undefined
+  const { submitForm, clock, onError } = parts
+  let found: Promise<Discovery> | undefined
+  const published = async (): Promise<URL | undefined> => {
+    found ??= discover(where)
+    try {
+      return (await found).introspectionUrl
+    } catch (error) {
+      found = undefined
+      throw error
+    }
+  }
+  return createIntrospection({
+    endpoint: Endpoint === undefined ? published : async () => new URL(Endpoint),
+    clientId: ClientId,
+    clientSecret: ClientSecret,
+    problemOf: claims => foreignProblem(claims, parts.settings),
+    ...{ submitForm, clock, onError },
+  })
+}
+
+/** What a signed token is checked for by jose; the provider may leave out its own name. */
+function foreignProblem(claims: Claims, { Jwt }: ExternalSettings): TokenProblem | undefined {
+  const { iss, aud } = claims
+  if (!isAccessToken(claims)) return 'foreign'
+  const isOther = typeof iss !== 'string' || withoutSlash(iss) !== withoutSlash(new URL(Jwt.Authority ?? '').href)
+  if (Jwt.ValidateIssuer && iss !== undefined && isOther) return 'issuer'
+  return Jwt.ValidateAudience && ![aud].flat().includes(Jwt.Audience) ? 'audience' : undefined
 }
 
 function isAccepted(header: Readonly<Record<string, unknown>>): boolean {
@@ -134,10 +188,10 @@ function isAccepted(header: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(header).every(name => headerNames.has(name))
 }
 
-/** Providers mark what is not for others: Keycloak by `typ`, Cognito by `token_use`, all by the claims of ID tokens. */
+/** Providers mark what is not for others: Keycloak by `typ`, Cognito and Hydra by `token_use`, all by the claims of ID tokens. */
 function isAccessToken(payload: Claims): boolean {
   const { typ, token_use: use } = payload
-  if (use !== undefined && use !== 'access') return false
+  if (use !== undefined && use !== 'access' && use !== 'access_token') return false
   if (typ !== undefined && !(typeof typ === 'string' && ['bearer', 'jwt', 'at+jwt'].includes(typ.toLowerCase())))
     return false
   return !idTokenClaims.some(name => Object.hasOwn(payload, name))

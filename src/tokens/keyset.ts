@@ -18,13 +18,23 @@ export interface ProviderKeys {
   readonly find: LocalJWKSet
 }
 
-export interface KeySetOptions {
+/** Addresses of the provider (OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2). */
+export interface Discovery {
+  readonly issuer: string
+  readonly keysUrl: URL
+  readonly introspectionUrl: URL | undefined
+}
+
+export interface DiscoveryOptions {
   /** Security:AgentAuth:ExternalIdentity:Jwt:Authority. */
   readonly authority: URL
   readonly requireHttps: boolean
   /** The discovery document must name the authority as its issuer (OpenID Connect Discovery 1.0 section 4.3). */
   readonly checkIssuer: boolean
   readonly fetchDocument: FetchDocument
+}
+
+export interface KeySetOptions extends DiscoveryOptions {
   readonly clock: Clock
   /** Called with the reason why the keys could not be fetched. */
   readonly onError?: ((error: unknown) => void) | undefined
@@ -41,11 +51,6 @@ export interface KeySet {
   current(): Promise<ProviderKeys | undefined>
   /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
   newer(): Promise<ProviderKeys | undefined>
-}
-
-interface Discovery {
-  readonly issuer: string
-  readonly keysUrl: URL
 }
 
 export function createKeySet(options: KeySetOptions): KeySet {
@@ -108,18 +113,27 @@ export function createKeySet(options: KeySetOptions): KeySet {
   }
 }
 
-async function discover(options: KeySetOptions): Promise<Discovery> {
+/** Rejects when the document cannot be had, or is not the authority's. */
+export async function discover(options: DiscoveryOptions): Promise<Discovery> {
   const base = withoutSlash(options.authority.href)
   const document = parseObject(await options.fetchDocument(new URL(`${base}/.well-known/openid-configuration`)))
-  const { issuer, jwks_uri: keysUrl } = document
+  const { issuer, jwks_uri: keysUrl, introspection_endpoint: introspectionUrl } = document
   if (typeof issuer !== 'string' || typeof keysUrl !== 'string') throw new TypeError('discovery document is incomplete')
   if (options.checkIssuer && withoutSlash(issuer) !== base) {
     throw new TypeError(`discovery document of ${base} names another issuer: ${issuer}`)
   }
-  const url = new URL(keysUrl)
-  const isAllowed = url.protocol === 'https:' || (url.protocol === 'http:' && !options.requireHttps)
-  if (!isAllowed) throw new TypeError(`jwks_uri is not https: ${keysUrl}`)
-  return { issuer, keysUrl: url }
+  const urlOf = (text: string, name: string): URL => {
+    const url = new URL(text)
+    const isAllowed = url.protocol === 'https:' || (url.protocol === 'http:' && !options.requireHttps)
+    if (!isAllowed) throw new TypeError(`${name} is not https: ${text}`)
+    return url
+  }
+  return {
+    issuer,
+    keysUrl: urlOf(keysUrl, 'jwks_uri'),
+    introspectionUrl:
+      typeof introspectionUrl === 'string' ? urlOf(introspectionUrl, 'introspection_endpoint') : undefined,
+  }
 }
 
 function readKeys(document: Uint8Array): LocalJWKSet {
@@ -133,4 +147,4 @@ function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   return value
 }
 
-const withoutSlash = (url: string): string => url.replace(/\/$/, '')
+export const withoutSlash = (url: string): string => url.replace(/\/$/, '')

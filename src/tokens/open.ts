@@ -7,6 +7,7 @@ import { createKeyVerifier, type KeyVerifierParts, type KnownKey } from './agent
 import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
 import { createExternal, type External } from './external.ts'
 import { createGrant, type Grant } from './grant.ts'
+import type { SubmitForm } from './introspection.ts'
 import { createIssuer, type TokenParts } from './issue.ts'
 import { openSigningKeys } from './key.ts'
 import type { FetchDocument } from './keyset.ts'
@@ -39,6 +40,8 @@ export interface CheckOptions {
   readonly agents: KnownAgents
   /** Fetches the documents of the identity provider. */
   readonly fetchDocument: FetchDocument
+  /** Asks it about opaque tokens. */
+  readonly submitForm: SubmitForm
   readonly onKeyUse: KeyVerifierParts['onUse']
   /** Called with the reason why the provider's keys could not be fetched. */
   readonly onError?: (error: unknown) => void
@@ -73,7 +76,7 @@ export interface Tokens extends Pick<TokenCheck, 'verify'> {
 
 /** Opens the check of tokens. Rejects with StartupError if the settings do not work. */
 export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck & Pick<Tokens, 'verifyInternal'>> {
-  const { settings, clock, agents, fetchDocument, onError } = options
+  const { settings, clock, agents, fetchDocument, submitForm, onError } = options
   const keys = await openSigningKeys(
     { ...settings.TokenIssuance, mayMake: options.mayMakeKey ?? true },
     options.dataDirectory,
@@ -84,6 +87,7 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     settings: settings.ExternalIdentity,
     clock,
     fetchDocument,
+    submitForm,
     agent: id => agents.get(id),
     agentOfSubject: subject => agents.bySubject(subject),
     onError,
@@ -91,8 +95,8 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
   const verifyKey = createKeyVerifier({ clock, byKeyHash: hash => agents.byKeyHash(hash), onUse: options.onKeyUse })
   const orKey =
     (verify: Verify): Verify =>
-    token =>
-      token.startsWith(keyPrefix) ? verifyKey(token) : verify(token)
+    (token, peer) =>
+      token.startsWith(keyPrefix) ? verifyKey(token) : verify(token, peer)
   return { parts, external, verifyInternal: orKey(internal), verify: orKey(either(internal, external?.verify)) }
 }
 
@@ -124,11 +128,11 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   }
 }
 
-/** The two kinds share no algorithm: a token that is foreign to the first is decided by the second alone. */
+/** The two kinds share no algorithm: a token that is foreign to the first, or no JWT, is decided by the second alone. */
 function either(internal: Verify, external: Verify | undefined): Verify {
   if (external === undefined) return internal
-  return token => {
+  return (token, peer) => {
     const verified = internal(token)
-    return verified === 'foreign' ? external(token) : verified
+    return verified === 'foreign' || verified === 'malformed' ? external(token, peer) : verified
   }
 }

@@ -11,6 +11,8 @@ const texts = {
   issuer: 'is from an issuer that is not accepted here',
   audience: 'is for another audience',
   claims: 'has a missing or invalid claim',
+  inactive: 'is not active at the identity provider',
+  unverified: 'could not be verified at the identity provider',
   no_key: 'is not a key that is known here; it may have been revoked',
   unknown_agent: 'is for an agent that is not registered here',
 } as const
@@ -19,6 +21,11 @@ export type TokenProblem = keyof typeof texts
 
 /** 401 for a token that was presented in `field`, with the reason in the challenge (RFC 6750 section 3). */
 export function refuseToken(problem: TokenProblem, field: string): Refusal {
+  // A new token would not help: the same one may be fine in a moment.
+  if (problem === 'unverified') {
+    const detail = `The token in ${field} ${texts[problem]} now. Try again.`
+    return refuse('busy', detail, { headers: ['Retry-After', '1'], cause: problem })
+  }
   return challenge(problem, `error="invalid_token", error_description="The token in ${field} ${texts[problem]}"`)
 }
 

@@ -9,8 +9,20 @@ import type { TokenProblem } from './problem.ts'
 /** Verified tokens kept, so that each is verified once. */
 const maxKnown = 20_000
 
-/** Claims of a valid token, at once when it was verified before; else what is wrong with it. Never rejects. */
-export type Verify = (token: string) => Claims | TokenProblem | Promise<Claims | TokenProblem>
+/** Claims of a valid token, or what is wrong with it. */
+export type Verified = Claims | TokenProblem
+
+/** The connection of a client that presents a token. */
+export interface Peer {
+  readonly remoteAddress?: string | undefined
+}
+
+/**
+ * Verifies a token: at once when it was verified before. Never rejects.
+ *
+ * @param peer shares look-ups at the identity provider fairly
+ */
+export type Verify = (token: string, peer?: Peer) => Verified | Promise<Verified>
 
 /**
  * Verifies internal tokens: HS256 with our own keys and nothing else, regardless of the token's header

@@ -31,13 +31,15 @@ export interface OwnRequests {
   post(message: PostMessage, signal: AbortSignal): Promise<number>
   /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
   fetch(url: URL): Promise<Uint8Array>
+  /** Posts a form, and reads a document in the same way. */
+  submitForm(url: URL, form: { readonly authorization: string; readonly body: string }): Promise<Uint8Array>
 }
 
 export interface OwnRequestParts {
   readonly connections: Pick<Connections, 'sendAlone'>
   readonly route: Route
-  /** Origin of documents that may be anywhere, as URLs write it. */
-  readonly trusted?: string | undefined
+  /** Origins of documents that may be anywhere, as URLs write them. */
+  readonly trusted?: readonly string[]
   /** For a whole exchange, look-up included, milliseconds. */
   readonly postTimeoutMs?: number
   readonly fetchTimeoutMs?: number
@@ -48,7 +50,18 @@ const documentFields = ['Accept', 'application/json', 'Accept-Encoding', 'identi
 const neverAborts = new AbortController().signal
 
 export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
-  const { route, trusted, postTimeoutMs = 10_000, fetchTimeoutMs = 2_000 } = parts
+  const { route, trusted = [], postTimeoutMs = 10_000, fetchTimeoutMs = 2_000 } = parts
+
+  const read = async (url: URL, request: Omit<UpstreamRequest, 'path'>): Promise<Uint8Array> => {
+    const { origin, path } = destinationOf(url)
+    const isTrusted = trusted.includes(url.origin)
+    const limits = { ms: fetchTimeoutMs, bytes: mostDocumentBytes, signal: neverAborts, isTrusted }
+    const { status, fields, body } = await exchange(origin, { ...request, path }, limits, parts)
+    if (status !== 200) throw new OwnRequestError(`${origin.host}: status ${status}`)
+    if (isCompressed(fields)) throw new OwnRequestError(`${origin.host}: a compressed answer`)
+    return body
+  }
+
   return {
     check(url) {
       const { origin } = destinationOf(new URL(url))
@@ -62,15 +75,10 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
       const head = await exchange(origin, request, { ms: postTimeoutMs, bytes: 0, signal }, parts)
       return head.status
     },
-    async fetch(url) {
-      const { origin, path } = destinationOf(url)
-      const request = { method: 'GET', path, fields: documentFields, body: null }
-      const isTrusted = url.origin === trusted
-      const limits = { ms: fetchTimeoutMs, bytes: mostDocumentBytes, signal: neverAborts, isTrusted }
-      const { status, fields, body } = await exchange(origin, request, limits, parts)
-      if (status !== 200) throw new OwnRequestError(`${origin.host}: status ${status}`)
-      if (isCompressed(fields)) throw new OwnRequestError(`${origin.host}: a compressed answer`)
-      return body
+    fetch: url => read(url, { method: 'GET', fields: documentFields, body: null }),
+    submitForm(url, { authorization, body }) {
+      const form = ['Content-Type', 'application/x-www-form-urlencoded', 'Authorization', authorization]
+      return read(url, { method: 'POST', fields: [...documentFields, ...form], body: Buffer.from(body) })
     },
   }
 }

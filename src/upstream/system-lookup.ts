@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
-import { createFairLine } from './fair-line.ts'
+import { createFairLine } from '../limits/fair-line.ts'
 import { candidates, createNameRules, type NameRules } from './name-rules.ts'
 import type { Lookup } from './resolve.ts'
 

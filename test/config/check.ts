@@ -138,3 +138,14 @@ t.test('a virtual host has a name of its own and an upstream', async t => {
   }
   t.match(problems(hosts(entry('"a.example:80"'))), [/must be a host name without scheme, port or path/])
 })
+
+t.test('introspection needs a client with its secret, an identity provider, and https', async t => {
+  const asked = (more: string, jwt = '') => `Security: { AgentAuth: { ExternalIdentity: { Provider: Jwt,
+    Jwt: { Authority: https://idp.example, Audience: gateway${jwt} }, Introspection: { ${more} } } } }`
+  t.strictSame(problems(asked('ClientId: a, ClientSecret: b')), [])
+  t.match(problems(asked('ClientId: a')), [/ClientId and ClientSecret must both be set, or neither/])
+  const alone = 'Security: { AgentAuth: { ExternalIdentity: { Introspection: { ClientId: a, ClientSecret: b } } } }'
+  t.match(problems(alone), [/must not be set unless Provider is Jwt/])
+  t.match(problems(asked('Endpoint: http://idp.example')), [/Endpoint: must be an https URL unless/])
+  t.strictSame(problems(asked('Endpoint: http://idp.example', ', RequireHttpsMetadata: false')), [])
+})

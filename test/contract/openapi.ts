@@ -77,6 +77,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'security/two-agents',
   ],
   'it calls a server of its own, or an identity provider': [
+    'clients/fixtures/oidc-provider',
     'fixtures/idp',
     'http/respond',
     'pipeline/answer-body',

@@ -23,12 +23,10 @@ const minute = 60_000
 const hour = 60 * minute
 
 t.test('without a provider there is no external identity, and nothing else is looked at', async t => {
-  const { Jwt } = externalSettings({ Authority: 'nonsense' })
-  const parts = { clock: createClock(), fetchDocument: () => Promise.reject(), agent: () => undefined }
-  t.equal(
-    createExternal({ ...parts, agentOfSubject: () => undefined, settings: { Provider: undefined, Jwt } }),
-    undefined,
-  )
+  const settings = { ...externalSettings({ Authority: 'nonsense' }), Provider: undefined }
+  const ask = () => Promise.reject()
+  const parts = { clock: createClock(), fetchDocument: ask, submitForm: ask, agent: () => undefined }
+  t.equal(createExternal({ ...parts, agentOfSubject: () => undefined, settings }), undefined)
 })
 
 t.test('every switch that weakens the check is warned of', async t => {

@@ -17,6 +17,7 @@ const agents = {
 }
 
 async function open(authority: string, jwt: object = {}) {
+  const ownRequests = await openOwnRequests(t)
   return openTokens({
     settings: {
       UseCustomHeader: true,
@@ -29,7 +30,8 @@ async function open(authority: string, jwt: object = {}) {
     dataDirectory: 'unused',
     clock: systemClock,
     agents,
-    fetchDocument: (await openOwnRequests(t)).fetch,
+    fetchDocument: ownRequests.fetch,
+    submitForm: ownRequests.submitForm,
     onKeyUse: () => {},
   })
 }

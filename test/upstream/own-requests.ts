@@ -124,7 +124,7 @@ t.test('what shows without a look-up is refused before anything is sent', async 
 t.test('the origin that the operator trusts may be anywhere, for documents alone', async t => {
   const origin = await startOrigin(t)
   const url = `http://idp.internal:${origin.port}/`
-  const setup = { trusted: new URL(url).origin, egress: { DenyHosts: ['idp.internal'], DenyPrivateNetworks: true } }
+  const setup = { trusted: [new URL(url).origin], egress: { DenyHosts: ['idp.internal'], DenyPrivateNetworks: true } }
   t.equal(await read(t, url, setup), 'hello from upstream')
   await t.rejects(post(t, url, setup), { message: /refused by Egress/ })
   await t.rejects(read(t, url.replace('idp', 'other'), setup), { message: /refused by Egress/ })

@@ -1,4 +1,4 @@
-import { createFairLine } from '../../src/upstream/fair-line.ts'
+import { createFairLine } from '../../src/limits/fair-line.ts'
 import t from '../fixtures/tap.ts'
 
 /** Work that says when it starts, and ends when told. */
