@@ -121,7 +121,7 @@ export const refusalKinds = {
   websocket_not_supported: {
     status: 426,
     title: 'WebSocket not supported',
-    detail: 'The gateway forwards HTTP requests only. Call the upstream without a change of protocol.',
+    detail: 'The gateway opens no WebSocket to this host. Call the upstream over HTTP.',
   },
   rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
   agent_busy: {

@@ -1,4 +1,5 @@
 import type { Registry } from '../agents/registry.ts'
+import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import { mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
 import { refuse } from '../errors.ts'
@@ -99,6 +100,12 @@ const endsOf = (bounds: Bounds): { onSlow(exchange: Exchange): void; onStalled(e
   onStalled: exchange => resetStalled(exchange, bounds),
 })
 
+/** Whether WebSockets may be opened to a host. */
+function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade'] {
+  const patterns = parseHostPatterns(AllowUpgrade)
+  return host => matchesAnyHost(patterns, host)
+}
+
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { activity, shadows, incidents } = dataPlane.recent
@@ -118,7 +125,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
   const parts: Omit<Parts, keyof Reviews> = {
-    ...upstreams,
+    ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
     config,
     clock,
     rateLimiter,

@@ -117,6 +117,7 @@ function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts) 
     report,
     bodyTimeoutMs,
     hosts: createVirtualHosts(config.Hosts),
+    takesWebSockets: config.Proxy.AllowUpgrade.length > 0,
     viaName: config.Proxy.Via ? viaName : undefined,
   })
 }
@@ -141,6 +142,6 @@ const isShared = (place: Place): place is TcpPlace => 'host' in place && place.r
 function longestQuiet(config: Config) {
   const { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds, EventStreamIdleSeconds } = config.Proxy
   const beforeAnswer = longestWaitSeconds(config) + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
-  const silentAnswer = Math.max(IdleTimeoutSeconds, EventStreamIdleSeconds)
+  const silentAnswer = Math.max(IdleTimeoutSeconds, EventStreamIdleSeconds, config.Proxy.UpgradeIdleSeconds)
   return 10 + Math.max(longestWait, beforeAnswer, silentAnswer, config.System.Server.IdleTimeoutSeconds)
 }

@@ -55,5 +55,12 @@ export const proxy = {
     'Hosts, such as api.example.com or *.example.com, that are called in HTTP/2 over TLS if they offer it.',
     hostPattern,
   ),
+  AllowUpgrade: list(
+    'Hosts, such as api.example.com or *.example.com, to which agents may open WebSockets. The gateway decides the handshake and does not read the messages. Others get 426.',
+    hostPattern,
+  ),
+  UpgradeIdleSeconds: integer(300, 'A WebSocket on which nothing moves this long is closed.', { min: 1, max: 86_400 }),
+  UpgradeMaxSeconds: integer(3_600, 'Longest life of a WebSocket.', { min: 1, max: 604_800 }),
+  UpgradeMaxBytes: integer(1_073_741_824, 'Most bytes of one WebSocket, both ways together; 0 is no limit.'),
   CaFile: optional('PEM file of certificate authorities trusted in addition to the built-in ones.'),
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { awaitTurn, type ParserError, putBack } from './pipelining.ts'
@@ -17,6 +18,8 @@ export interface Incoming {
   readonly fields: RequestFields
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean
+  /** It has taken its connection over for a WebSocket. */
+  readonly isUpgraded: boolean
 }
 
 /** A request for an upstream. */
@@ -33,6 +36,8 @@ export interface AcceptOptions {
   readonly viaName: string | undefined
   /** Undefined when there are none. */
   readonly hosts: VirtualHosts | undefined
+  /** Whether WebSockets may be opened to any host. */
+  readonly takesWebSockets: boolean
   /** `/proxy/...` and virtual hosts: `rawTarget` is the raw text of the upstream URL. */
   readonly onProxy: (incoming: ProxyIncoming) => Promise<void> | undefined
   /** Everything else: `path` is path and query as received. */
@@ -55,6 +60,8 @@ export interface Acceptor {
   serve(server: Server): void
   /** Counts the connections of a server, if anything is counted. */
   count(server: Server): void
+  /** Whether a request takes its connection over for a WebSocket. */
+  upgrades(req: IncomingMessage): boolean
   /** From now on each connection closes after the current answer. */
   drain(): void
 }
@@ -78,7 +85,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
     else awaitTurn(req.socket, res, options.bodyTimeoutMs, () => take(req, res, expectsContinue))
   }
 
-  const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void => {
+  const take = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, isUpgraded = false): void => {
     const requestId = nextId()
     if (draining) res.shouldKeepAlive = false
     const fail = (error: unknown): void => {
@@ -86,7 +93,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       sendRefusal(res, refuse('internal'), requestId)
     }
     try {
-      const taken = dispatch({ req, res, requestId, expectsContinue }, options)
+      const taken = dispatch({ req, res, requestId, expectsContinue, isUpgraded }, options)
       if (taken instanceof Promise) taken.catch(fail)
       else if (taken !== undefined) options.counts?.refused(taken)
     } catch (error) {
@@ -99,6 +106,10 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('request', (req, res) => receive(req, res, false))
       server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
+      server.on('upgrade', (req, socket, head) => {
+        const res = responseOn(req, socket, head)
+        if (res !== undefined) take(req, res, false, true)
+      })
       server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed', nextId()))
       server.on('clientError', (error: ParserError, socket: Socket) => {
         if (putBack(error, socket)) return
@@ -109,10 +120,34 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
     count(server) {
       if (options.counts !== undefined) countConnections(server, options.counts)
     },
+    upgrades: req => options.takesWebSockets && asksForWebSocket(req, options.hosts),
     drain() {
       draining = true
     },
   }
+}
+
+/** Other requests that ask for another protocol are answered as if they did not. */
+function asksForWebSocket({ method, url = '', headers }: IncomingMessage, hosts: VirtualHosts | undefined): boolean {
+  if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return false
+  const route = readRequestTarget(url, headers.host ?? '', hosts)
+  return !isRefusal(route) && route.kind === 'proxy'
+}
+
+/** The answer to a request that has taken its connection over; undefined when earlier ones are still to be answered. */
+function responseOn(req: IncomingMessage, socket: Duplex, head: Buffer): ServerResponse | undefined {
+  socket.on('error', () => socket.destroy())
+  // A server of TCP or TLS has sockets alone.
+  const connection = socket as Socket & { readonly _httpMessage?: unknown }
+  if (connection._httpMessage !== null && connection._httpMessage !== undefined) {
+    socket.destroy()
+    return undefined
+  }
+  if (head.length > 0) socket.unshift(head)
+  const res = new ServerResponse(req)
+  res.assignSocket(connection)
+  res.on('finish', () => connection.destroySoon())
+  return res
 }
 
 type Arrived = Omit<Incoming, 'fields'>
@@ -126,7 +161,7 @@ function countConnections(server: Server, counts: AcceptCounts): void {
 
 /** The code of the refusal when the request was refused here; else its handler has it. */
 function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | RefusalCode | undefined {
-  const { req, res, requestId, expectsContinue } = arrived
+  const { req, res, requestId, expectsContinue, isUpgraded } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)
   if (refusedMethods.has(req.method ?? '')) return answer(arrived, methodNotAllowed)
@@ -138,12 +173,12 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   const route = readRequestTarget(req.url ?? '', fields.host, options.hosts)
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
-    if (fields.webSocket) return answer(arrived, noWebSocket)
+    if (fields.webSocket && !options.takesWebSockets) return answer(arrived, noWebSocket)
     const { rawTarget, addressing } = route
-    return options.onProxy({ req, res, requestId, expectsContinue, fields, rawTarget, addressing })
+    return options.onProxy({ req, res, requestId, expectsContinue, isUpgraded, fields, rawTarget, addressing })
   }
   if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)
-  return options.onOwn({ req, res, requestId, expectsContinue, fields, path: route.path })
+  return options.onOwn({ req, res, requestId, expectsContinue, isUpgraded, fields, path: route.path })
 }
 
 /** Closes the connection of a body that comes too slowly, whether the call was answered or not. */

@@ -48,7 +48,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   const connections = limitConnections(settings)
   const all: Server[] = []
   const secured: SecureServer[] = []
-  const options = httpOptions(settings)
+  const options = httpOptions(settings, acceptor)
   let { certificate } = settings
 
   const take = <S extends Server>(server: S): S => {
@@ -102,7 +102,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   }
 }
 
-function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings): ServerOptions {
+function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings, acceptor: Acceptor): ServerOptions {
   return {
     requireHostHeader: true,
     headersTimeout: headersTimeoutMs,
@@ -115,7 +115,7 @@ function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings): ServerO
     noDelay: true,
     // A request without the fields of a body has ended from the start: it emits neither `end` nor `close`.
     optimizeEmptyRequests: true,
-    // Upgrades are ignored: the request is answered as if it did not ask for one.
-    shouldUpgradeCallback: () => false,
+    // Other upgrades are ignored: the request is answered as if it did not ask for one.
+    shouldUpgradeCallback: req => acceptor.upgrades(req),
   }
 }

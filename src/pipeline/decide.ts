@@ -165,6 +165,16 @@ export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], tru
   return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore }
 }
 
+/** Whether the rules that are in force now still allow a request without a body. It is theirs from then on. */
+export function stillAllows(exchange: Decided, parts: Parts): boolean {
+  const rulebook = parts.rulebookOf(exchange.agent)
+  if (rulebook === exchange.rulebook) return true
+  const found = decideHead(rulebook, new RequestView(exchange, parts))
+  if (parts.config.Policy.Mode !== 'observe' && ('need' in found || found.decision !== 'Allow')) return false
+  exchange.rulebook = rulebook
+  return true
+}
+
 /** Whether a call of this tool of the same MCP server would be refused, whatever its arguments. */
 export function wouldDenyTool(exchange: Decided, name: string, parts: Parts): boolean {
   const { rulebook } = exchange

@@ -56,6 +56,8 @@ export class Exchange {
   readonly addressing: Addressing
   readonly fields: RequestFields
   readonly expectsContinue: boolean
+  /** It has taken its connection over: no other request follows on it. */
+  readonly isUpgraded: boolean
   /** Steady milliseconds. */
   readonly startedAt: number
 
@@ -133,6 +135,7 @@ export class Exchange {
     this.addressing = arrival.addressing
     this.fields = arrival.fields
     this.expectsContinue = arrival.expectsContinue
+    this.isUpgraded = arrival.isUpgraded
     this.startedAt = startedAt
   }
 

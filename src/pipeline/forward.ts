@@ -31,14 +31,8 @@ import { pairs, passInterim } from './interim.ts'
 import { readRpc } from './mcp.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
-import {
-  asksForTools,
-  type Output,
-  openToolAnswer,
-  readingOf,
-  type ToolAnswer,
-  withoutBodyFields,
-} from './tool-answer.ts'
+import { type Output, openToolAnswer, readingOf, type ToolAnswer, withoutBodyFields } from './tool-answer.ts'
+import { WebSocketSender } from './web-socket.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
@@ -55,11 +49,12 @@ export function forward(exchange: Decided, parts: Parts, again: Again): undefine
   // Nothing else would cancel the request of a client that has left.
   if (isOver(exchange)) return undefined
   exchange.continue()
-  exchange.asks = asksForTools(exchange, parts)
   const request = upstreamRequest(exchange, parts)
   exchange.sentAt = parts.clock.steady()
   if (exchange.body !== undefined) exchange.loan ??= parts.bodyMemory.loanOf(exchange.body)
-  new Forward(exchange, request, parts, again).send(request)
+  const sender = new Forward(exchange, request, parts, again)
+  if (exchange.fields.webSocket) new WebSocketSender(exchange, sender, parts).send(request)
+  else sender.send(request)
 }
 
 /** Takes the upstream's answer and passes it on as it comes (spec 4.4, rule 5). */

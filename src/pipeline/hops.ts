@@ -4,6 +4,7 @@ import { withCredentials } from '../upstream/credentials.ts'
 import type { UpstreamRequest } from '../upstream/handler.ts'
 import type { Exchange, Sendable } from './exchange.ts'
 import type { Parts } from './parts.ts'
+import { asksForTools } from './tool-answer.ts'
 
 /** Whether the gateway is the last recipient: OPTIONS with `Max-Forwards: 0` (RFC 9110 section 7.6.2). */
 export function isLastHop({ req, fields }: Exchange): boolean {
@@ -18,6 +19,7 @@ export function answerOptions(exchange: Exchange): undefined {
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
 export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
+  exchange.asks = asksForTools(exchange, parts)
   const own = requestFields(exchange, parts)
   const fields = exchange.asks === undefined ? own : withoutCoding(own)
   return {

@@ -41,6 +41,8 @@ export interface Parts {
   readonly breaker: Breaker
   readonly route: Route
   readonly connections: Connections
+  /** Whether WebSockets may be opened to this host. */
+  readonly allowsUpgrade: (host: string) => boolean
   /** Undefined when none is configured. */
   readonly credentials: Credentials | undefined
   readonly rulebookOf: (agent: AgentRecord) => Rulebook

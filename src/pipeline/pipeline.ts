@@ -28,6 +28,7 @@ import { refuseMisplaced } from './misplaced.ts'
 import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
 import { suspend } from './suspend.ts'
+import { checkHandshake, notHeld } from './web-socket.ts'
 
 /**
  * The steps of a proxied request, in order (spec 4.4): a request is forwarded only if the agent is active, within its
@@ -38,6 +39,7 @@ const steps: readonly ((exchange: Exchange, parts: Parts) => Step)[] = [
   authenticate,
   refuseMisplaced,
   from(isAuthenticated, enter),
+  from(isAdmitted, checkHandshake),
   from(isAdmitted, passCircuit),
   from(isAdmitted, decide),
   from(isAdmitted, attachCredentials),
@@ -144,6 +146,7 @@ function attachCredentials(exchange: Admitted, { credentials }: Parts): Refusal 
 /** Forwards a request that was not refused, or holds it for a person unless a grant covers it. */
 function carryOut(exchange: Decided, parts: Parts): Step {
   if (isOver(exchange)) return undefined
+  if (exchange.effect === 'Hitl' && exchange.fields.webSocket) return notHeld
   if (exchange.effect === 'Hitl') return review(exchange, parts)
   if (exchange.body !== undefined) return passRead(exchange, exchange.body, parts)
   return mayCancel(exchange, parts) ? readFirst(exchange, parts) : pass(exchange, parts)

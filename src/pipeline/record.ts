@@ -171,8 +171,10 @@ function text(name: Name, value: string | null | undefined): string {
 }
 
 /** Status that the agent got; 0 when it got none. */
-function statusOf({ res, ending, refusal }: Exchange): number {
+function statusOf({ res, ending, refusal, upstreamStatus }: Exchange): number {
   if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
+  // The head of a WebSocket goes past `res`.
+  if (upstreamStatus === 101) return 101
   return res.headersSent ? res.statusCode : 0
 }
 

@@ -59,6 +59,10 @@ const boundNames = [
   // Requests that wait for review: HumanInTheLoop:MaxPendingRequests, and the share of one agent in it.
   'hitl_queue',
   'agent_hitl_queue',
+  // WebSockets: Proxy:UpgradeIdleSeconds, UpgradeMaxSeconds, UpgradeMaxBytes.
+  'upgrade_idle',
+  'upgrade_time',
+  'upgrade_bytes',
   // The system gave no file descriptor, no memory or no local port for a connection.
   'descriptors',
   'memory',

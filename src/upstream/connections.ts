@@ -84,8 +84,12 @@ export class Connections implements ConnectionOwner {
     return waiting.length < maxWaiting && waiting.of(request) < Math.ceil(maxWaiting / 2)
   }
 
-  /** Sends over a connection of its own that nothing else has used or will use: for replays. */
+  /** Sends over a connection of its own that nothing else has used or will use: for replays and WebSockets. */
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
+    if (request.upgrades === true && this.#open >= this.#settings.total) {
+      handler.onResponseError(new UpstreamBusyError())
+      return
+    }
     const pool = createPool(origin, false, 1)
     pool.open = 1
     this.#open += 1
@@ -257,7 +261,8 @@ export class Connections implements ConnectionOwner {
         done(error, socket)
       })
     }
-    const { openHttp1 } = this.#settings
+    // Undici has WebSockets of its own, which are no tunnels.
+    const openHttp1 = only?.upgrades === true ? undefined : this.#settings.openHttp1
     const settings = this.#httpFor(origin)
     const open = (events: CarrierEvents) => createCarrier({ origin, http2, settings, openHttp1, events }, connect)
     const connection = new Connection({ owner: this, pool, resolution, open, alone: only !== undefined })

@@ -1,4 +1,5 @@
 /** A request to an upstream, and the handler of its events: the same over HTTP/1.1 and HTTP/2. */
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
 export interface UpstreamRequest {
@@ -14,6 +15,8 @@ export interface UpstreamRequest {
   readonly bodyLength?: number | undefined
   /** Longest time to connect when it is sent on a connection of its own, milliseconds. */
   readonly connectWithinMs?: number | undefined
+  /** Asks for a WebSocket: after an answer 101 the connection is a tunnel. Only for requests that are sent alone. */
+  readonly upgrades?: boolean
   /** Send it on a new connection: one that was used before has just broken under it. */
   readonly fresh?: boolean
 }
@@ -56,6 +59,8 @@ export interface UpstreamHandler {
   /** An answer with status 1xx. */
   onInterim?(head: ResponseHead): void
   onResponseStart(head: ResponseHead): void
+  /** The answer was 101. What the upstream sends is told as the body of that answer; bytes for it go into the socket. */
+  onTunnel?(socket: Socket): void
   /** `chunk` is valid during this call alone: its memory is used again. */
   onResponseData(chunk: Buffer): void
   /** The answer came whole. `trailers` are like `fields`. */

@@ -158,7 +158,10 @@ export class Http1Exchange extends Exchange<Http1Head> {
   }
 
   #take(head: Http1Head): void {
-    if (head.status === 101) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')
+    if (head.status === 101) {
+      this.#beginTunnel(head)
+      return
+    }
     if (head.status < 200) {
       if (!head.persistent) throw new UpstreamError('malformed', 'an interim answer with a body, or that is the last')
       this.tellInterim(head)
@@ -170,6 +173,20 @@ export class Http1Exchange extends Exchange<Http1Head> {
       this.#chunked = new ChunkedBody(chunk => this.#pass(chunk), this.#parts.limits.maxHeaderSize)
     }
     this.handler.onResponseStart(head)
+  }
+
+  /** A tunnel may be silent: its owner counts that. */
+  protected override watch(): void {
+    if (this.head?.status !== 101) super.watch()
+  }
+
+  /** All that follows belongs to the other protocol, until one side closes the connection. */
+  #beginTunnel(head: Http1Head): void {
+    const { upgrades } = this.request
+    if (upgrades !== true) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')
+    this.head = { ...head, framing: 'close', persistent: false }
+    this.handler.onResponseStart(head)
+    if (!this.over) this.handler.onTunnel?.(this.#parts.socket)
   }
 
   #readBody(head: Http1Head, bytes: Buffer): void {

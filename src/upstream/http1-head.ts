@@ -36,7 +36,8 @@ function malformed(what: string): UpstreamError {
  * The head of a request, with Host and the framing of its body.
  * @throws when a part holds what would change the framing: it has been checked where it came in, and is again here
  */
-export function writeHead({ method, path, fields, body, bodyLength }: UpstreamRequest, authority: string): string {
+export function writeHead(request: UpstreamRequest, authority: string): string {
+  const { method, path, fields, body, bodyLength, upgrades } = request
   if (!methodName.test(method) || unsafeTarget.test(path)) throw new Error('cannot happen: a malformed request line')
   let head = `${method} ${path} HTTP/1.1\r\nHost: ${authority}\r\n`
   for (let i = 0; i < fields.length; i += 2) {
@@ -46,6 +47,7 @@ export function writeHead({ method, path, fields, body, bodyLength }: UpstreamRe
     if (!isToken || hopByHopRequest || unsafeValue.test(value)) throw new Error('cannot happen: a field out of place')
     head += `${name}: ${value}\r\n`
   }
+  if (upgrades === true) return `${head}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
   if (body === null) return withBody.has(method) ? `${head}Content-Length: 0\r\n\r\n` : `${head}\r\n`
   const length = Buffer.isBuffer(body) ? body.length : bodyLength
   return length === undefined ? `${head}Transfer-Encoding: chunked\r\n\r\n` : `${head}Content-Length: ${length}\r\n\r\n`

@@ -13,6 +13,7 @@ function start(t: Test, maxConnections: number) {
     bodyTimeoutMs: 1_000,
     viaName: undefined,
     hosts: undefined,
+    takesWebSockets: false,
     onProxy: async () => {},
     onOwn: async ({ res, path }) => void res.end(path),
     report: () => {},
