@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { bootstrapFile } from '../agents/bootstrap.ts'
+import type { Config } from '../config/schema.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Base } from './base.ts'
 import { describeCertificate } from './certificate.ts'
@@ -31,12 +32,23 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
       names.join(', ') || `none: Policy:UnassignedEffect (${config.Policy.UnassignedEffect}) decides every request`,
     ],
     ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
+    ...row(
+      'Virtual hosts',
+      config.Hosts.map(({ Host, Upstream }) => `${Host} for ${Upstream}`).join(', ') || undefined,
+    ),
     ...row('Mode', config.Policy.Mode === 'observe' ? 'OBSERVE: nothing is refused or held by policy' : undefined),
-    ...[...warnings, ...identity.tokens.warnings].flatMap(warning => row('Warning', warning)),
+    ...[...warnings, ...hostWarnings(config), ...identity.tokens.warnings].flatMap(warning => row('Warning', warning)),
   ]
 }
 
 const row = (name: string, text: string | undefined): SummaryRow[] => (text === undefined ? [] : [[name, text]])
+
+function hostWarnings({ Hosts, System }: Config): readonly string[] {
+  const isMissing = Hosts.length > 0 && System.PublicUrl === undefined
+  return isMissing
+    ? ['Hosts: without System:PublicUrl, answers to held requests on virtual hosts have no Location']
+    : []
+}
 
 /** Where the credential of the first admin is. */
 function bootstrapText({ config: { Security }, dataDirectory }: SummaryParts): string {

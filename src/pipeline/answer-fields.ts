@@ -1,7 +1,7 @@
 import type { Target } from '../base/target.ts'
 import { passFields } from '../http/headers.ts'
 import { fieldName } from '../http/names.ts'
-import { type Links, portOf } from '../http/virtual-hosts.ts'
+import { type Links, portOf, type VirtualHost } from '../http/virtual-hosts.ts'
 import type { Exchange } from './exchange.ts'
 
 /** The exchange that an answer belongs to, as far as it decides where the answer may lead its client. */
@@ -65,10 +65,16 @@ function throughGateway(url: URL, exchange: Answered, links: Links): string | un
 const pathOf = ({ pathname, search, hash }: URL): string => pathname + search + hash
 
 /** The URL on the virtual host of its origin. */
-function onVirtualHost(url: URL, { addressing, fields }: Answered, { hosts, scheme }: Links): string | undefined {
+function onVirtualHost(url: URL, exchange: Answered, links: Links): string | undefined {
+  const { addressing } = exchange
   const isSame = typeof addressing === 'object' && addressing.upstream.key === url.origin
-  const host = isSame ? addressing : hosts?.of(url.origin)
-  return host && `${scheme}://${host.host}${portOf(fields.host)}${pathOf(url)}`
+  const host = isSame ? addressing : links.hosts?.of(url.origin)
+  return host && virtualOrigin(host, exchange, links) + pathOf(url)
+}
+
+/** Scheme, name and port under which the client reaches a virtual host: by the port that it has called. */
+export function virtualOrigin({ host }: VirtualHost, { fields }: Answered, { scheme }: Links): string {
+  return `${scheme}://${host}${portOf(fields.host)}`
 }
 
 /**

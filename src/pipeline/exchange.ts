@@ -92,7 +92,7 @@ export class Exchange {
   credentials: readonly string[] | undefined = undefined
 
   /** Whether its answer is read before the agent gets it, since it may list the tools of an MCP server. */
-  asks: 'list' | 'stream' | undefined = undefined
+  asks: 'list' | 'stream' | 'metadata' | undefined = undefined
 
   /** The sender of the request to its upstream. */
   sender: Sender | undefined = undefined

@@ -6,6 +6,7 @@ import { dataOf, EventSplitter, withData } from './event-splitter.ts'
 import type { Exchange, Sendable } from './exchange.ts'
 import { isFromMcp, mayCall, readRpcCall, rpcError } from './json-rpc.ts'
 import type { Parts } from './parts.ts'
+import { asksForMetadata, onVirtualHost } from './resource-metadata.ts'
 import { isOver } from './rights.ts'
 import { longestList, readToolList } from './tool-list.ts'
 
@@ -30,11 +31,16 @@ export interface ToolAnswer {
 
 const unreadable = refuse('tool_list_unreadable')
 
-/** Which answers of a request are looked at: `list` asks for the tools, `stream` may carry their list as well. */
+/**
+ * Which answers of a request are looked at: `list` asks for the tools, `stream` may carry their list as well, `metadata`
+ * asks for that of a virtual host.
+ */
 type Asks = Exchange['asks']
 
 /** What a request asks for. Call it when the request is about to be sent. */
-export function asksForTools({ req, method, body, fields }: Sendable, { config }: Parts): Asks {
+export function asksForTools(exchange: Sendable, { config }: Parts): Asks {
+  const { req, method, body, fields } = exchange
+  if (asksForMetadata(exchange, method)) return 'metadata'
   if (method === 'GET' && !fields.mcpStream) return undefined
   const { FilterTools, NoteToolChanges } = config.Mcp
   if (!FilterTools && !NoteToolChanges) return undefined
@@ -47,11 +53,12 @@ export function asksForTools({ req, method, body, fields }: Sendable, { config }
 export function readingOf(asks: Asks, { status, fields, contentLength = 0 }: ResponseHead): Reading | Refusal {
   if (asks === undefined || status < 200 || status > 299 || status === 202 || status === 204) return undefined
   const isStream = fieldValues(fields, 'content-type').join().toLowerCase().startsWith('text/event-stream')
-  if (asks === 'stream' && !isStream) return undefined
+  if ((asks === 'stream' && !isStream) || (asks === 'metadata' && isStream)) return undefined
   const coding = fieldValues(fields, 'content-encoding').join().toLowerCase()
   if (coding !== '' && coding !== 'identity') return asks === 'list' ? unreadable : undefined
   if (isStream) return 'events'
-  return contentLength > longestList ? unreadable : 'whole'
+  if (contentLength <= longestList) return 'whole'
+  return asks === 'metadata' ? undefined : unreadable
 }
 
 export type Reading = 'whole' | 'events' | undefined
@@ -100,12 +107,17 @@ class WholeAnswer implements ToolAnswer {
   }
 
   async #deliver(): Promise<void> {
-    const list = await readToolList(Buffer.concat(this.#chunks), this.#exchange, this.#parts)
+    const bytes = await this.#read(Buffer.concat(this.#chunks))
     if (isOver(this.#exchange)) return
-    if (list === undefined) return this.#refuse(unreadable)
-    this.#out.writeHead(['Content-Length', String(list.bytes.length)])
-    this.#out.send(list.bytes)
+    if (bytes === undefined) return this.#refuse(unreadable)
+    this.#out.writeHead(['Content-Length', String(bytes.length)])
+    this.#out.send(bytes)
     this.#out.end()
+  }
+
+  async #read(whole: Buffer): Promise<Buffer | undefined> {
+    if (this.#exchange.asks === 'metadata') return onVirtualHost(whole, this.#exchange, this.#parts.links)
+    return (await readToolList(whole, this.#exchange, this.#parts))?.bytes
   }
 
   #refuse(refusal: Refusal): void {

@@ -78,6 +78,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
   ],
   'it calls a server of its own, or an identity provider': [
     'clients/fixtures/oidc-provider',
+    'clients/mcp-host',
     'fixtures/idp',
     'http/respond',
     'pipeline/answer-body',

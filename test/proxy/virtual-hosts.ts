@@ -15,6 +15,12 @@ const origin = await startOrigin(t, (req, res) => {
   if (challenge !== undefined) headers['WWW-Authenticate'] = challenge
   res.writeHead(challenge === undefined ? 200 : 401, headers).end(`upstream ${req.url}`)
 })
+const resource = await startOrigin(t, (req, res) => {
+  const [path = '', part = '/mcp'] = (req.url ?? '').split('?')
+  const body = JSON.stringify({ resource: `${resource.url}${part}`, authorization_servers: ['https://id.test'] })
+  const isPlain = path === '/.well-known/oauth-protected-resource/mcp'
+  res.writeHead(200, { 'Content-Type': 'application/json', ETag: '"1"' }).end(isPlain ? body : `${body} not JSON`)
+})
 const second = await startOrigin(t)
 const third = await startOrigin(t)
 const gateway = await startGateway(t, {
@@ -23,6 +29,7 @@ const gateway = await startGateway(t, {
     Hosts: [
       { Host: 'One.gateway.test', Upstream: origin.url },
       { Host: 'two.gateway.test', Upstream: second.url },
+      { Host: 'mcp.gateway.test', Upstream: resource.url },
       { Host: '[::1]', Upstream: second.url },
     ],
   },
@@ -234,4 +241,17 @@ t.test('rules do not see the token', async t => {
   const agent = await gateway.agent({ policyName: 'sees' })
   t.equal((await call({ fields: ['X-Api-Key', agent.token] })).status, 200)
   t.equal((await call({ fields: ['Authorization', `Bearer ${agent.token}`, 'X-Api-Key', 'a.b'] })).status, 403)
+})
+
+t.test('metadata of an OAuth resource names the virtual host, by the port that the client used', async t => {
+  const path = '/.well-known/oauth-protected-resource/mcp'
+  const { text, headers } = await call({ host: 'mcp.gateway.test:8080', path })
+  const expected = { resource: 'http://mcp.gateway.test:8080/mcp', authorization_servers: ['https://id.test'] }
+  t.strictSame(JSON.parse(text), expected)
+  t.equal(headers['content-length'], String(text.length))
+  t.equal(headers.etag, undefined)
+  const odd = await call({ host: 'mcp.gateway.test', path: '/.well-known/oauth-protected-resource' })
+  t.match(odd.text, new RegExp(`${resource.url}/mcp.*not JSON$`), 'what cannot be read is left as it is')
+  const throughProxy = await gateway.proxy(token, `${resource.url}${path}`)
+  t.match(await throughProxy.json(), { resource: `${resource.url}/mcp` })
 })

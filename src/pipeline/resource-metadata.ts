@@ -1,0 +1,28 @@
+/**
+ * Metadata of OAuth resources (RFC 9728) on virtual hosts. Clients reject metadata that names another resource than the one
+ * that they called (section 3.3), and an upstream knows its own name alone.
+ */
+import { parseStrictJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import type { Links } from '../http/virtual-hosts.ts'
+import { type Answered, virtualOrigin } from './answer-fields.ts'
+
+const wellKnown = '/.well-known/oauth-protected-resource'
+
+/** Whether a request asks a virtual host for the metadata. */
+export function asksForMetadata({ addressing, target }: Answered, method: string): boolean {
+  if (typeof addressing === 'string' || method !== 'GET') return false
+  return target.path === wellKnown || target.path.startsWith(`${wellKnown}/`)
+}
+
+/** The document with the resource as the client knows it; any other as it is. */
+export function onVirtualHost(document: Buffer, exchange: Answered, links: Links): Buffer {
+  const parsed = parseStrictJson(document)
+  const metadata = 'value' in parsed ? parsed.value : undefined
+  const { addressing } = exchange
+  if (typeof addressing === 'string' || !isObject(metadata)) return document
+  const { resource } = metadata
+  if (typeof resource !== 'string' || URL.parse(resource)?.origin !== addressing.upstream.key) return document
+  const rest = resource.slice(resource.indexOf('://') + 3).replace(/^[^/?#]*/, '')
+  return Buffer.from(JSON.stringify({ ...metadata, resource: virtualOrigin(addressing, exchange, links) + rest }))
+}
