@@ -7,7 +7,7 @@ export default defineConfig({
   build: {
     outDir: '../../dist/console',
     emptyOutDir: true,
-    target: 'es2023',
+    target: ['chrome120', 'firefox121', 'safari17.4'],
     // The polyfill is inline code, and every browser of the target has the real thing.
     modulePreload: { polyfill: false },
     // Pictures as files of their own are hashed and cached like everything else.

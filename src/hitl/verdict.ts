@@ -2,6 +2,7 @@
  * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. If several verdicts come at the same time,
  * the store accepts one; the others are refused with the recorded outcome.
  */
+import { escapeDeceptive } from '../base/deceptive.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
 import type { Attempts } from './attempts.ts'
@@ -70,7 +71,7 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opene
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
   if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
-  options.events.publish('approved', item.id, { agentId: item.agentId, by: approval.reviewer.id, resend })
+  options.events.publish('approved', item.id, { agentId: item.agentId, ...by(options, approval), resend })
   return await replay(options, { item: outcome.claimed, approval, lease }, opened)
 }
 
@@ -89,7 +90,7 @@ function notClaimable(item: HitlBrief): Refusal {
 
 function counted(options: HitlOptions, item: HitlBrief, approval: Approval): Approved {
   const { approvedBy, approvalsNeeded } = item
-  const data = { agentId: item.agentId, by: approval.reviewer.id, approvedBy, approvalsNeeded }
+  const data = { agentId: item.agentId, ...by(options, approval), approvedBy, approvalsNeeded }
   options.events.publish('approval', item.id, data)
   return { kind: 'waiting', item }
 }
@@ -111,7 +112,7 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   )
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
-  options.events.publish('denied', id, { agentId: item.agentId, by: verdict.reviewer.id })
+  options.events.publish('denied', id, { agentId: item.agentId, ...by(options, verdict) })
   return outcome.denied
 }
 
@@ -122,19 +123,19 @@ const longestLife = 24 * 3_600_000
 export async function extend(
   options: HitlOptions,
   id: string,
-  { minutes, ...by }: Pick<Verdict, 'reviewer' | 'requestId'> & { readonly minutes: number },
+  { minutes, ...verdict }: Pick<Verdict, 'reviewer' | 'requestId'> & { readonly minutes: number },
 ): Promise<HitlBrief | Refusal> {
-  const item = await verdictOn(options, id, by)
+  const item = await verdictOn(options, id, verdict)
   if (isRefusal(item)) return item
   if (item.status !== 'Pending') return decided(item)
   const expiresAt = item.expiresAt + minutes * 60_000
   if (expiresAt > item.createdAt + longestLife) {
     return refuse('wrong_state', 'A request waits 24 hours at most. Decide it, or let it expire.')
   }
-  const problem = voterProblem(options, item, by.reviewer.id)
+  const problem = voterProblem(options, item, verdict.reviewer.id)
   if (problem !== undefined) return problem
   const now = options.clock.now()
-  const entry = verdictEntry(now, by, { action: 'hitl.extend', item })
+  const entry = verdictEntry(now, verdict, { action: 'hitl.extend', item })
   const outcome = await options.store.hitl.extend(id, { now, expiresAt }, entry)
   if (outcome === 'notFound') return refuse('not_found')
   // Another reviewer gave it as much time at the same moment.
@@ -142,10 +143,15 @@ export async function extend(
   const { extended } = outcome
   options.events.publish('extended', id, {
     agentId: item.agentId,
-    by: by.reviewer.id,
+    ...by(options, verdict),
     expiresAt: new Date(extended.expiresAt).toISOString(),
   })
   return extended
+}
+
+/** Who it was, for other reviewers. */
+function by({ agentName }: HitlOptions, { reviewer }: Pick<Verdict, 'reviewer'>) {
+  return { by: reviewer.id, byName: escapeDeceptive(agentName(reviewer.id) ?? '') }
 }
 
 /** The item if this reviewer may decide it; the refusal, audited, when not. */

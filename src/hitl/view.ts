@@ -19,7 +19,9 @@ export interface Sight {
 }
 
 type Shown = Omit<HitlRecord, 'summary'>
-type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'>
+type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'> & {
+  readonly decidedBy?: string | null
+}
 
 /** Shown instead of a body that was sealed under another key. */
 const sealedBody = '[SEALED]'
@@ -53,6 +55,8 @@ export interface ReviewView {
   readonly waitedSeconds: number
   readonly approvalsNeeded: number
   readonly approvedBy: readonly string[]
+  /** Names of those who approved or decided, by id; empty when they are not in the registry any more. */
+  readonly people: Readonly<Record<string, string>>
   readonly decidedBy: string | null
 }
 
@@ -93,15 +97,17 @@ export function summaryView(record: Shown, decision: HeldDecision) {
 
 /** The part that changes. */
 export function movingView(
-  { agentId, createdAt, expiresAt, approvedBy }: Moving,
+  { agentId, createdAt, expiresAt, approvedBy, decidedBy }: Moving,
   { now, agentName }: Omit<Sight, 'viewer'>,
 ) {
   const name = agentName(agentId)
+  const people = decidedBy ? [...approvedBy, decidedBy] : approvedBy
   return {
     expiresAt: new Date(expiresAt).toISOString(),
     agentName: name === undefined ? null : escapeDeceptive(name),
     waitedSeconds: Math.max(0, Math.floor((now - createdAt) / 1000)),
     approvedBy,
+    people: Object.fromEntries(people.map(id => [id, escapeDeceptive(agentName(id) ?? '')])),
   }
 }
 

@@ -1,0 +1,93 @@
+import type { Failure } from './api.ts'
+import { Header } from './header.tsx'
+import { LiveBanner } from './live-banner.tsx'
+import { dismiss, spoken, toasts } from './notices.ts'
+import { Dialog } from './parts/dialog.tsx'
+import { Empty } from './parts/states.tsx'
+import { match, path } from './router.ts'
+import { type Route, routes } from './routes.ts'
+import { hasRole, session } from './session.ts'
+import { SignIn } from './sign-in.tsx'
+
+/** @param failure what became of a one-time link */
+export function App({ failure }: { readonly failure?: Failure | undefined }) {
+  const held = session.value
+  if (held.kind === 'none') {
+    return (
+      <main class="gate" data-ready>
+        <h1>Agent Gateway</h1>
+        <SignIn failure={failure} />
+        <Said />
+      </main>
+    )
+  }
+  return (
+    <>
+      <Header />
+      <LiveBanner />
+      <main id="main" tabIndex={-1} data-ready={held.kind}>
+        <Outlet />
+      </main>
+      <Said />
+      {held.kind === 'over' && (
+        <Dialog title="Sign in again" onClose={() => {}} isModal>
+          <SignIn />
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+function Outlet() {
+  const found = findRoute(path.value)
+  if (found === undefined) {
+    return (
+      <Empty title="There is no such page">
+        <p>
+          <a href="#/">To the queue</a>
+        </p>
+      </Empty>
+    )
+  }
+  const { route, params } = found
+  // While the session is over, what is open stays open behind the sign-in.
+  if (session.value.kind === 'active' && !hasRole(...route.roles)) {
+    return (
+      <Empty title="This page needs another role">
+        <p>It is for {route.roles.join(', ')}. An admin assigns roles.</p>
+      </Empty>
+    )
+  }
+  return <route.page key={route.pattern} params={params} />
+}
+
+function findRoute(
+  at: string,
+): { readonly route: Route; readonly params: Readonly<Record<string, string>> } | undefined {
+  for (const route of routes) {
+    const params = match(route.pattern, at)
+    if (params !== undefined) return { route, params }
+  }
+  return undefined
+}
+
+/** What is said aside. */
+function Said() {
+  return (
+    <>
+      <div class="spoken" role="status" aria-live="polite">
+        {spoken.value}
+      </div>
+      <ul class="toasts">
+        {toasts.value.map(({ id, text, tone }) => (
+          <li key={id} class={`toast ${tone}`}>
+            <span>{text}</span>
+            <button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(id)}>
+              ×
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}

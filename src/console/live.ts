@@ -1,0 +1,137 @@
+/**
+ * The gateway's events, as they happen. `EventSource` sends no token, so the stream is read by hand (WHATWG HTML, section
+ * 9.2). After a break it goes on from the last event, or says that everything must be read again.
+ */
+import { effect, signal } from '@preact/signals'
+import { send } from './api.ts'
+import { session } from './session.ts'
+
+export interface LiveEvent {
+  readonly type: string
+  readonly at: string
+  readonly hitlId: string | null
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/** `silent`: nothing came for too long, so what is shown may be old. */
+export type Liveness = 'off' | 'connecting' | 'live' | 'silent'
+
+export const liveness = signal<Liveness>('off')
+
+/** The gateway says something every 15 s. */
+const silentMs = 30_000
+const firstRetryMs = 500
+const longestRetryMs = 15_000
+
+type Listener = (event: LiveEvent) => void
+const listeners = new Set<Listener>()
+
+/** Calls the listener for each event, and with the type `reset` when some were missed. Returns what ends that. */
+export function onEvent(listener: Listener): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+let lastId: string | undefined
+let heardAt = 0
+let stop: AbortController | undefined
+
+effect(() => {
+  const isActive = session.value.kind === 'active'
+  if (isActive && stop === undefined) {
+    stop = new AbortController()
+    void follow(stop.signal)
+  } else if (!isActive) {
+    stop?.abort()
+    stop = undefined
+    liveness.value = 'off'
+  }
+})
+
+setInterval(() => {
+  if (liveness.peek() === 'live' && performance.now() - heardAt > silentMs) liveness.value = 'silent'
+}, 1_000)
+
+addEventListener('online', () => wake())
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') wake()
+})
+
+/** Ends the pause before the next attempt. */
+let wake = (): void => {}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  let retryMs = firstRetryMs
+  while (!signal.aborted) {
+    if (liveness.peek() !== 'silent') liveness.value = 'connecting'
+    const heard = await listen(signal)
+    if (signal.aborted) return
+    retryMs = heard ? firstRetryMs : Math.min(longestRetryMs, retryMs * 2)
+    await pause(retryMs * (0.75 + Math.random() / 2))
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  wake = resolve
+  setTimeout(resolve, ms)
+  return promise
+}
+
+/** Reads one stream to its end. Whether it was one. */
+async function listen(stopped: AbortSignal): Promise<boolean> {
+  const silence = new AbortController()
+  const signal = AbortSignal.any([stopped, silence.signal])
+  const watch = setInterval(() => {
+    if (performance.now() - heardAt > silentMs) silence.abort()
+  }, 1_000)
+  heardAt = performance.now()
+  try {
+    const answer = await send('GET', '/hitl/events', {
+      signal,
+      ...(lastId === undefined ? {} : { lastEventId: lastId }),
+    })
+    if (answer?.ok !== true || answer.body === null) return false
+    // Events before the first stream are in the list that is read now.
+    if (lastId === undefined) tell({ type: 'reset', at: '', hitlId: null, data: {} })
+    liveness.value = 'live'
+    await read(answer.body)
+    return true
+  } catch {
+    return true
+  } finally {
+    clearInterval(watch)
+    if (!stopped.aborted && liveness.peek() === 'live') liveness.value = 'connecting'
+  }
+}
+
+async function read(body: ReadableStream<Uint8Array>): Promise<void> {
+  // The types of streams of bytes differ in what their buffer may be.
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    heardAt = performance.now()
+    if (liveness.peek() === 'silent') liveness.value = 'live'
+    const blocks = (rest + value).split('\n\n')
+    rest = blocks.pop() ?? ''
+    for (const block of blocks) take(block)
+  }
+}
+
+function take(block: string): void {
+  let type = ''
+  let data = ''
+  for (const line of block.split('\n')) {
+    if (line.startsWith('id: ')) lastId = line.slice(4)
+    else if (line.startsWith('event: ')) type = line.slice(7)
+    else if (line.startsWith('data: ')) data += line.slice(6)
+  }
+  if (type === 'reset') tell({ type, at: '', hitlId: null, data: {} })
+  else if (type !== '') tell(JSON.parse(data))
+}
+
+function tell(event: LiveEvent): void {
+  for (const listener of listeners) listener(event)
+}

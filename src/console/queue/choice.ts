@@ -1,0 +1,72 @@
+/** What is open, what is chosen for a verdict on several, what was typed. */
+import { computed, signal } from '@preact/signals'
+import { search, setSearch } from '../router.ts'
+import type { HitlSummary } from '../types.ts'
+import { type Row, rows } from './store.ts'
+
+export const openId = computed(() => search.value.get('id') ?? undefined)
+export const chosen = signal<ReadonlySet<string>>(new Set())
+export const filter = computed(() => search.value.get('q') ?? '')
+
+/** Comments that were typed and not sent, by request. They outlive the session. */
+export const drafts = signal<ReadonlyMap<string, string>>(new Map())
+
+export const open = (id: string | undefined): void => setSearch({ id })
+export const setFilter = (q: string): void => setSearch({ q })
+
+export function setDraft(id: string, text: string): void {
+  const next = new Map(drafts.peek())
+  if (text === '') next.delete(id)
+  else next.set(id, text)
+  drafts.value = next
+}
+
+/** The rows that the filter lets through. Words must all occur. */
+export const shown = computed<readonly Row[]>(() => {
+  const words = filter.value
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(word => word !== '')
+  const all = [...rows.value.values()]
+  if (words.length === 0) return all
+  return all.filter(({ view }) => {
+    const text =
+      `${view.method} ${view.url} ${view.agentName} ${view.ownerId} ${view.rule} ${view.reason}`.toLowerCase()
+    return words.every(word => text.includes(word))
+  })
+})
+
+export const chosenRows = computed(() => [...chosen.value].flatMap(id => rows.value.get(id) ?? []).filter(isOpen))
+
+const isOpen = ({ ending }: Row): boolean => ending === undefined
+
+export function toggle(id: string): void {
+  const next = new Set(chosen.peek())
+  if (!next.delete(id)) next.add(id)
+  chosen.value = next
+}
+
+export function chooseAll(list: readonly Row[]): void {
+  chosen.value = new Set([...chosen.peek(), ...list.map(({ view }) => view.id)])
+}
+
+export function clearChoice(): void {
+  chosen.value = new Set()
+}
+
+/** Requests are alike when a verdict on one may be the verdict on all: POST /hitl/verdicts approves within a group only. */
+export function groupOf({ agentId, policyName, rule, method, url }: HitlSummary): string {
+  const end = url.search(/[?#]/)
+  return JSON.stringify([agentId, policyName, rule, method, end < 0 ? url : url.slice(0, end)])
+}
+
+export const alike = (view: HitlSummary): readonly Row[] =>
+  [...rows.value.values()].filter(row => isOpen(row) && groupOf(row.view) === groupOf(view))
+
+/** The next row in a direction that still waits, or any when none does. */
+export function step(by: 1 | -1): void {
+  const list = shown.peek()
+  const at = list.findIndex(({ view }) => view.id === openId.peek())
+  const next = list[at < 0 ? (by === 1 ? 0 : list.length - 1) : at + by]
+  if (next !== undefined) open(next.view.id)
+}

@@ -1,0 +1,118 @@
+import { useEffect, useRef } from 'preact/hooks'
+import { useKeys } from '../keys.ts'
+import { Empty, Failed, Loading } from '../parts/states.tsx'
+import { RequestView } from '../request/request.tsx'
+import { mayDecide } from '../session.ts'
+import { plural } from '../text.ts'
+import {
+  alike,
+  chooseAll,
+  chosenRows,
+  clearChoice,
+  filter,
+  open,
+  openId,
+  setFilter,
+  shown,
+  step,
+  toggle,
+} from './choice.ts'
+import { QueueList } from './list.tsx'
+import { Several } from './several.tsx'
+import { loading, readQueue, rows, waitingCount } from './store.ts'
+
+export function QueuePage() {
+  const search = useRef<HTMLInputElement>(null)
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    x: () => openId.peek() !== undefined && toggle(openId.peek() as string),
+    '/': () => search.current?.focus(),
+    Enter: ({ target }) => {
+      if (target instanceof HTMLElement && target.matches('a, button, summary')) return target.click()
+      document.querySelector<HTMLElement>('.detail h2')?.focus()
+    },
+    Escape: () => (chosenRows.peek().length > 0 ? clearChoice() : open(undefined)),
+  })
+  useEffect(() => {
+    if (rows.peek().size === 0) void readQueue()
+  }, [])
+
+  const state = loading.value
+  if (typeof state === 'object') return <Failed failure={state} onRetry={() => void readQueue()} />
+  if (state === 'first') return <Loading />
+  return (
+    <div class={openId.value === undefined ? 'queue' : 'queue has-open'}>
+      <h1 class="hidden">Queue</h1>
+      <section class="queue-list" aria-label="Queue">
+        <div class="queue-tools">
+          <input
+            ref={search}
+            type="search"
+            placeholder="Filter"
+            aria-label="Filter by agent, host, path, rule"
+            value={filter.value}
+            onInput={event => setFilter(event.currentTarget.value)}
+          />
+          <span class="hint">{countText()}</span>
+        </div>
+        {chosenRows.value.length > 0 && <Several />}
+        {shown.value.length === 0 ? <Nothing /> : <QueueList />}
+      </section>
+      <section class="detail" aria-label="Request">
+        <Detail />
+      </section>
+    </div>
+  )
+}
+
+function countText(): string {
+  const all = waitingCount.value
+  return filter.value === '' ? `${all} waiting` : `${shown.value.length} of ${all} waiting`
+}
+
+function Nothing() {
+  if (filter.value !== '') {
+    return (
+      <Empty title="No request matches the filter">
+        <button type="button" onClick={() => setFilter('')}>
+          Clear the filter
+        </button>
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="Nothing waits">
+      <p>New requests appear here by themselves.</p>
+    </Empty>
+  )
+}
+
+function Detail() {
+  const id = openId.value
+  if (id === undefined) {
+    return shown.value.length === 0 ? null : (
+      <Empty title="No request is open">
+        <p>Choose one, or press J.</p>
+      </Empty>
+    )
+  }
+  const row = rows.value.get(id)
+  const like = row === undefined || row.ending !== undefined ? [] : alike(row.view)
+  return (
+    <>
+      <button type="button" class="plain back" onClick={() => open(undefined)}>
+        ← Queue
+      </button>
+      {mayDecide.value && like.length > 1 && (
+        <p class="alike">
+          {plural(like.length - 1, 'other request')} like this one{' '}
+          <button type="button" onClick={() => chooseAll(like)}>
+            Select all {like.length}
+          </button>
+        </p>
+      )}
+      <RequestView key={id} id={id} row={row} />
+    </>
+  )
+}

@@ -1,0 +1,87 @@
+import { useState } from 'preact/hooks'
+import { type Failure, failureOf, offline, send } from '../api.ts'
+import { announce } from '../notices.ts'
+import { drafts, setDraft } from '../queue/choice.ts'
+import type { HitlRequest } from '../types.ts'
+import { CommentField } from './comment.tsx'
+import { Confirm, type DialogProps } from './confirm.tsx'
+import { placeOf } from './url.ts'
+
+/** Sends what is on the screen, with or without a grant for the next requests like it. */
+export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly withGrant: boolean }) {
+  const { view } = props
+  const [minutes, setMinutes] = useState(60)
+  const [maxUses, setMaxUses] = useState(10)
+  const comment = drafts.value.get(view.id) ?? ''
+  const act = async () => {
+    const grant = withGrant ? { grant: { minutes, maxUses } } : {}
+    const failure = await approve(view, { ...(comment !== '' && { comment }), ...grant })
+    if (failure === undefined) setDraft(view.id, '')
+    return failure
+  }
+  const last = (view.approvalsNeeded ?? 1) - (view.approvedBy?.length ?? 0) <= 1
+  return (
+    <Confirm
+      {...props}
+      title={withGrant ? 'Approve, and the next ones too' : 'Approve'}
+      verb={last ? 'Approve and send' : 'Approve'}
+      tone="primary"
+      act={act}
+    >
+      {!last && <p>Nothing is sent yet: another reviewer must approve it too.</p>}
+      {withGrant && (
+        <fieldset>
+          <legend>Grant</legend>
+          <div class="inline">
+            <label>
+              Minutes
+              <input
+                type="number"
+                min={1}
+                max={480}
+                value={minutes}
+                onInput={event => setMinutes(event.currentTarget.valueAsNumber)}
+              />
+            </label>
+            <label>
+              Uses
+              <input
+                type="number"
+                min={1}
+                max={1000}
+                value={maxUses}
+                onInput={event => setMaxUses(event.currentTarget.valueAsNumber)}
+              />
+            </label>
+          </div>
+          <p>{scopeOf(view, minutes, maxUses)}</p>
+        </fieldset>
+      )}
+      <CommentField value={comment} onInput={text => setDraft(view.id, text)} isFirst />
+    </Confirm>
+  )
+}
+
+function scopeOf({ agentName, method, url, rule }: HitlRequest, minutes: number, uses: number): string {
+  const { origin, path } = placeOf(url)
+  return `For ${minutes} minutes, up to ${uses} more requests of ${agentName ?? 'this agent'} pass without review when they are ${method} ${origin}${path}, with any query and body, under the rule ${rule ?? 'that is the default'}. Deny rules and the risk threshold still hold.`
+}
+
+/** The answer to an approval is the upstream's own: whatever it is, the approval was done unless the gateway refused. */
+async function approve({ id, digest }: HitlRequest, body: object): Promise<Failure | undefined> {
+  const answer = await send('POST', `/hitl/${id}/approve`, { body, seen: digest })
+  if (answer === undefined) return offline
+  if (answer.headers.has('Gateway-Error')) return await failureOf(answer)
+  // It may be long, and is shown nowhere.
+  await answer.body?.cancel()
+  announce(
+    answer.status === 202 && !answer.headers.has('Gateway-Hitl-Id')
+      ? 'Approval counted.'
+      : `Sent. The upstream answered ${answer.status}.`,
+  )
+  return undefined
+}
+
+/** Sends a request again of which nobody knows what became. */
+export const approveAgain = (view: HitlRequest, comment: string): Promise<Failure | undefined> =>
+  approve(view, { resend: true, ...(comment !== '' && { comment }) })

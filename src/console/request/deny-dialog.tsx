@@ -1,0 +1,24 @@
+import { call } from '../api.ts'
+import { announce } from '../notices.ts'
+import { drafts, setDraft } from '../queue/choice.ts'
+import { CommentField, denyPresets } from './comment.tsx'
+import { Confirm, type DialogProps } from './confirm.tsx'
+
+/** Discards the request for good, and tells the agent why. */
+export function DenyDialog(props: DialogProps) {
+  const { id, digest } = props.view
+  const comment = drafts.value.get(id) ?? ''
+  const act = async () => {
+    const body = comment === '' ? {} : { comment }
+    const answer = await call('POST', `/hitl/${id}/deny`, { body, seen: digest })
+    if (!answer.ok) return answer.failure
+    setDraft(id, '')
+    announce('Denied.')
+    return undefined
+  }
+  return (
+    <Confirm {...props} title="Deny" verb="Deny" tone="danger" act={act}>
+      <CommentField value={comment} onInput={text => setDraft(id, text)} presets={denyPresets} isFirst />
+    </Confirm>
+  )
+}

@@ -1,0 +1,45 @@
+import { call } from '../api.ts'
+import { announce } from '../notices.ts'
+import { drafts, setDraft } from '../queue/choice.ts'
+import { approveAgain } from './approve-dialog.tsx'
+import { CommentField } from './comment.tsx'
+import { Confirm, type DialogProps } from './confirm.tsx'
+
+/** Sends again what may have arrived already. */
+export function ResendDialog(props: DialogProps) {
+  const { view } = props
+  const comment = drafts.value.get(view.id) ?? ''
+  const act = async () => {
+    const failure = await approveAgain(view, comment)
+    if (failure === undefined) setDraft(view.id, '')
+    return failure
+  }
+  return (
+    <Confirm {...props} title="Send it again?" verb="Send again" tone="danger" act={act}>
+      <p class="notice warn">
+        It was sent before, and nobody knows whether it arrived. If it did, what it asks for happens twice: a payment is
+        made twice, a message goes out twice. Look at the upstream first.
+      </p>
+      <CommentField value={comment} onInput={text => setDraft(view.id, text)} isFirst />
+    </Confirm>
+  )
+}
+
+/** Bars the agent until an admin lifts it. */
+export function QuarantineDialog(props: DialogProps) {
+  const { agentId, agentName } = props.view
+  const act = async () => {
+    const answer = await call('POST', `/agents/${agentId}/quarantine`)
+    if (!answer.ok) return answer.failure
+    announce('The agent is quarantined.')
+    return undefined
+  }
+  return (
+    <Confirm {...props} title={`Quarantine ${agentName ?? 'the agent'}?`} verb="Quarantine" tone="danger" act={act}>
+      <p data-first tabIndex={-1}>
+        Nothing of it passes until an admin lifts the quarantine, and what it has under way ends. Its requests stay in
+        the queue; while it is quarantined they cannot be approved.
+      </p>
+    </Confirm>
+  )
+}

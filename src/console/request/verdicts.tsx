@@ -1,0 +1,99 @@
+import { useState } from 'preact/hooks'
+import { call } from '../api.ts'
+import { useKeys } from '../keys.ts'
+import { toast } from '../notices.ts'
+import type { Row } from '../queue/store.ts'
+import { isAdmin, mayDecide, me } from '../session.ts'
+import type { HitlRequest } from '../types.ts'
+import { ApproveDialog } from './approve-dialog.tsx'
+import { DenyDialog } from './deny-dialog.tsx'
+import { QuarantineDialog, ResendDialog } from './other-dialogs.tsx'
+
+export interface VerdictProps {
+  readonly view: HitlRequest
+  readonly onDone: () => void
+}
+
+type Asked = 'approve' | 'grant' | 'deny' | 'resend' | 'quarantine'
+
+/** What the reviewer can do. Each opens a confirmation; nothing is sent from here. */
+export function Verdicts({ view, row, onDone }: VerdictProps & { readonly row: Row | undefined }) {
+  const [asked, setAsked] = useState<Asked>()
+  const why = whyNot(view, row)
+  const waits = view.status === 'Pending' && row?.ending === undefined
+  const ask = (what: Asked) => () => {
+    if (why === undefined && waits && view.replay === null) setAsked(what)
+  }
+  useKeys({ a: ask('approve'), d: ask('deny'), g: ask('grant') })
+  const close = () => setAsked(undefined)
+  const done = () => {
+    close()
+    onDone()
+  }
+  const props = { view, onClose: close, onDone: done }
+  const maySend = view.replay === 'failed' || view.replay === 'unknown'
+  return (
+    <div class="verdicts">
+      {why !== undefined && waits && <p class="notice">{why}</p>}
+      {why === undefined && waits && view.replay === null && (
+        <p class="actions">
+          <button type="button" class="primary" onClick={ask('approve')}>
+            Approve…
+          </button>
+          <button type="button" onClick={ask('grant')}>
+            Approve with a grant…
+          </button>
+          <button type="button" class="danger" onClick={ask('deny')}>
+            Deny…
+          </button>
+          <button type="button" class="plain" onClick={() => void extend(view)}>
+            +5 minutes
+          </button>
+        </p>
+      )}
+      <Approvals view={view} />
+      {why === undefined && maySend && (
+        <p class="actions">
+          <button type="button" class="danger" onClick={() => setAsked('resend')}>
+            Send again…
+          </button>
+        </p>
+      )}
+      {isAdmin.value && waits && (
+        <p class="actions minor">
+          <button type="button" class="plain" onClick={() => setAsked('quarantine')}>
+            Quarantine the agent…
+          </button>
+        </p>
+      )}
+      {(asked === 'approve' || asked === 'grant') && <ApproveDialog {...props} withGrant={asked === 'grant'} />}
+      {asked === 'deny' && <DenyDialog {...props} />}
+      {asked === 'resend' && <ResendDialog {...props} />}
+      {asked === 'quarantine' && <QuarantineDialog {...props} />}
+    </div>
+  )
+}
+
+/** A form that would be refused is never shown. */
+function whyNot(view: HitlRequest, row: Row | undefined): string | undefined {
+  if (!mayDecide.value) return 'Verdicts need the role reviewer or admin.'
+  if (view.agentId === me.value?.id) return 'This request is your own: another reviewer must decide it.'
+  const approvedBy = row?.view.approvedBy ?? view.approvedBy ?? []
+  return approvedBy.includes(me.value?.id ?? '') ? 'You approved it. Another reviewer must approve it too.' : undefined
+}
+
+function Approvals({ view }: { readonly view: HitlRequest }) {
+  const { approvalsNeeded = 1, approvedBy = [], people = {} } = view
+  if (approvalsNeeded < 2) return null
+  const names = approvedBy.map(id => people[id] || id).join(', ')
+  return (
+    <p class="hint">
+      {approvedBy.length} of {approvalsNeeded} approvals{names === '' ? '' : `: ${names}`}
+    </p>
+  )
+}
+
+async function extend({ id }: HitlRequest): Promise<void> {
+  const answer = await call('POST', `/hitl/${id}/extend`, { body: { minutes: 5 } })
+  toast(answer.ok ? 'Five more minutes.' : answer.failure.detail, answer.ok ? 'good' : 'bad')
+}

@@ -1,0 +1,24 @@
+/** The routes, in the order of the navigation. Each page is fetched when it is opened first. */
+import { later, type Page } from './parts/later.tsx'
+import { QueuePage } from './queue/page.tsx'
+import type { Role } from './types.ts'
+
+export interface Route {
+  readonly pattern: string
+  /** Name in the navigation; absent: not in it. */
+  readonly name?: string
+  /** Of these one is needed. */
+  readonly roles: readonly Role[]
+  readonly page: Page
+}
+
+const everyone: readonly Role[] = ['reviewer', 'auditor', 'admin']
+
+export const routes: readonly Route[] = [
+  { pattern: '/', name: 'Queue', roles: everyone, page: QueuePage },
+  {
+    pattern: '/requests/:id',
+    roles: everyone,
+    page: later(async () => (await import('./queue/request-page.tsx')).RequestPage),
+  },
+]

@@ -1,0 +1,146 @@
+/**
+ * Who is signed in. The token is in memory and in sessionStorage, so that a reload keeps it; a new tab asks the others.
+ * It is renewed while somebody uses the page.
+ */
+import { computed, signal } from '@preact/signals'
+import { call, connectSession, type Failure } from './api.ts'
+import type { ConsoleSession, Role, Token } from './types.ts'
+
+export type Session =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'active'; readonly held: ConsoleSession }
+  /** The page stays as it is: what was typed is kept. */
+  | { readonly kind: 'over'; readonly agentId: string; readonly why: 'expired' | 'idle' | 'signedOut' }
+
+/** Without use for this long the session is over, milliseconds. */
+const idleMs = 30 * 60_000
+const checkMs = 15_000
+const storageKey = 'session'
+/** How long other tabs have to answer, milliseconds. */
+const askMs = 150
+
+export const session = signal<Session>({ kind: 'none' })
+export const me = computed(() => (session.value.kind === 'active' ? session.value.held.agent : undefined))
+export const mayDecide = computed(() => hasRole('reviewer', 'admin'))
+export const mayRead = computed(() => hasRole('auditor', 'admin'))
+export const isAdmin = computed(() => hasRole('admin'))
+
+export function hasRole(...roles: readonly Role[]): boolean {
+  return me.value?.roles.some(role => roles.includes(role)) === true
+}
+
+const channel = new BroadcastChannel('agent-gateway-console')
+let usedAt = Date.now()
+let renewing: Promise<void> | undefined
+
+connectSession({
+  token: () => (session.value.kind === 'active' ? session.value.held.accessToken : undefined),
+  onRejected(token) {
+    const held = session.peek()
+    if (held.kind === 'active' && held.held.accessToken === token) end('expired')
+  },
+})
+
+function hold(held: ConsoleSession): void {
+  session.value = { kind: 'active', held }
+  sessionStorage.setItem(storageKey, JSON.stringify(held))
+}
+
+function end(why: 'expired' | 'idle' | 'signedOut'): void {
+  const held = session.peek()
+  sessionStorage.removeItem(storageKey)
+  if (held.kind === 'active') session.value = { kind: 'over', agentId: held.held.agent.id, why }
+}
+
+export function signOut(): void {
+  end('signedOut')
+  channel.postMessage({ signedOut: true })
+  // Nothing of this person stays in the page.
+  location.hash = '#/'
+  location.reload()
+}
+
+/** Signs in with a code of the command line. */
+export async function signInWithCode(code: string): Promise<Failure | undefined> {
+  const opened = await call<ConsoleSession>('POST', '/console/sessions', { body: { code }, token: null })
+  return take(opened.ok ? opened.data : opened.failure)
+}
+
+export async function signInWithSecret(agentId: string, clientSecret: string): Promise<Failure | undefined> {
+  const body = { agentId, clientSecret, console: true }
+  const token = await call<Token>('POST', '/tokens', { body, token: null })
+  if (!token.ok) return token.failure
+  const opened = await call<ConsoleSession>('POST', '/tokens/renew', { token: token.data.accessToken })
+  return take(opened.ok ? opened.data : opened.failure)
+}
+
+function take(opened: ConsoleSession | Failure): Failure | undefined {
+  if ('code' in opened) return opened
+  const before = session.peek()
+  hold(opened)
+  usedAt = Date.now()
+  // What another person has on the screen is not for this one.
+  if (before.kind === 'over' && before.agentId !== opened.agent.id) location.reload()
+  return undefined
+}
+
+/** Takes up the session of this tab, or of another one. Resolves when it is clear whether there is one. */
+export async function resume(): Promise<void> {
+  const stored = parse(sessionStorage.getItem(storageKey)) ?? (await askOthers())
+  if (stored === undefined || Date.parse(stored.expiresAt) <= Date.now()) return
+  hold(stored)
+  await renew()
+}
+
+function parse(text: string | null): ConsoleSession | undefined {
+  try {
+    return text === null ? undefined : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function askOthers(): Promise<ConsoleSession | undefined> {
+  const { promise, resolve } = Promise.withResolvers<ConsoleSession | undefined>()
+  const listen = ({ data }: MessageEvent) => {
+    if (data?.held !== undefined) resolve(data.held)
+  }
+  channel.addEventListener('message', listen)
+  channel.postMessage({ asks: true })
+  setTimeout(resolve, askMs)
+  return promise.finally(() => channel.removeEventListener('message', listen))
+}
+
+channel.addEventListener('message', ({ data }) => {
+  const held = session.peek()
+  if (data?.asks === true && held.kind === 'active') channel.postMessage({ held: held.held })
+  if (data?.signedOut === true && held.kind === 'active') end('signedOut')
+})
+
+/** The next token. One renewal at a time. */
+function renew(): Promise<void> {
+  renewing ??= renewNow().finally(() => {
+    renewing = undefined
+  })
+  return renewing
+}
+
+async function renewNow(): Promise<void> {
+  const renewed = await call<ConsoleSession>('POST', '/tokens/renew')
+  if (renewed.ok) hold(renewed.data)
+  // A gateway that restarts is asked again; the token may still be good.
+  else if (renewed.failure.status === 403 || renewed.failure.status === 409) end('expired')
+}
+
+for (const type of ['pointerdown', 'keydown', 'wheel', 'touchstart']) {
+  addEventListener(type, () => (usedAt = Date.now()), { passive: true, capture: true })
+}
+
+setInterval(() => {
+  const held = session.peek()
+  if (held.kind !== 'active') return
+  const left = Date.parse(held.held.expiresAt) - Date.now()
+  if (left <= 0) end('expired')
+  else if (Date.now() - usedAt > idleMs) end('idle')
+  else if (left < 5 * 60_000 && Date.parse(held.held.endsAt) > Date.now()) void renew()
+}, checkMs)

@@ -1,0 +1,71 @@
+import { useState } from 'preact/hooks'
+import type { Failure } from './api.ts'
+import { session, signInWithSecret } from './session.ts'
+
+const reasons = {
+  expired: 'The session is over. Sign in to go on; what you typed is kept.',
+  idle: 'Nobody used the page for 30 minutes. Sign in to go on; what you typed is kept.',
+  signedOut: 'Signed out in another tab.',
+}
+
+/** @param failure what became of a one-time link */
+export function SignIn({ failure }: { readonly failure?: Failure | undefined }) {
+  const held = session.value
+  return (
+    <>
+      {held.kind === 'over' && <p class="notice warn">{reasons[held.why]}</p>}
+      {failure !== undefined && (
+        <p class="notice bad" role="alert">
+          {failure.status === 401
+            ? 'This link was used already, or is older than a minute. Ask for a new one.'
+            : failure.detail}
+        </p>
+      )}
+      <SecretForm agentId={held.kind === 'over' ? held.agentId : ''} />
+      <p class="hint">
+        Or ask for a link that signs you in: <code>agent-gateway console --as NAME</code>
+      </p>
+    </>
+  )
+}
+
+function SecretForm({ agentId }: { readonly agentId: string }) {
+  const [isBusy, setBusy] = useState(false)
+  const [problem, setProblem] = useState<string>()
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    if (!(event.currentTarget instanceof HTMLFormElement)) return
+    const given = new FormData(event.currentTarget)
+    setBusy(true)
+    const failure = await signInWithSecret(String(given.get('agent')).trim(), String(given.get('secret')))
+    setBusy(false)
+    setProblem(
+      failure &&
+        (failure.status === 401 ? 'Agent id or secret is wrong, or the agent is not active.' : explain(failure)),
+    )
+  }
+  return (
+    <form class="stack" onSubmit={submit} autocomplete="on">
+      <label>
+        Agent id
+        <input name="agent" required autocomplete="username" spellcheck={false} defaultValue={agentId} data-first />
+      </label>
+      <label>
+        Secret
+        <input name="secret" type="password" required autocomplete="current-password" />
+      </label>
+      {problem !== undefined && (
+        <p class="notice bad" role="alert">
+          {problem}
+        </p>
+      )}
+      <button type="submit" class="primary" disabled={isBusy}>
+        {isBusy ? 'Signing in…' : 'Sign in'}
+      </button>
+    </form>
+  )
+}
+
+function explain({ status, detail }: Failure): string {
+  return status === 403 ? 'This agent has none of the roles reviewer, auditor and admin.' : detail
+}

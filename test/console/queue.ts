@@ -1,0 +1,155 @@
+import { assertAccessible } from '../fixtures/axe.ts'
+import { sees, startConsole } from '../fixtures/console.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import t from '../fixtures/tap.ts'
+
+const bench = await startConsole(t, {
+  answer(req, res) {
+    req.resume().on('end', () => res.writeHead(req.url?.startsWith('/teapot') ? 418 : 201).end('done'))
+  },
+})
+const { reviewer, bot, hold, signedIn, call, origin, manage, waiting, deny } = bench
+const statusOf = async (id: string) => JSON.parse((await manage('GET', `/hitl/${id}`)).text)
+
+t.test('a request appears by itself, and is approved by keyboard alone', async t => {
+  const page = await signedIn(t, reviewer)
+  await sees(t, page, 'Nothing waits')
+  const body = JSON.stringify({ amount: 250, note: 'a\u202eb' })
+  const id = await hold('/v1/refunds?order=7', { headers: { 'Content-Type': 'application/json' }, body })
+  await sees(t, page, '/v1/refunds')
+  t.equal(await page.title(), '(1) Agent Gateway')
+  await page.keyboard.press('j')
+  await sees(t, page, 'amount')
+  for (const text of ['POST', '/v1/refunds', 'order', '7', '250', 'u{202e}', 'input.method eq "POST"']) {
+    await sees(t, page.locator('.request'), text)
+  }
+  await assertAccessible(t, page, 'queue with an open request')
+  await page.keyboard.press('a')
+  const sends = page.getByRole('button', { name: 'Approve and send' })
+  await sends.waitFor()
+  t.equal(await page.evaluate('document.activeElement.tagName'), 'TEXTAREA', 'approving is not preselected')
+  await assertAccessible(t, page, 'confirmation')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('a')
+  await page.keyboard.type('checked')
+  t.equal(origin.seen.length, 0)
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await sees(t, page, 'Approved by you: sent, 201')
+  t.equal(origin.seen.length, 1)
+  t.match(await statusOf(id), { status: 'Approved', pending: { comment: 'checked', decidedBy: reviewer.id } })
+  t.equal(await page.locator('.row').count(), 1, 'what is over stays until the reviewer goes on')
+  await page.keyboard.press('Escape')
+  await sees(t, page, 'Nothing waits')
+})
+
+t.test('a denial has a comment that the agent reads', async t => {
+  const page = await signedIn(t, reviewer)
+  const id = await hold('/pay')
+  await page.locator('.row a').click()
+  await page.getByRole('button', { name: 'Deny…' }).click()
+  await page.getByRole('button', { name: /Ask the owner/ }).click()
+  await page.getByRole('button', { name: 'Deny', exact: true }).click()
+  await sees(t, page, 'Denied by you')
+  const told = await call('GET', `/hitl/status/${id}`, { token: bot.token })
+  t.match(JSON.parse(await told.text()), { status: 'Denied', request: { comment: /Ask the owner/ } })
+})
+
+t.test('of two reviewers at the same request one decides, and the other sees who', async t => {
+  const second = await bench.newReviewer({ name: 'grace' })
+  const [one, two] = [await signedIn(t, reviewer), await signedIn(t, second)]
+  origin.seen.length = 0
+  const id = await hold('/race')
+  for (const page of [one, two]) {
+    await page.locator('.row a').click()
+    await page.getByRole('button', { name: 'Approve…' }).click()
+  }
+  await Promise.all([one, two].map(page => page.getByRole('button', { name: 'Approve and send' }).click()))
+  await eventually(
+    () => statusOf(id),
+    ({ pending }) => pending.replay === 'completed',
+  )
+  t.equal(origin.seen.length, 1)
+  const { decidedBy } = (await statusOf(id)).pending
+  const loser = decidedBy === second.id ? one : two
+  const name = decidedBy === second.id ? 'grace' : 'tester'
+  await loser
+    .getByText(/was decided first|Approved by/)
+    .first()
+    .waitFor()
+  await loser.getByRole('button', { name: 'Close' }).click()
+  await loser
+    .getByText(new RegExp(`Approved by ${name}`))
+    .first()
+    .waitFor()
+})
+
+t.test('a grant is spelled out, and lets the next request pass', async t => {
+  const page = await signedIn(t, reviewer)
+  await hold('/teapot')
+  await page.locator('.row a').click()
+  await page.getByRole('button', { name: 'Approve with a grant…' }).click()
+  await page.getByLabel('Uses').fill('2')
+  await sees(t, page, /For 60 minutes, up to 2 more requests/)
+  await page.getByRole('button', { name: 'Approve and send' }).click()
+  await sees(t, page, 'sent, 418')
+  const next = await bench.proxy(bot.token, `${origin.url}/teapot`, { method: 'POST' })
+  t.equal(next.status, 418)
+})
+
+t.test('two approvals are counted, and the names of those who gave them are shown', async t => {
+  const second = await bench.newReviewer({ name: 'grace' })
+  const [one, two] = [await signedIn(t, reviewer), await signedIn(t, second)]
+  await hold('/two', { method: 'PUT' })
+  await one.locator('.row a').click()
+  await one.getByRole('button', { name: 'Approve…' }).click()
+  await sees(t, one, 'Nothing is sent yet')
+  await one.getByRole('button', { name: 'Approve', exact: true }).click()
+  await sees(t, one, 'You approved it')
+  await two.locator('.row a').click()
+  await sees(t, two, '1 of 2 approvals: tester')
+  await two.getByRole('button', { name: 'Approve…' }).click()
+  await two.getByRole('button', { name: 'Approve and send' }).click()
+  await sees(t, two, 'sent, 201')
+})
+
+t.test('several are decided at once, each with its outcome', async t => {
+  const page = await signedIn(t, reviewer)
+  const ids = [await hold('/same?a=1'), await hold('/same?a=2'), await hold('/other')]
+  await sees(t, page, '3 waiting')
+  await page.locator('.row a').first().click()
+  await page.getByRole('button', { name: 'Select all 2' }).click()
+  await sees(t, page, '2 selected')
+  await assertAccessible(t, page, 'selection')
+  await page.locator('.row input').nth(2).click()
+  t.ok(await page.getByRole('button', { name: 'Approve…' }).first().isDisabled(), 'not of one group')
+  await page.locator('.row input').nth(2).click()
+  await deny(ids[1]!)
+  await sees(t, page, '1 selected')
+  await page.locator('.several').getByRole('button', { name: 'Approve…' }).click()
+  await page.getByRole('button', { name: 'Approve and send 1' }).click()
+  await sees(t, page, '1 request approved')
+  t.match(await Promise.all(ids.map(async id => (await statusOf(id)).status)), ['Approved', 'Denied', 'Pending'])
+  await deny(ids[2]!)
+  await waiting(bot, 0)
+})
+
+t.test('own requests say why they cannot be decided', async t => {
+  const both = await bench.agent({ name: 'both', roles: ['reviewer', 'agent'], policyName: 'careful' })
+  const page = await signedIn(t, both)
+  const id = await hold('/own', { bot: both })
+  await page.locator('.row a').click()
+  await sees(t, page, 'This request is your own')
+  t.equal(await page.getByRole('button', { name: 'Approve…' }).count(), 0)
+  await deny(id)
+})
+
+t.test('an auditor reads and does not decide', async t => {
+  const auditor = await bench.agent({ name: 'audrey', roles: ['auditor'] })
+  const page = await signedIn(t, auditor)
+  const id = await hold('/read')
+  await page.locator('.row a').click()
+  await sees(t, page, 'Verdicts need the role reviewer')
+  await deny(id)
+})

@@ -1,0 +1,73 @@
+/** Threats T16 and T44 of SECURITY.md: no cookie, no token where it stays, a link that is worth nothing a moment later. */
+import { assertAccessible } from '../fixtures/axe.ts'
+import { sees, startConsole } from '../fixtures/console.ts'
+import t from '../fixtures/tap.ts'
+
+const bench = await startConsole(t)
+const { url, reviewer, link, window, signedIn, manage } = bench
+
+t.test('a link signs in once, and its code is nowhere afterwards', async t => {
+  const { page } = await window(t)
+  const address = await link(reviewer.id)
+  await page.goto(address)
+  await sees(t, page, 'Nothing waits')
+  t.equal(page.url(), `${url}/console/#/`)
+  t.notMatch(await page.evaluate('JSON.stringify([history.state, { ...localStorage }])'), /code=|eyJ/)
+  t.strictSame(await page.context().cookies(), [])
+  const other = await window(t)
+  await other.page.goto(address)
+  await sees(t, other.page, 'This link was used already')
+  await assertAccessible(t, other.page, 'sign-in')
+})
+
+t.test('agent id and secret sign in; wrong ones say so', async t => {
+  const { page } = await window(t)
+  await page.goto(`${url}/console/`)
+  await page.getByLabel('Agent id').fill(reviewer.id)
+  await page.getByLabel('Secret').fill('wrong')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await sees(t, page, 'Agent id or secret is wrong')
+  await page.getByLabel('Secret').fill(reviewer.clientSecret)
+  await page.keyboard.press('Enter')
+  await sees(t, page, 'Nothing waits')
+})
+
+t.test('an agent without a role is told, and not let in', async t => {
+  const { page } = await window(t)
+  await page.goto(`${url}/console/`)
+  await page.getByLabel('Agent id').fill(bench.bot.id)
+  await page.getByLabel('Secret').fill(bench.bot.clientSecret)
+  await page.keyboard.press('Enter')
+  await sees(t, page, 'none of the roles')
+})
+
+t.test('a reload and a new tab stay signed in; signing out ends all tabs', async t => {
+  const page = await signedIn(t, reviewer)
+  await page.reload()
+  await sees(t, page, 'Nothing waits')
+  const tab = await page.context().newPage()
+  await tab.goto(`${url}/console/`)
+  await sees(t, tab, 'Nothing waits')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Agent id').waitFor()
+  await sees(t, tab, 'Signed out in another tab')
+  t.equal(await tab.evaluate('sessionStorage.length'), 0)
+})
+
+t.test('a session that is over keeps what was typed', async t => {
+  const ada = await bench.newReviewer()
+  const page = await signedIn(t, ada)
+  const id = await bench.hold('/pay')
+  await page.locator('.row a').click()
+  await page.getByRole('button', { name: 'Deny…' }).click()
+  await page.getByRole('textbox', { name: /Comment/ }).fill('typed with care')
+  await manage('POST', `/agents/${ada.id}/deactivate`)
+  await page.getByRole('button', { name: 'Deny', exact: true }).click()
+  await sees(t, page, /deactivated/)
+  await manage('POST', `/agents/${ada.id}/activate`)
+  await page.evaluate('sessionStorage.clear()')
+  await page.getByRole('button', { name: 'Close' }).click()
+  await page.getByRole('button', { name: 'Deny…' }).click()
+  t.equal(await page.getByRole('textbox', { name: /Comment/ }).inputValue(), 'typed with care')
+  t.equal(JSON.parse((await manage('GET', `/hitl/${id}`)).text).status, 'Pending')
+})
