@@ -136,7 +136,7 @@ function message(hook: Hook, event: HitlEvent, { clock, publicUrl }: HookOptions
 
 /** The page of the console about an event. */
 function pageOf({ hitlId, data }: HitlEvent): string {
-  return hitlId === null ? `/console/agents/${data['agentId']}` : `/console/requests/${hitlId}`
+  return hitlId === null ? `/console/#/agents/${data['agentId']}` : `/console/#/requests/${hitlId}`
 }
 
 function genericBody({ id, type, at, hitlId, data }: HitlEvent, url: string | undefined) {

@@ -84,7 +84,7 @@ t.test('with a public URL, messages lead to the page of the request or agent', a
   events.publish('pending', 'h1', pending)
   events.publish('quarantined', null, { agentId: 'agent-1', cause: 'denials' })
   await notifier.idle()
-  const [request, agent] = ['requests/h1', 'agents/agent-1'].map(page => `https://gateway.example/console/${page}`)
+  const [request, agent] = ['requests/h1', 'agents/agent-1'].map(page => `https://gateway.example/console/#/${page}`)
   const sent = posted.map(({ body }) => JSON.parse(body))
   t.same(
     sent.flatMap(({ url }) => url ?? []),
