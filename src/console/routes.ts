@@ -21,4 +21,16 @@ export const routes: readonly Route[] = [
     roles: everyone,
     page: later(async () => (await import('./queue/request-page.tsx')).RequestPage),
   },
+  {
+    pattern: '/history',
+    name: 'History',
+    roles: everyone,
+    page: later(async () => (await import('./history/page.tsx')).HistoryPage),
+  },
+  {
+    pattern: '/grants',
+    name: 'Grants',
+    roles: everyone,
+    page: later(async () => (await import('./grants/page.tsx')).GrantsPage),
+  },
 ]

@@ -1,0 +1,49 @@
+import { When } from '../parts/frame.tsx'
+import { Mark, Method, type Tone } from '../parts/marks.tsx'
+import { Text } from '../parts/text.tsx'
+import { outcomeOf } from '../request/outcome.ts'
+import { hrefOf } from '../router.ts'
+import { mayRead } from '../session.ts'
+import type { PastRequest } from '../types.ts'
+
+/** One request that no longer waits. */
+export function Past({ past }: { readonly past: PastRequest }) {
+  const { id, method, url, status, agentId, agentName, rule, policyName, comment, decidedAt, timestamp } = past
+  const what = (
+    <>
+      <Method name={method} /> <Text value={url} limit={300} />
+    </>
+  )
+  return (
+    <li class="record">
+      <span class="record-what">
+        {/* Of an expired one, nothing but this line is kept. */}
+        {status === 'Expired' ? what : <a href={hrefOf('requests', id)}>{what}</a>}
+      </span>
+      <When at={decidedAt ?? timestamp} />
+      <span class="record-more">
+        <Mark text={outcomeOf(past)} tone={toneOf(past)} />
+        <a href={hrefOf('agents', agentId)}>
+          <Text value={agentName ?? 'an agent that is not registered any more'} limit={80} />
+        </a>
+        <span>
+          <Text value={rule ?? 'default of the policy'} limit={80} />
+        </span>
+        {mayRead.value && policyName != null && (
+          <a href={`${hrefOf('policies', policyName)}?request=${encodeURIComponent(id)}`}>Explain</a>
+        )}
+      </span>
+      {comment !== null && (
+        <blockquote class="said">
+          <Text value={comment} limit={600} />
+        </blockquote>
+      )}
+    </li>
+  )
+}
+
+function toneOf({ status, replay }: PastRequest): Tone {
+  if (status === 'Denied') return 'bad'
+  if (status !== 'Approved') return 'plain'
+  return replay === 'failed' || replay === 'unknown' ? 'warn' : 'good'
+}

@@ -1,0 +1,105 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { search, setSearch } from '../router.ts'
+import { plural } from '../text.ts'
+
+interface FieldProps {
+  /** In the query of the route. */
+  readonly name: string
+  readonly label: string
+  readonly placeholder?: string
+}
+
+/** How long the typing must rest before the list is read again, milliseconds. */
+const restMs = 300
+
+/** A filter that is typed. It is kept in the query of the route, so that a link has it. */
+export function FilterText({ name, label, placeholder }: FieldProps) {
+  const id = useId()
+  const given = search.value.get(name) ?? ''
+  const [text, setText] = useState(given)
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useEffect(() => setText(given), [given])
+  useEffect(() => () => clearTimeout(timer.current), [])
+  return (
+    <div class="filter">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="search"
+        value={text}
+        placeholder={placeholder}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={event => {
+          const typed = event.currentTarget.value
+          setText(typed)
+          clearTimeout(timer.current)
+          timer.current = setTimeout(() => setSearch({ [name]: typed.trim(), page: undefined }), restMs)
+        }}
+      />
+    </div>
+  )
+}
+
+interface ChoiceProps extends FieldProps {
+  /** Value and text; the first is what holds when nothing is chosen. */
+  readonly options: readonly (readonly [value: string, text: string])[]
+}
+
+export function FilterChoice({ name, label, options }: ChoiceProps) {
+  const id = useId()
+  const [first] = options[0] ?? ['']
+  return (
+    <div class="filter">
+      <label htmlFor={id}>{label}</label>
+      <select
+        id={id}
+        value={search.value.get(name) ?? first}
+        onChange={({ currentTarget: { value } }) =>
+          setSearch({ [name]: value === first ? undefined : value, page: undefined })
+        }
+      >
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+interface PagedList {
+  readonly page: number
+  readonly pageSize: number
+  readonly totalCount: number
+}
+
+/** The number of the page that the route asks for. */
+export const pageNumber = (): number => Math.max(1, Math.floor(Number(search.value.get('page'))) || 1)
+
+/** From one page of a list to the others. */
+export function Pages({ list: { page, pageSize, totalCount }, of }: { readonly list: PagedList; readonly of: string }) {
+  const last = Math.max(1, Math.ceil(totalCount / pageSize))
+  const open = (to: number) => {
+    setSearch({ page: to === 1 ? undefined : String(to) })
+    document.getElementById('main')?.scrollTo(0, 0)
+  }
+  return (
+    <nav class="pages" aria-label="Pages of the list">
+      <span class="hint">
+        {last === 1 ? plural(totalCount, of) : `Page ${page} of ${last}, ${plural(totalCount, of)}`}
+      </span>
+      {last > 1 && (
+        <span class="actions">
+          <button type="button" disabled={page <= 1} onClick={() => open(page - 1)}>
+            Newer
+          </button>
+          <button type="button" disabled={page >= last} onClick={() => open(page + 1)}>
+            Older
+          </button>
+        </span>
+      )}
+    </nav>
+  )
+}
