@@ -34,23 +34,27 @@ async function sentSince(t: Test, copy: (directory: string) => Promise<void>) {
   // Its outcome is on record some moments after the answer.
   const outcome = async () => JSON.parse((await review.manage('GET', `/hitl/${granted}`)).text).pending.replay
   t.equal(await eventually(outcome, replay => replay === 'completed'), 'completed')
+  const made = await review.manage('POST', `/agents/${review.bot.id}/keys`, { name: 'ci' })
+  const key = JSON.parse(made.text) as { readonly id: string; readonly key: string }
   await copy(directory)
+  t.equal((await review.manage('DELETE', `/keys/${key.id}`)).status, 200)
   t.equal((await review.approve(id)).status, 200)
   t.equal(origin.seen.length, 2)
   await review.close()
-  return { directory, origin, id, token: review.bot.token }
+  return { directory, origin, id, token: review.bot.token, key: key.key }
 }
 
 async function isUnknown(
   t: Test,
-  { directory, origin, id, token }: Awaited<ReturnType<typeof sentSince>>,
+  { directory, origin, id, token, key }: Awaited<ReturnType<typeof sentSince>>,
   why: RegExp,
 ) {
   const gateway = await startAgain(t, directory)
   const { manage, proxy, restores } = gateway
-  t.match(restores, [{ actor: 'gateway', details: { why, unknown: 1, grants: 1, tokens: 'void' } }])
+  t.match(restores, [{ actor: 'gateway', details: { why, unknown: 1, grants: 1, keys: 1, tokens: 'void' } }])
   t.match(gateway.log, [{ level: 'warn', message: /an older database was brought back/ }])
   t.equal((await proxy(token, origin.url)).status, 401, 'tokens of before are void')
+  t.equal((await proxy(key, origin.url)).status, 401, 'and so are keys, which may have been revoked since')
   t.match(JSON.parse((await manage('GET', '/hitl/grants')).text), [])
   t.match(JSON.parse((await manage('GET', `/hitl/${id}`)).text), { status: 'Pending', pending: { replay: 'unknown' } })
   t.match(JSON.parse((await manage('POST', `/hitl/${id}/approve`)).text), { code: 'wrong_state' })

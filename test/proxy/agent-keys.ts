@@ -53,6 +53,15 @@ t.test('beside a key, the other fields are the client’s own for the upstream',
   t.match(origin.seen[0]?.headers, { authorization: 'Bearer of-the-upstream', 'x-api-key': undefined })
 })
 
+t.test('without a public URL, a held request has no Location on a virtual host', async t => {
+  await gateway.policy({ name: 'held', default: 'Hitl' })
+  const made = await createKey((await gateway.agent({ policyName: 'held' })).id)
+  const held = await fetch(host, { headers: { 'X-Api-Key': made.key } })
+  t.equal(held.status, 202)
+  t.equal(held.headers.get('location'), null)
+  t.match(await held.text(), /Poll \/hitl\/status\/\S+ at the host of the gateway itself/)
+})
+
 t.test('two different keys are refused', async t => {
   const other = await createKey()
   const headers = { 'X-Api-Key': key, Authorization: `Bearer ${other.key}` }
