@@ -1,3 +1,5 @@
+import { Gathered } from '../base/gathered.ts'
+
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
@@ -7,14 +9,13 @@ const carriageReturn = 0x0d
  */
 export class EventSplitter {
   /** Of the event that has not ended. */
-  readonly #pieces: Buffer[] = []
-  #size = 0
+  readonly #begun = new Gathered()
   #lineLength = 0
   #isBehindReturn = false
 
   /** Bytes of the event that has not ended. */
   get size(): number {
-    return this.#size
+    return this.#begun.size
   }
 
   /** The events that end in these bytes, which are copied. */
@@ -37,25 +38,19 @@ export class EventSplitter {
       }
       this.#lineLength = 0
     }
-    if (from < chunk.length) this.#keep(chunk.subarray(from))
+    if (from < chunk.length) this.#begun.add(chunk.subarray(from))
     return events
   }
 
   /** What has come of the event that has not ended. */
   rest(): Buffer {
-    return this.#take(Buffer.alloc(0))
-  }
-
-  #keep(bytes: Buffer): void {
-    this.#pieces.push(Buffer.from(bytes))
-    this.#size += bytes.length
+    return this.#begun.take()
   }
 
   #take(last: Buffer): Buffer {
-    const all = Buffer.concat([...this.#pieces, last])
-    this.#pieces.length = 0
-    this.#size = 0
-    return all
+    if (this.#begun.size === 0) return Buffer.from(last)
+    this.#begun.add(last)
+    return this.#begun.take()
   }
 }
 

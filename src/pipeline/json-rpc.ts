@@ -18,8 +18,6 @@ export interface RpcCall {
   readonly progressToken: RpcId | undefined
   /** `initialize`: the header fields of its answer open the session. */
   readonly opensSession: boolean
-  /** It has a `tools/list`. */
-  readonly listsTools: boolean
 }
 
 /** Longer bodies, and bodies of more values, are not read as JSON-RPC: parsing them would block the event loop. */
@@ -61,8 +59,29 @@ export function readRpcCall(body: Buffer): RpcCall | undefined {
     isBatch,
     progressToken: isBatch ? undefined : progressTokenOf(first),
     opensSession: requests.some(({ method }) => method === 'initialize'),
-    listsTools: requests.some(({ method }) => method === 'tools/list'),
   }
+}
+
+/** `tools/list`, each of whose characters may be written with an escape: PHP writes the slash so. */
+const listing = new RegExp(
+  [...'tools/list'].map(char => String.raw`(?:\\?${char}|\\u00${char.charCodeAt(0).toString(16)})`).join(''),
+  'i',
+)
+
+/**
+ * Whether a message in a body asks for the tools of a server. `unreadable`: it may, and is too long to say, or ambiguous.
+ *
+ * @param isMcp what MCP clients send: then escapes are looked for as well, which takes longer
+ */
+export function asksForList(body: Buffer, isMcp: boolean): boolean | 'unreadable' {
+  if (!mayCall(body, '/list') && !(isMcp && isListingEscaped(body))) return false
+  const parsed = body.length > maxBody ? undefined : parseMessage(body)
+  if (parsed === undefined) return 'unreadable'
+  return (Array.isArray(parsed) ? parsed : [parsed]).some(one => isObject(one) && one['method'] === 'tools/list')
+}
+
+function isListingEscaped(body: Buffer): boolean {
+  return (body.includes('\\/') || body.includes('\\u00')) && listing.test(body.toString('latin1'))
 }
 
 /** Undefined when the body is not JSON, or is ambiguous. */

@@ -8,6 +8,8 @@ import type { Links } from '../http/virtual-hosts.ts'
 import { type Answered, virtualOrigin } from './answer-fields.ts'
 
 const wellKnown = '/.well-known/oauth-protected-resource'
+/** More is no metadata: to parse as much as an answer can hold would block the event loop. */
+const mostValues = 1_000
 
 /** Whether a request asks a virtual host for the metadata. */
 export function asksForMetadata({ addressing, target }: Answered, method: string): boolean {
@@ -17,7 +19,7 @@ export function asksForMetadata({ addressing, target }: Answered, method: string
 
 /** The document with the resource as the client knows it; any other as it is. */
 export function onVirtualHost(document: Buffer, exchange: Answered, links: Links): Buffer {
-  const parsed = parseStrictJson(document)
+  const parsed = parseStrictJson(document, mostValues)
   const metadata = 'value' in parsed ? parsed.value : undefined
   const { addressing } = exchange
   if (typeof addressing === 'string' || !isObject(metadata)) return document

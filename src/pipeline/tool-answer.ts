@@ -1,10 +1,12 @@
 /** Answers of MCP servers that list tools, on their way to the agent. Everything else of an event stream is not delayed. */
+
+import { Gathered } from '../base/gathered.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import type { ResponseHead } from '../upstream/handler.ts'
 import { dataOf, EventSplitter, withData } from './event-splitter.ts'
 import type { Exchange, Sendable } from './exchange.ts'
-import { isFromMcp, mayCall, readRpcCall, rpcError } from './json-rpc.ts'
+import { asksForList, isFromMcp, readRpcCall, rpcError } from './json-rpc.ts'
 import type { Parts } from './parts.ts'
 import { asksForMetadata, onVirtualHost } from './resource-metadata.ts'
 import { isOver } from './rights.ts'
@@ -44,9 +46,11 @@ export function asksForTools(exchange: Sendable, { config }: Parts): Asks {
   if (method === 'GET' && !fields.mcpStream) return undefined
   const { FilterTools, NoteToolChanges } = config.Mcp
   if (!FilterTools && !NoteToolChanges) return undefined
-  if (method === 'POST' && body !== undefined && mayCall(body, '/list') && readRpcCall(body)?.listsTools === true)
-    return 'list'
-  return fields.mcpStream || isFromMcp(method, req.rawHeaders) ? 'stream' : undefined
+  const isMcp = fields.mcpStream || isFromMcp(method, req.rawHeaders)
+  const lists = method === 'POST' && body !== undefined && asksForList(body, isMcp)
+  if (lists === true) return 'list'
+  if (!isMcp) return undefined
+  return lists === 'unreadable' ? 'list' : 'stream'
 }
 
 /** How an answer is read: as a whole, by its events, or not at all. A list that cannot be read is refused. */
@@ -84,8 +88,7 @@ class WholeAnswer implements ToolAnswer {
   readonly #exchange: Sendable
   readonly #parts: Parts
   readonly #out: Output
-  readonly #chunks: Buffer[] = []
-  #size = 0
+  readonly #whole = new Gathered()
   #isRefused = false
 
   constructor(exchange: Sendable, out: Output, parts: Parts) {
@@ -96,9 +99,8 @@ class WholeAnswer implements ToolAnswer {
 
   take(chunk: Buffer): void {
     if (this.#isRefused) return
-    this.#size += chunk.length
     const full = holdAnswer(this.#exchange, chunk.length, this.#parts)
-    if (full === undefined && this.#size <= longestList) this.#chunks.push(Buffer.from(chunk))
+    if (full === undefined && this.#whole.size + chunk.length <= longestList) this.#whole.add(chunk)
     else this.#refuse(full ?? unreadable)
   }
 
@@ -107,7 +109,7 @@ class WholeAnswer implements ToolAnswer {
   }
 
   async #deliver(): Promise<void> {
-    const bytes = await this.#read(Buffer.concat(this.#chunks))
+    const bytes = await this.#read(this.#whole.take())
     if (isOver(this.#exchange)) return
     if (bytes === undefined) return this.#refuse(unreadable)
     this.#out.writeHead(['Content-Length', String(bytes.length)])
@@ -122,7 +124,7 @@ class WholeAnswer implements ToolAnswer {
 
   #refuse(refusal: Refusal): void {
     this.#isRefused = true
-    this.#chunks.length = 0
+    this.#whole.take()
     this.#out.fail(refusal)
   }
 }
@@ -137,6 +139,8 @@ class EventAnswer implements ToolAnswer {
   readonly #waiting: Buffer[] = []
   #isWorking = false
   #hasEnded = false
+  /** Bytes of the event that has not ended, as far as they count as held. */
+  #held = 0
   /** The event is longer than is read, and passes on. */
   #isPassing = false
   #isOver = false
@@ -150,12 +154,14 @@ class EventAnswer implements ToolAnswer {
   }
 
   take(chunk: Buffer): void {
+    if (this.#isOver) return
     for (const event of this.#splitter.push(chunk)) {
       if (this.#isPassing || (!this.#isWorking && !this.#mayList(event))) this.#out.send(event)
       else this.#waiting.push(event)
       this.#isPassing = false
     }
     if (this.#splitter.size > longestList || this.#isPassing) this.#passLong()
+    if (this.#splitter.size !== this.#held) this.#hold(this.#splitter.size)
     if (this.#waiting.length > 0 && !this.#isWorking) void this.#work()
   }
 
@@ -170,6 +176,12 @@ class EventAnswer implements ToolAnswer {
   /** Whether an event may hold a list. A name can be written with escapes. */
   #mayList(event: Buffer): boolean {
     return this.#isAsked ? event.includes('data') : event.includes('"tools"') || event.includes('\\u')
+  }
+
+  #hold(bytes: number): void {
+    const full = holdAnswer(this.#exchange, bytes - this.#held, this.#parts)
+    if (full === undefined) this.#held = bytes
+    else this.#fail(full)
   }
 
   /** Results of tools can be longer than any list. */
@@ -209,15 +221,23 @@ class EventAnswer implements ToolAnswer {
     return Buffer.from(withData(text, JSON.stringify(rpcError(id, unreadable, this.#exchange.requestId))))
   }
 
-  #fail(): void {
+  #fail(refusal = unreadable): void {
     this.#isOver = true
     this.#waiting.length = 0
-    this.#out.fail(unreadable)
+    this.#splitter.rest()
+    this.#out.fail(refusal)
   }
 }
 
-/** Counts bytes of an answer as held for the agent until the exchange ends. */
+/** Counts bytes of an answer as held for the agent, or fewer when below 0; until the exchange ends at most. */
 function holdAnswer(exchange: Sendable, bytes: number, { heldBytes, bounds }: Parts): Refusal | undefined {
+  if (bytes < 0) {
+    // A body that streams gives back all that is held once it was sent.
+    const given = Math.min(exchange.held, -bytes)
+    heldBytes.give(exchange.agent.id, given)
+    exchange.held -= given
+    return undefined
+  }
   const bound = heldBytes.take(exchange.agent.id, bytes)
   if (bound === undefined) {
     exchange.held += bytes

@@ -140,6 +140,20 @@ t.test('a list that cannot be read is refused, as an error of the protocol', asy
   t.match(events, [{ id: 7, error: { code: -32_010 } }, progress])
 })
 
+t.test('a request for the list is known however its method is written, and among how many messages', async t => {
+  reply = { type: 'application/json', body: write => write(json(listed)) }
+  const many = Array.from({ length: 101 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }))
+  const bodies = {
+    slash: json(list).replace('tools/', 'tools\\/'),
+    escapes: json(list).replace('tools/list', '\\u0074\\u006Fols\\u002flist'),
+    batch: json([...many, list]),
+    long: json({ ...list, params: { _meta: { at: Array.from({ length: 10_001 }, () => 1) } } }),
+  }
+  for (const [name, body] of Object.entries(bodies)) {
+    t.strictSame(namesIn(await (await ask(undefined, { body })).json()), ['add', 'pay'], name)
+  }
+})
+
 t.test('other answers are not looked at: failures, results of tools of any length', async t => {
   reply = { type: 'text/plain', status: 404, body: write => write('gone') }
   const gone = await ask()
