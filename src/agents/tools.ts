@@ -5,6 +5,7 @@
  * Each agent has its own record: a server may show other tools to another agent, and no agent can make another trust
  * what it has not seen.
  */
+import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -40,8 +41,9 @@ export interface ToolNotes {
 /** Servers of one agent, and tools of one server, that are kept. Further tools are not compared. */
 const mostServers = 100
 const mostTools = 2_000
-/** Names of changed tools that are told, and characters of each. */
+/** Names of changed tools that are told. */
 const mostTold = 20
+/** Longer names, characters, are kept by their digest: a server may make them as long as a list. */
 const longestName = 128
 
 interface ToolNotesParts {
@@ -62,7 +64,7 @@ export function createToolNotes({ store, clock, onChange }: ToolNotesParts): Too
     for (const [name, digest] of byName(tools)) {
       const known = before.get(name)
       if (known === digest || (known === undefined && after.size >= mostTools)) continue
-      if (known !== undefined) changed.push(name.slice(0, longestName))
+      if (known !== undefined) changed.push(name)
       after.set(name, digest)
     }
     if (after.size === before.size && changed.length === 0) return
@@ -88,12 +90,19 @@ export function createToolNotes({ store, clock, onChange }: ToolNotesParts): Too
   }
 }
 
-/** A server may have several tools of one name: their digests count together. */
+/** The digest of each tool by its name, which is short. A server may have several tools of one name. */
 function byName(tools: readonly SeenTool[]): Map<string, string> {
   const digests = new Map<string, string>()
-  for (const { name, digest } of tools) {
+  for (const tool of tools) {
+    const name = keptName(tool.name)
     const before = digests.get(name)
-    digests.set(name, before === undefined ? digest : `${before} ${digest}`)
+    // What is kept must not grow with their number.
+    digests.set(name, before === undefined ? tool.digest : digestOf(`${before} ${tool.digest}`))
   }
   return digests
 }
+
+const keptName = (name: string): string =>
+  name.length <= longestName ? name : `${name.slice(0, longestName)} ${digestOf(name)}`
+
+const digestOf = (text: string): string => hash('sha256', text, 'base64url')

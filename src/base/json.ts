@@ -39,10 +39,28 @@ export function parseJson(text: string): unknown {
 
 /** Canonical JSON (RFC 8785) of a value read from JSON: two equal values give the same text. */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`).join(',')}}`
+  return [...canonicalPieces(value)].join('')
+}
+
+/** The same in pieces, so that long work can be divided: each is a bracket, a name, or a value that is no list or object. */
+export function* canonicalPieces(value: unknown): Generator<string, void> {
+  // What is still to be written, the next one last. Texts are written as they are.
+  const rest: (string | { readonly value: unknown })[] = [{ value }]
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    if (typeof next === 'string') yield next
+    else if (typeof next.value !== 'object' || next.value === null) yield JSON.stringify(next.value)
+    else {
+      const isList = Array.isArray(next.value)
+      const members = Object.entries(next.value)
+      if (!isList) members.sort(([a], [b]) => (a < b ? -1 : 1))
+      rest.push(isList ? ']' : '}')
+      for (const [at, [name, member]] of [...members.entries()].reverse()) {
+        const comma = at === 0 ? '' : ','
+        rest.push({ value: member }, isList ? comma : `${comma}${JSON.stringify(name)}:`)
+      }
+      yield isList ? '[' : '{'
+    }
+  }
 }
 
 /** Sets a member of any name: assignment to `__proto__` would set the prototype. */

@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { SeenTool } from '../agents/tools.ts'
-import { canonicalJson } from '../base/json.ts'
+import { canonicalPieces } from '../base/json.ts'
 import { JsonDocument, JsonReading } from '../policy/request/json.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
 import { isRecord } from '../policy/values/path.ts'
@@ -40,14 +40,14 @@ export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Par
     if (result === undefined || !Array.isArray(result['tools'])) continue
     if (result['tools'].length > mostTools) return undefined
     const kept = await visibleTools(result['tools'], exchange, parts)
-    for (const tool of kept) seen.push(seenTool(tool))
+    if (parts.config.Mcp.NoteToolChanges) seen.push(...(await digestsOf(kept, exchange.agent.id, parts)))
     if (kept.length === result['tools'].length) continue
     isChanged = true
     result['tools'] = kept
     // Another agent may see other tools.
     if (result['cacheScope'] === 'public') result['cacheScope'] = 'private'
   }
-  if (seen.length > 0 && parts.config.Mcp.NoteToolChanges) await note(seen, exchange, parts)
+  if (seen.length > 0) await note(seen, exchange, parts)
   const shown = isChanged ? Buffer.from(JSON.stringify(value)) : bytes
   return { bytes: shown, isChanged }
 }
@@ -84,10 +84,29 @@ function isTool(value: unknown): value is Tool {
   return isRecord(value) && typeof value['name'] === 'string'
 }
 
-function seenTool(tool: Tool): SeenTool {
-  // These may change with each answer, and no model reads them.
-  const { icons: _, _meta: __, ...said } = tool
-  return { name: tool.name, digest: digestOf(canonicalJson(said)) }
+/** A piece of JSON costs as much as writing this many characters. */
+const stepsPerPiece = 16
+
+/** The digests of what tools say of themselves, worked out in turns of the event loop. */
+async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }: Parts): Promise<SeenTool[]> {
+  const seen: SeenTool[] = []
+  let left = 0
+  for (const tool of tools) {
+    // These may change with each answer, and no model reads them.
+    const { icons: _, _meta: __, ...said } = tool
+    let text = ''
+    for (const piece of canonicalPieces(said)) {
+      if (left <= 0) {
+        await workTurns.next(agentId, true)
+        workTurns.spend(stepsPerTurn)
+        left = stepsPerTurn
+      }
+      text += piece
+      left -= piece.length + stepsPerPiece
+    }
+    seen.push({ name: tool.name, digest: digestOf(text) })
+  }
+  return seen
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')

@@ -77,6 +77,17 @@ t.test('tools of one name count together, and a flood of names takes none out of
   t.match([changes[1]?.count, changes[1]?.tools.length], [40, 20])
 })
 
+t.test('what is kept does not grow with the length of names, or with the number of tools of one name', async t => {
+  const { note, changes, kept } = open()
+  const long = 'n'.repeat(100_000)
+  const same = Array.from({ length: 1_000 }, () => tool('add', 'd'.repeat(43)))
+  await note([tool(long, '1'), tool(`${long}x`, '1'), ...same])
+  t.ok(JSON.stringify(kept.get('a1 s1')?.digests).length < 1_000)
+  await note([tool(long, '1'), tool(`${long}x`, '2'), ...same])
+  t.match(changes, [{ count: 1 }])
+  t.ok(String(changes[0]?.tools[0]).length < 200)
+})
+
 t.test('a list that could not be kept is compared again', async t => {
   const changes: ToolChange[] = []
   let fails = true
