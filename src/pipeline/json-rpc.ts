@@ -94,7 +94,7 @@ function parseMessage(body: Buffer): unknown {
  * Whether a body may have a method of this name. Of the name only the part from the slash on is given: text is searched for
  * the first character, and where that is rare it takes 11 us for a MiB, else 200 to 400.
  */
-export function mayCall(body: Buffer, behindSlash: `/${string}`): boolean {
+function mayCall(body: Buffer, behindSlash: `/${string}`): boolean {
   return body.includes(behindSlash)
 }
 
