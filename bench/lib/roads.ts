@@ -139,7 +139,10 @@ function roadsOf(work: Work): readonly Road[] {
     gateway(name, about, { work }),
     ...(unreadGoal === undefined
       ? []
-      : [gateway(`${name}-unread`, 'the same, nothing reads it', { work, setup: unread })]),
+      : [
+          gateway(`${name}-unread`, 'the same, nothing reads it', { work, setup: unread }),
+          nodePeer(`${name}-bare`, 'bare.ts', `${about}, node:http and undici alone: the floor`, work),
+        ]),
     haproxy(`${name}-haproxy`, `${about}, HAProxy`, 100, work),
     nodePeer(`${name}-http-proxy`, 'http-proxy.ts', `${about}, http-proxy`, work),
   ]
