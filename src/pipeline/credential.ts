@@ -31,11 +31,11 @@ export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
     exchange.tokenNames = [folded]
     if (values.length > 0) return presentedToken(values, CustomHeaderName)
   }
-  if (isVirtual(exchange)) return tokenOfVirtualHost(exchange, parts)
+  if (isVirtual(exchange)) return tokenOfVirtualHost(exchange)
   if (UseCustomHeader && !FallbackToAuthorization) return refuseMissing(CustomHeaderName)
   exchange.tokenNames = [...exchange.tokenNames, ...authorization]
   const values = fieldValues(raw, 'authorization')
-  const password = values.length === 1 ? basicPassword(values[0]!) : undefined
+  const password = values.length === 1 ? ownText(basicPassword(values[0]!)) : undefined
   return password ?? presentedToken(values, 'Authorization')
 }
 
@@ -49,20 +49,21 @@ interface Candidate {
 
 /**
  * On a virtual host a key may stand in any field of `keyFields`. Other fields of them then are the client's own for the
- * upstream. Without a key the first such field must carry a token.
+ * upstream. Without a key, the first such field that has the form of a token is taken.
  */
-function tokenOfVirtualHost(exchange: Exchange, parts: Parts): string | Refusal {
+function tokenOfVirtualHost(exchange: Exchange): string | Refusal {
   const candidates = candidatesIn(exchange.req.rawHeaders)
   const keys = candidates.filter(({ text }) => text?.startsWith(keyPrefix))
-  const taken = keys.length > 0 ? keys : candidates.slice(0, 1)
-  const [first] = taken
-  if (first === undefined) return refuseMissing('Authorization')
+  const [first = candidates.find(({ text }) => text !== undefined)] = keys
+  if (candidates.length === 0) return refuseMissing('Authorization')
+  if (first?.text === undefined) return refuseUnreadable('Authorization')
+  const taken = keys.length > 0 ? keys : [first]
   exchange.tokenNames = [...exchange.tokenNames, ...taken.map(({ name }) => name)]
   // Two values of one field, or two keys: servers differ in which one counts.
   const isClear = candidates.every(one => taken.includes(one) || !taken.some(({ name }) => name === one.name))
   const isOne =
     taken.every(({ text }) => text === first.text) && new Set(taken.map(({ name }) => name)).size === taken.length
-  return isClear && isOne && first.text !== undefined ? first.text : refuseUnreadable(tokenField(exchange, parts))
+  return isClear && isOne ? first.text : refuseUnreadable('Authorization')
 }
 
 function candidatesIn(raw: readonly string[]): Candidate[] {
@@ -71,10 +72,19 @@ function candidatesIn(raw: readonly string[]): Candidate[] {
     const { lower } = fieldName(raw[i]!)
     if (!keyFields.has(lower)) continue
     const value = raw[i + 1]!
-    const text = lower === 'authorization' ? (bearerToken(value) ?? basicPassword(value)) : value.trim()
+    const isStandard = lower === 'authorization'
+    const text = isStandard ? (bearerToken(value) ?? ownText(basicPassword(value))) : ownText(value.trim())
     found.push({ name: lower, text })
   }
   return found
+}
+
+/**
+ * A key or a JSON Web Token. Any other text there may be a secret of the upstream, which the identity provider must not
+ * be asked about.
+ */
+function ownText(text: string | undefined): string | undefined {
+  return text?.startsWith(keyPrefix) || text?.startsWith('eyJ') ? text : undefined
 }
 
 /** The field that the token was in, as the configuration or its specification spells it. */

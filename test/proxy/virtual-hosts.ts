@@ -214,6 +214,25 @@ t.test('beside the gateway’s own field, the others are the client’s for the 
   t.match(origin.seen[0]?.headers, { authorization: 'Bearer upstream', 'x-api-key': 'sk-1' })
 })
 
+t.test('a secret of the upstream is not taken for a token, whatever the order', async t => {
+  for (const fields of [
+    ['X-Api-Key', 'sk-of-the-upstream', ...bearer],
+    [...bearer, 'X-Api-Key', 'sk-of-the-upstream'],
+  ]) {
+    t.equal((await call({ fields })).status, 200)
+    t.match(origin.seen.splice(0)[0]?.headers, { 'x-api-key': 'sk-of-the-upstream', authorization: undefined })
+  }
+  for (const fields of [
+    ['X-Api-Key', 'sk-of-the-upstream'],
+    ['Authorization', basic('of-the-upstream')],
+  ]) {
+    const { status, headers } = await call({ fields })
+    t.equal(status, 401)
+    t.match(headers['www-authenticate'], /Send one token, as Authorization: Bearer/)
+  }
+  t.strictSame(origin.seen, [])
+})
+
 t.test('a token in two fields, or two values of one field, is refused', async t => {
   t.match(await call({ fields: [...bearer, ...bearer] }), { status: 401 })
   t.match(await call({ fields: [...bearer, 'Authorization', 'Bearer other'] }), { status: 401 })
