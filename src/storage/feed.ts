@@ -49,6 +49,10 @@ export class Channel<T> implements Feed<T> {
     return () => this.#followers.delete(follower)
   }
 
+  get isFollowed(): boolean {
+    return this.#followers.size > 0
+  }
+
   /** Changes may have been missed: shows everything as it is now. */
   async reload(): Promise<void> {
     if (this.#followers.size > 0) await this.#load(() => [...this.#followers.keys()])

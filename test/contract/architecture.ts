@@ -14,7 +14,7 @@ const layers = [
   ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts'],
   ['log-lines.ts', 'log-output.ts', 'link.ts'],
   ['log.ts'],
-  ['policy', 'limits'],
+  ['policy', 'limits', 'fleet'],
   ['config', 'http', 'storage', 'telemetry'],
   ['policies', 'agents', 'tokens', 'upstream', 'audit', 'hitl'],
   ['pipeline', 'management'],

@@ -25,6 +25,13 @@ export const createTables = [
     payload text
   )`,
   `create index changes_at on changes (at)`,
+  `create table members (
+    id uuid primary key,
+    beat bigint not null,
+    applied bigint not null,
+    name text not null,
+    version text not null
+  ) with (fillfactor = 50)`,
 ]
 
 /** Returns the number of the last change; null when there is none. */

@@ -1,54 +1,49 @@
 /**
- * The feed over the table of changes. A turn reads what came since the last one, on a connection of its own: twice a
- * second, when a notification wakes it, and after each own commit.
+ * The feed over the table of changes. A turn reads what came since the last one, and tells the other gateways that this one
+ * lives and how far it has got: twice a second, when a notification wakes it, and after each own commit.
  */
-import pg, { type Client } from 'pg'
-import { inTime } from '../../clock.ts'
+import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Clock, inTime } from '../../clock.ts'
+import type { Fence } from '../../fleet/fence.ts'
+import { Peers, type Settling } from '../../fleet/peers.ts'
 import { Channel, type Feeds } from '../feed.ts'
 import { run } from '../operations.ts'
 import type { AgentRecord, PolicyRecord } from '../store.ts'
 import { StoreError } from '../store-error.ts'
-import { type Connections, configOf, watchClient } from './connection.ts'
+import type { Connections } from './connection.ts'
 import type { PostgresSettings } from './settings.ts'
+import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
+import { type TurnClient, Turns } from './turns.ts'
 
 /** Time between two turns, milliseconds. */
 const turnMs = 500
-/** Longest time that a turn takes, milliseconds; then its connection is dropped. */
-const turnLimitMs = 3_000
-/** Changes read at a time. */
-const mostAtOnce = 500
 /** Latest changes whose followers may still be waited for. */
 const mostKept = 1_000
-/** How long changes are kept for other gateways, milliseconds, and turns between removals of old ones. */
-const keptMs = 3_600_000
+/** Turns between removals of old changes. */
 const turnsToPrune = 120
-
-interface ListeningClient extends Client {
-  ref(): void
-  unref(): void
-}
-
-interface Row {
-  readonly seq: number
-  readonly table: 'agents' | 'policies'
-  readonly key: string
-  readonly payload: string | null
-}
+/** Pauses between looks whether all gateways have a change, milliseconds; the last one is repeated. */
+const pausesMs = [4, 6, 9, 14, 20, 30, 50]
 
 /** A change that the followers were told of. In an object: a promise is not waited for by passing it on. */
 interface Passed {
   readonly inForce: Promise<unknown> | undefined
 }
 
-interface Turn {
-  /** Number of the last change; 0 when there is none. */
-  readonly newest: number
-  readonly list: readonly Row[]
+/** This process among the gateways. */
+export interface Self {
+  /** UUID, random for each process. */
+  readonly id: string
+  readonly name: string
+  readonly version: string
 }
 
 export interface PostgresFeedsOptions {
   readonly settings: PostgresSettings
   readonly connections: Connections
+  readonly clock: Clock
+  readonly self: Self
+  readonly fence: Fence
   /** Called when changes cannot be read; it is tried on. */
   readonly onStale: (error: unknown) => void
 }
@@ -57,60 +52,100 @@ export class PostgresFeeds implements Feeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
   readonly #options: PostgresFeedsOptions
-  #client: ListeningClient | undefined
-  /** Every change up to this number was passed on. */
+  readonly #turns: Turns
+  readonly #peers: Peers
+  /** Every change up to this number was passed on, and is in force. */
+  #passed = -1
   #applied = -1
   readonly #inForce = new Map<number, Promise<unknown> | undefined>()
   readonly #waiting = new Map<number, (passed: Passed) => void>()
   /** Turns and loads, one at a time. */
   #line: Promise<unknown> = Promise.resolve()
-  #turnWaits = false
+  /** The turn that has not begun yet. */
+  #next: Promise<void> | undefined
+  /** Changes that followers are still putting in force, and the turns that wait for them. */
+  readonly #open = new Set<Promise<unknown>>()
+  #settled: Promise<unknown> = Promise.resolve()
+  /** When the last turn asked. */
+  #sent = 0
   #failing = false
   #timer: NodeJS.Timeout | undefined
-  #turns = 0
+  #count = 0
+  /** Rejects when nobody waits for other gateways any more. */
+  readonly #left = Promise.withResolvers<never>()
   #closed = false
 
   constructor(options: PostgresFeedsOptions) {
     this.#options = options
+    const { settings, self, fence } = options
     this.agents = new Channel(seen => this.#inLine(() => this.#readAll('agents', seen)))
     this.policies = new Channel(seen => this.#inLine(() => this.#readAll('policies', seen)))
+    this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake: () => void this.#look().catch(() => {}) })
+    this.#peers = new Peers(self.id, fence.limitMs)
+    this.#left.promise.catch(() => {})
+  }
+
+  /** Gateways that share the database, this one among them. */
+  get count(): number {
+    return this.#peers.count
   }
 
   /** @throws what kept the first turn from being done */
   async start(): Promise<void> {
-    await this.#inLine(() => this.#turn())
-    this.#timer = setInterval(() => this.#turnSoon(), turnMs).unref()
+    await this.#look()
+    this.#timer = setInterval(() => void this.#look().catch(() => {}), turnMs).unref()
   }
 
-  /**
-   * Resolves when this change is in force, however long a follower takes.
-   * @throws StoreError when it was not read within `limitMs`
-   */
-  async until(seq: number, limitMs: number): Promise<void> {
-    const passed = seq <= this.#applied ? { inForce: this.#inForce.get(seq) } : await this.#passed(seq, limitMs)
+  /** Resolves when this change is in force in every gateway that serves, this one among them. */
+  async until(what: Settling): Promise<void> {
+    const { change } = what
+    const passed = change <= this.#passed ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
     await passed.inForce
-  }
-
-  #passed(seq: number, limitMs: number): Promise<Passed> {
-    const passed = new Promise<Passed>(resolve => this.#waiting.set(seq, resolve))
-    this.#turnSoon()
-    return inTime(passed, limitMs, () => {
-      this.#waiting.delete(seq)
-      throw new StoreError('The change was recorded, and is not in force yet', { inDoubt: true })
-    })
+    await this.#settle(what)
   }
 
   /** Wakes all gateways. Nothing is lost when it does not reach them. */
   wake(): void {
-    const woken = this.#client?.query(`notify ${channelOf(this.#options.settings)}`)
-    woken?.catch(() => {})
+    this.#turns.wake()
+  }
+
+  /** Nobody waits for other gateways any more. */
+  leave(): void {
+    this.#left.reject(new StoreError('closed before every gateway had the change', { inDoubt: true }))
   }
 
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
     await this.#line
-    await this.#client?.end().catch(() => {})
+    this.#options.fence.drop()
+    await this.#turns
+      .run(async client => {
+        await client.query('delete from members where id = $1', [this.#options.self.id])
+      })
+      .catch(() => {})
+    await this.#turns.close()
+  }
+
+  /** Without the database this gateway does not get its own change; then it is fenced, as all others are, in the end. */
+  #untilPassed({ change, answered }: Settling): Promise<Passed> {
+    const passed = new Promise<Passed>(resolve => this.#waiting.set(change, resolve))
+    this.#look().catch(() => {})
+    const fencedIn = answered + this.#peers.fencedAfter - this.#options.clock.steady()
+    return inTime(Promise.race([passed, this.#left.promise]), fencedIn, () => {
+      this.#waiting.delete(change)
+      return { inForce: undefined }
+    })
+  }
+
+  /** The turn that brought the change was the first look. */
+  async #settle(what: Settling): Promise<void> {
+    for (let looks = 0; !this.#peers.isSettled(what, this.#sent); looks++) {
+      // Without the database time alone tells: every gateway has the change by then, or is fenced.
+      if (this.#options.clock.steady() - what.answered > this.#peers.fencedAfter) return
+      await Promise.race([sleep(pausesMs[looks] ?? pausesMs.at(-1)), this.#left.promise])
+      await this.#look().catch(() => {})
+    }
   }
 
   #inLine<T>(work: () => Promise<T>): Promise<T> {
@@ -119,95 +154,107 @@ export class PostgresFeeds implements Feeds {
     return result
   }
 
-  #turnSoon(): void {
-    if (this.#turnWaits || this.#closed) return
-    this.#turnWaits = true
-    this.#inLine(() => {
-      this.#turnWaits = false
+  /** Takes a turn that begins from now on. */
+  #look(): Promise<void> {
+    this.#next ??= this.#inLine(() => {
+      this.#next = undefined
       return this.#turn()
-    }).then(
-      () => {
-        this.#failing = false
-      },
-      error => {
-        if (!this.#failing && !this.#closed) this.#options.onStale(error)
-        this.#failing = true
-      },
-    )
+    })
+    return this.#next
   }
 
   async #turn(): Promise<void> {
     if (this.#closed) return
-    const client = this.#client ?? (await this.#connect())
-    client.ref()
     try {
-      await inTime(this.#readOn(client), turnLimitMs, () => Promise.reject(new StoreError('A turn took too long')))
+      await this.#turns.run(client => this.#readOn(client))
+      this.#failing = false
     } catch (error) {
-      this.#client = undefined
-      void client.end().catch(() => {})
+      if (!this.#failing) this.#options.onStale(error)
+      this.#failing = true
       throw error
-    } finally {
-      // An idle store does not keep the process running.
-      client.unref()
     }
   }
 
-  async #connect(): Promise<ListeningClient> {
-    // The types lack the methods.
-    const client = new pg.Client(configOf(this.#options.settings)) as ListeningClient
-    watchClient(client)
-    client.on('notification', () => this.#turnSoon())
-    client.once('end', () => {
-      if (this.#client === client) this.#client = undefined
-    })
-    await client.connect()
-    await client.query(`listen ${channelOf(this.#options.settings)}`)
-    this.#client = client
-    return client
+  async #readOn(client: TurnClient): Promise<void> {
+    const { self, fence, clock } = this.#options
+    const reported = this.agents.isFollowed && this.policies.isFollowed ? this.#applied : -1
+    for (;;) {
+      const begun = fence.begin()
+      const beat = randomInt(2 ** 47)
+      const { rows } = await client.query<Turn>(turnQuery, [self.id, beat, reported, this.#passed])
+      const { alive, newest, list, members } = rows[0] ?? { alive: 0, newest: 0, list: [], members: [] }
+      this.#peers.saw(members, clock.steady())
+      this.#sent = begun.steady
+      if (alive === 0) await this.#register(client)
+      this.#passOn(newest, list)
+      if (this.#passed < newest) continue
+      this.#settled = this.#confirmed(newest, alive !== 0 && reported >= 0 ? () => fence.confirm(begun) : () => {})
+      return this.#tidy(client, begun.steady)
+    }
   }
 
-  async #readOn(client: Client): Promise<void> {
-    for (let more = true; more; ) {
-      const { rows } = await client.query<Turn>(turnQuery, [this.#applied])
-      const { newest, list } = rows[0] ?? { newest: 0, list: [] }
-      if (this.#applied < 0) this.#applied = newest
-      else if (newest < this.#applied || (list[0]?.seq ?? 0) > this.#applied + 1) this.#reload(newest)
-      else for (const row of list) this.#apply(row)
-      more = this.#applied < newest
-    }
-    await this.#prune(client)
+  /** Once all of this turn is in force, others are told so. */
+  #confirmed(newest: number, confirm: () => void): Promise<unknown> {
+    return Promise.all([this.#settled, ...this.#open]).then(
+      () => {
+        const isNew = newest > this.#applied
+        this.#applied = newest
+        confirm()
+        if (isNew && this.#peers.count > 1) this.#look().catch(() => {})
+      },
+      error => {
+        this.#options.onStale(error)
+        this.#reload(newest)
+      },
+    )
+  }
+
+  async #register(client: TurnClient): Promise<void> {
+    const { self, fence } = this.#options
+    fence.drop()
+    await client.query(
+      'insert into members (id, beat, applied, name, version) values ($1, $2, -1, $3, $4) on conflict do nothing',
+      [self.id, randomInt(2 ** 47), self.name, self.version],
+    )
+  }
+
+  #passOn(newest: number, list: readonly Row[]): void {
+    if (this.#passed < 0) this.#passed = newest
+    else if (newest < this.#passed || (list[0]?.seq ?? 0) > this.#passed + 1) this.#reload(newest)
+    else for (const row of list) this.#apply(row)
   }
 
   #apply({ seq, table, key, payload }: Row): void {
     // Written by `commit_write` from such a record.
     const now = payload === null ? undefined : JSON.parse(payload)
     const inForce = table === 'agents' ? this.agents.publish(key, now, seq) : this.policies.publish(key, now, seq)
-    this.#pass(seq, inForce)
-  }
-
-  #pass(seq: number, inForce: Promise<unknown> | undefined): void {
-    this.#applied = seq
-    this.#inForce.set(seq, inForce)
-    if (this.#inForce.size > mostKept) this.#inForce.delete(seq - mostKept)
+    this.#keep(seq, inForce)
     this.#waiting.get(seq)?.({ inForce })
     this.#waiting.delete(seq)
   }
 
+  #keep(seq: number, inForce: Promise<unknown> | undefined): void {
+    this.#passed = seq
+    this.#inForce.set(seq, inForce)
+    if (this.#inForce.size > mostKept) this.#inForce.delete(seq - mostKept)
+    if (inForce === undefined) return
+    this.#open.add(inForce)
+    inForce.catch(() => {}).finally(() => this.#open.delete(inForce))
+  }
+
   /** Changes were removed that this gateway has not seen, or the database is an older one than before. */
   #reload(newest: number): void {
-    const agents = this.agents.reload()
-    const policies = this.policies.reload()
-    this.#applied = newest
-    const inForce = Promise.all([agents, policies])
-    inForce.catch(() => this.#turnSoon())
+    this.#options.fence.drop()
+    const inForce = Promise.all([this.agents.reload(), this.policies.reload()])
+    this.#keep(newest, inForce)
     for (const [seq, resolve] of this.#waiting) if (seq <= newest) resolve({ inForce })
   }
 
   async #readAll<T>(table: 'agents' | 'policies', seen: (all: readonly T[], seq?: number) => void): Promise<void> {
-    const client = await this.#options.connections.acquire()
+    const { connections } = this.#options
+    const client = await connections.acquire()
     let broken = true
     try {
-      const { connections } = this.#options
       await connections.query(client, 'begin isolation level repeatable read read only')
       const { rows } = await connections.query(client, 'select coalesce(max(seq), 0) as seq from changes')
       // The method reads all rows of that table.
@@ -220,17 +267,13 @@ export class PostgresFeeds implements Feeds {
     }
   }
 
-  async #prune(client: Client): Promise<void> {
-    if (this.#turns++ % turnsToPrune !== 0) return
-    await client.query(`delete from changes where at < ${nowMs} - ${keptMs} and seq < (select max(seq) from changes)`)
-    await client.query(`delete from writes where at < ${nowMs} - ${keptMs}`)
+  /** Removes rows of gateways that are gone, and old changes. */
+  async #tidy(client: TurnClient, sent: number): Promise<void> {
+    for (const { id, beat } of this.#peers.gone(sent)) {
+      await client.query('delete from members where id = $1 and beat = $2', [id, beat])
+    }
+    if (this.#count++ % turnsToPrune !== 0) return
+    await client.query(oldChanges)
+    await client.query(oldWrites)
   }
 }
-
-const nowMs = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
-
-const turnQuery = `select coalesce((select max(seq) from changes), 0) as newest,
-  (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $1 order by seq limit ${mostAtOnce}) c) as list`
-
-/** The name of a channel is an identifier. */
-const channelOf = ({ schema }: PostgresSettings): string => `"agent_gateway.${schema}"`

@@ -13,8 +13,8 @@ import type { PostgresSettings } from './settings.ts'
 const oldest = 15
 /** One gateway at a time, in any schema of the database. */
 const migrationLock = 1_095_190_358
-/** SQLSTATE of a schema that is not there. */
-const noSuchSchema = '3F000'
+/** SQLSTATE of a schema or table that is not there. */
+const missing = new Set(['3F000', '42P01'])
 const mostTries = 5
 /** Longest time for all steps, milliseconds. */
 const migrationMs = 60_000
@@ -72,7 +72,7 @@ async function migrateOnce(
     return true
   } catch (error) {
     await client.query('rollback').catch(() => {})
-    if (isLast || asError(error).code !== noSuchSchema) throw error
+    if (isLast || !missing.has(asError(error).code ?? '')) throw error
     return false
   }
 }

@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
+import { Fence } from '../../fleet/fence.ts'
 import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
@@ -13,8 +16,23 @@ import type { PostgresSettings } from './settings.ts'
 export interface PostgresOptions {
   readonly settings: PostgresSettings
   readonly clock?: Clock
+  /** How this gateway is called in lists of all of them, and its version. */
+  readonly name?: string
+  readonly version?: string
+  /** How long this gateway serves when it cannot take a turn, milliseconds; the same in all of them. */
+  readonly fenceMs?: number
+  /** Of the fence; the system's. */
+  readonly fenceClock?: Clock
   /** Called when changes of agents and policies cannot be read. It is tried on. */
   readonly onStale?: (error: unknown) => void
+}
+
+/** A store that several gateways share. */
+export interface SharedStore extends Store {
+  /** Whether this gateway may serve. */
+  readonly fence: Fence
+  /** How many gateways share the database, this one among them. */
+  gateways(): number
 }
 
 /** Longest time that a call takes, milliseconds: operations of a few calls are then answered within two seconds. */
@@ -26,11 +44,14 @@ const doubtMs = 1_000
  * The store on a PostgreSQL database.
  * @throws StartupError when the database cannot be reached or used
  */
-export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { settings, clock = systemClock, onStale = () => {} } = options
+export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
+  const { settings, clock = systemClock, fenceClock = systemClock, onStale = () => {} } = options
+  const { name = hostname(), version = '', fenceMs = 10_000 } = options
   const connections = new Connections(settings)
-  const feeds = new PostgresFeeds({ settings, connections, onStale })
-  const calls = new PostgresCalls({ connections, clock }, feeds)
+  const fence = new Fence(fenceClock, fenceMs)
+  const self = { id: randomUUID(), name, version }
+  const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, onStale })
+  const calls = new PostgresCalls({ connections, clock, fenceClock }, feeds)
   try {
     await prepareDatabase(connections, settings)
     await feeds.start()
@@ -38,21 +59,37 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await connections.close()
     throw error
   }
-  async function close(): Promise<void> {
+  let closing: Promise<void> | undefined
+  async function closeAll(): Promise<void> {
+    feeds.leave()
     await calls.close()
     await feeds.close()
     await connections.close()
   }
-  return createStore({ call: (table, method, args) => calls.call({ table, method, args }), feed: feeds, clock, close })
+  function close(): Promise<void> {
+    closing ??= closeAll()
+    return closing
+  }
+  const store = createStore({
+    call: (table, method, args) => calls.call({ table, method, args }),
+    feed: feeds,
+    clock,
+    close,
+  })
+  return { ...store, fence, gateways: () => feeds.count }
+}
+
+interface CallParts extends CommitParts {
+  readonly fenceClock: Clock
 }
 
 class PostgresCalls {
-  readonly #parts: CommitParts
+  readonly #parts: CallParts
   readonly #feeds: PostgresFeeds
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
-  constructor(parts: CommitParts, feeds: PostgresFeeds) {
+  constructor(parts: CallParts, feeds: PostgresFeeds) {
     this.#parts = parts
     this.#feeds = feeds
   }
@@ -117,8 +154,9 @@ class PostgresCalls {
   /** A change is answered when it is in force; if it was recorded, but is not in force in time, that is in doubt. */
   async #inForce({ last, changes }: Committed): Promise<void> {
     this.#feeds.wake()
+    const answered = this.#parts.fenceClock.steady()
     const numbers = Array.from({ length: changes }, (_, index) => (last ?? 0) - index)
-    await Promise.all(numbers.map(number => this.#feeds.until(number, callMs)))
+    await Promise.all(numbers.map(change => this.#feeds.until({ change, answered })))
   }
 
   /** Makes sure that a write whose answer was lost is not committed later. If it was, the feed tells of it. */

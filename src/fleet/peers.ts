@@ -1,0 +1,75 @@
+/** What one gateway knows about the others: which of them may serve without a change. Times are steady milliseconds. */
+
+/** A gateway as its row in the database says. */
+export interface PeerRow {
+  readonly id: string
+  /** Random, another one with each turn. */
+  readonly beat: number
+  /** Every change up to this number is in force there; -1 while it loads and does not serve. */
+  readonly applied: number
+}
+
+/** A change, and when its commit was answered. */
+export interface Settling {
+  readonly change: number
+  readonly answered: number
+}
+
+/** Clocks of two machines may run one part in a hundred apart. */
+const drift = 1.01
+const marginMs = 100
+
+export class Peers {
+  readonly #own: string
+  readonly #fenceMs: number
+  readonly #seen = new Map<string, { readonly row: PeerRow; readonly since: number }>()
+
+  /** @param fenceMs how long a gateway serves after the beginning of its last turn; the same in all of them */
+  constructor(own: string, fenceMs: number) {
+    this.#own = own
+    this.#fenceMs = fenceMs
+  }
+
+  /** How many gateways there are, this one among them. */
+  get count(): number {
+    return this.#seen.size
+  }
+
+  /** Time after which a gateway that began no turn has stopped to serve. */
+  get fencedAfter(): number {
+    return this.#fenceMs * drift + marginMs
+  }
+
+  /** All rows, as a look found them whose answer came at `arrived`. */
+  saw(rows: readonly PeerRow[], arrived: number): void {
+    const ids = new Set(rows.map(({ id }) => id))
+    for (const id of this.#seen.keys()) if (!ids.has(id)) this.#seen.delete(id)
+    for (const row of rows) {
+      const known = this.#seen.get(row.id)
+      this.#seen.set(row.id, { row, since: known?.row.beat === row.beat ? known.since : arrived })
+    }
+  }
+
+  /**
+   * Whether no other gateway serves without the change: each has it, loads, or is fenced.
+   *
+   * @param sent when the last look was sent
+   */
+  isSettled({ change, answered }: Settling, sent: number): boolean {
+    if (sent - answered > this.fencedAfter) return true
+    return this.#others().every(
+      ({ row, since }) => row.applied < 0 || row.applied >= change || sent - since > this.fencedAfter,
+    )
+  }
+
+  /** Gateways that have been silent for so long that their rows can go. They are fenced, and register again. */
+  gone(sent: number): readonly PeerRow[] {
+    return this.#others()
+      .filter(({ since }) => sent - since > 2 * this.fencedAfter)
+      .map(({ row }) => row)
+  }
+
+  #others() {
+    return [...this.#seen.values()].filter(({ row }) => row.id !== this.#own)
+  }
+}

@@ -1,0 +1,90 @@
+/** The connection of the turns: it listens, and is dropped when a turn fails or takes too long. */
+import pg, { type Client } from 'pg'
+import { inTime } from '../../clock.ts'
+import { StoreError } from '../store-error.ts'
+import { configOf, watchClient } from './connection.ts'
+import type { PostgresSettings } from './settings.ts'
+
+/** The types lack these methods. */
+export interface TurnClient extends Client {
+  ref(): void
+  unref(): void
+}
+
+/** Shortest and longest pause before a connection is tried again, milliseconds. */
+const retryMs = 100
+const mostRetryMs = 1_000
+
+export interface TurnsOptions {
+  readonly settings: PostgresSettings
+  /** Longest time that a turn takes, milliseconds. */
+  readonly limitMs: number
+  /** Another gateway has changed something, or the connection is to be tried again. */
+  readonly onWake: () => void
+}
+
+export class Turns {
+  readonly #options: TurnsOptions
+  readonly #channel: string
+  #client: TurnClient | undefined
+  #failures = 0
+  #retry: NodeJS.Timeout | undefined
+
+  constructor(options: TurnsOptions) {
+    this.#options = options
+    // The name of a channel is an identifier.
+    this.#channel = `"agent_gateway.${options.settings.schema}"`
+  }
+
+  /** @throws what kept the turn from being done; its connection is gone then */
+  async run(work: (client: TurnClient) => Promise<void>): Promise<void> {
+    let client: TurnClient | undefined
+    const { limitMs } = this.#options
+    const turn = async () => {
+      client = this.#client ?? (await this.#connect())
+      client.ref()
+      await work(client)
+    }
+    try {
+      await inTime(turn(), limitMs, () => Promise.reject(new StoreError('A turn took too long')))
+      this.#failures = 0
+      // An idle store does not keep the process running.
+      client?.unref()
+    } catch (error) {
+      this.#client = undefined
+      void client?.end().catch(() => {})
+      this.#again()
+      throw error
+    }
+  }
+
+  /** Wakes all gateways. Nothing is lost when it does not reach them. */
+  wake(): void {
+    this.#client?.query(`notify ${this.#channel}`).catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#retry)
+    await this.#client?.end().catch(() => {})
+  }
+
+  async #connect(): Promise<TurnClient> {
+    // It has the methods that the types lack.
+    const client = new pg.Client(configOf(this.#options.settings)) as TurnClient
+    watchClient(client)
+    client.on('notification', () => this.#options.onWake())
+    client.once('end', () => {
+      if (this.#client === client) this.#client = undefined
+    })
+    await client.connect()
+    await client.query(`listen ${this.#channel}`)
+    this.#client = client
+    return client
+  }
+
+  #again(): void {
+    const pause = Math.min(retryMs * 2 ** this.#failures++, mostRetryMs)
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(this.#options.onWake, pause).unref()
+  }
+}
