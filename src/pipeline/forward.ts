@@ -198,7 +198,8 @@ class Forward implements UpstreamHandler, Sender {
     const exchange = this.#exchange
     const started = this.#control !== undefined
     if (started && !this.#parts.config.Proxy.RetryIdempotent) return false
-    if (exchange.sentAgain || !maySendAgain(error, this.#request, started)) return false
+    // A handshake goes over a connection of its own.
+    if (exchange.sentAgain || exchange.isUpgraded || !maySendAgain(error, this.#request, started)) return false
     exchange.sentAgain = true
     this.#parts.metrics?.add(retries, 1)
     exchange.bytesUp = 0

@@ -98,8 +98,6 @@ export class WebSocketSender implements UpstreamHandler, Sender {
     this.#parts = parts
     this.#plain = plain
     exchange.sender = this
-    // The other handler would send it again as a plain request.
-    exchange.sentAgain = true
   }
 
   send(request: UpstreamRequest): void {
@@ -167,6 +165,8 @@ interface Ends {
 
 /** How often rights and limits are looked at, milliseconds. */
 const lookMs = 1_000
+/** How long the last bytes may take, milliseconds. */
+const lingerMs = 10_000
 
 /** An open WebSocket: bytes both ways, within limits. */
 class Tunnel {
@@ -242,8 +242,19 @@ class Tunnel {
   /** One side has closed it. What was written before still goes out. */
   finish(): void {
     if (!this.#end('forwarded')) return
-    this.#client.end(() => this.#client.destroy())
-    this.#upstream.end(() => this.#control.abort(new Error('the WebSocket was closed')))
+    const close = (): void => {
+      clearTimeout(late)
+      this.#client.destroy()
+      this.#control.abort(new Error('the WebSocket was closed'))
+    }
+    const late = setTimeout(close, lingerMs).unref()
+    let left = 2
+    const sent = (): void => {
+      left -= 1
+      if (left === 0) close()
+    }
+    this.#client.end(sent)
+    this.#upstream.end(sent)
   }
 
   break(error: Error): void {
