@@ -7,8 +7,9 @@ import type { By, Registry } from './registry.ts'
 
 /** Most keys of one agent. */
 const mostKeys = 20
-/** Uses are stored this often, milliseconds. */
+/** Uses are stored this often, milliseconds, and so many in one transaction. */
 const storeEveryMs = 60_000
+const atOnce = 200
 
 /** A key as it is shown: never the key itself. Times are milliseconds since the epoch. */
 export interface ShownKey extends Omit<AgentKey, 'hash'> {
@@ -56,9 +57,10 @@ export function createAgentKeys({ store, clock, registry, onError }: AgentKeysPa
 
   const flush = async (): Promise<void> => {
     if (used.size === 0) return
-    const noted = used
+    const noted = [...used].map(([keyId, at]) => ({ keyId, at }))
     used = new Map()
-    await store.agents.noteKeyUses([...noted].map(([keyId, at]) => ({ keyId, at })))
+    // One long transaction would delay other writes.
+    for (let i = 0; i < noted.length; i += atOnce) await store.agents.noteKeyUses(noted.slice(i, i + atOnce))
   }
 
   const timer = setInterval(() => void flush().catch(onError), storeEveryMs).unref()

@@ -107,7 +107,9 @@ export const agents: Operations<'agents'> = {
 
   async noteKeyUses({ db }, uses) {
     for (const { keyId, at } of uses) {
-      await db.updateTable('agent_keys').set({ lastUsedAt: at }).where('id', '=', keyId).execute()
+      // Another gateway may have noted a later use.
+      const key = db.updateTable('agent_keys').set({ lastUsedAt: at }).where('id', '=', keyId)
+      await key.where(eb => eb.or([eb('lastUsedAt', 'is', null), eb('lastUsedAt', '<', at)])).execute()
     }
   },
 }

@@ -147,7 +147,8 @@ export function agents(t: Test, engine: Engine): void {
       { keyId: 'k2', at: 5_000 },
       { keyId: 'gone', at: 5_000 },
     ])
-    t.same(await store.agents.keyUses('a1'), [{ keyId: 'k2', at: 5_000 }])
+    await store.agents.noteKeyUses([{ keyId: 'k2', at: 4_000 }])
+    t.same(await store.agents.keyUses('a1'), [{ keyId: 'k2', at: 5_000 }], 'the latest')
     t.same(await store.agents.keyUses('a2'), [])
     t.ok(await store.agents.remove('a1', entry('agent.remove')))
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
