@@ -59,8 +59,11 @@ export interface DataPlane {
   sweep(): void
 }
 
-/** Memory for bodies that is kept for the next ones, of what may be held. It is let go after a second or two without them. */
-const spareShare = 0.5
+/**
+ * Memory for bodies that a thread keeps for the next ones, bytes: together half of what may be held. It is let go after a
+ * second or two without them.
+ */
+const mostSpareMemory = (config: Config): number => mostHeldBytes(config) / (2 * config.System.Server.Threads)
 
 /** Bodies are measured over this, milliseconds. */
 const paceWindowMs = 30_000
@@ -131,7 +134,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     rateLimiter,
     requests,
     heldBytes,
-    bodyMemory: createBodyMemory(mostHeldBytes(config) * spareShare),
+    bodyMemory: createBodyMemory(mostSpareMemory(config)),
     breaker,
     bounds,
     watch,
