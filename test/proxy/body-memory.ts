@@ -19,7 +19,8 @@ async function startEarly(t: Test) {
     socket.once('data', head => {
       socket.pause()
       socket.unshift(head)
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+      // Long enough for the other requests, however busy the machine is.
+      socket.write('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=60\r\nContent-Length: 0\r\n\r\n')
     })
   })
   server.listen(0, '127.0.0.1')
