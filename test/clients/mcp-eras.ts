@@ -1,10 +1,12 @@
 /** The second SDK of the Model Context Protocol, which speaks both eras, through the gateway: every method of a client. */
+import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import t from '../fixtures/tap.ts'
 import { startModernServer } from './fixtures/mcp-modern-server.ts'
 
-const gateway = await startGateway(t)
+const Directory = fileURLToPath(new URL('../../policies', import.meta.url))
+const gateway = await startGateway(t, { config: { Policy: { Directory } } })
 const server = await startModernServer(t)
 const is = (field: string, value: string) => ({ field, operator: 'eq', value })
 const policyName = await gateway.policy({
@@ -92,3 +94,19 @@ t.test('a call that a client of 2026-07-28 aborts while it is held is withdrawn'
   t.ok((await call) instanceof Error)
   t.strictSame(await eventually(list, ({ length }) => length === 0), [])
 })
+
+t.test(
+  'the shipped policy lets a client find out the era of a server and list its tools; their calls wait',
+  async t => {
+    const { token } = await gateway.agent({ policyName: 'default' })
+    const client = new Client({ name: 'agent', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
+    const requestInit = { headers: { 'Gateway-Authorization': `Bearer ${token}` } }
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${gateway.url}/proxy/${server.url}`), { requestInit }),
+    )
+    t.teardown(() => client.close())
+    t.equal((await client.listTools()).tools.length, 4)
+    const call = client.callTool({ name: 'add', arguments: { a: 1, b: 1 } }, { timeout: 100 })
+    await t.rejects(call, { message: /timed out/i })
+  },
+)

@@ -9,12 +9,14 @@ import t, { type Test } from '../fixtures/tap.ts'
 /** Says everything back, and answers POST. */
 async function startEcho(t: Test) {
   const posted: string[] = []
+  const authorizations: (string | undefined)[] = []
   const http = createServer((req, res) => {
     posted.push(req.url ?? '')
     req.resume().on('end', () => res.end('over HTTP'))
   })
   const server = new WebSocketServer({ server: http, handleProtocols: () => 'chat', perMessageDeflate: true })
-  server.on('connection', socket => {
+  server.on('connection', (socket, { headers }) => {
+    authorizations.push(headers.authorization)
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
   })
   http.listen(0, '127.0.0.1')
@@ -24,7 +26,7 @@ async function startEcho(t: Test) {
     http.closeAllConnections()
     http.close()
   })
-  return { origin: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, posted }
+  return { origin: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, posted, authorizations }
 }
 
 const echo = await startEcho(t)
@@ -54,6 +56,23 @@ t.test('messages of every size go both ways, compressed or not, and the closing 
   const [line] = await gateway.exchanges(1)
   t.match(line, { status: 101, ending: 'forwarded', method: 'GET', path: '/realtime' })
   t.ok(Number(line?.['bytesOut']) > 1_000)
+})
+
+t.test('a virtual host opens a WebSocket with the token where the client has its key', async t => {
+  const config = {
+    Hosts: [{ Host: 'echo.gateway.internal', Upstream: echo.origin }],
+    Proxy: { AllowUpgrade: ['127.0.0.1'] },
+  }
+  const hosted = await startGateway(t, { config })
+  const bot = await hosted.agent()
+  const headers = { Host: 'echo.gateway.internal', Authorization: `Bearer ${bot.token}` }
+  const socket = new WebSocket(`ws://127.0.0.1:${hosted.port}/realtime`, ['chat'], { headers })
+  await once(socket, 'open')
+  socket.send('hello')
+  t.equal(String((await once(socket, 'message'))[0]), 'hello')
+  t.equal(echo.authorizations.at(-1), undefined)
+  socket.close()
+  await once(socket, 'close')
 })
 
 t.test('a client that may use HTTP as well goes on over it: as Codex does with its responses', async t => {
