@@ -21,8 +21,9 @@ export interface KeyVerifierParts {
   readonly onUse: (keyId: string, at: number) => void
 }
 
-/** The claim with the id of the key; other tokens do not have it. */
-const keyIdClaim = 'key_id'
+/** The claims with the id and the name of the key; other tokens do not have them. */
+export const keyIdClaim = 'key_id'
+export const keyNameClaim = 'key_name'
 
 interface Known {
   readonly hash: string
@@ -75,7 +76,7 @@ export function createKeyVerifier({ clock, byKeyHash, onUse }: KeyVerifierParts)
 
 function claimsOf({ id, name, agentId, createdAt, expiresAt }: KnownKey): Claims {
   const exp = expiresAt === null ? never : Math.floor(expiresAt / 1_000)
-  return { sub: agentId, iat: Math.floor(createdAt / 1_000), exp, [keyIdClaim]: id, key_name: name }
+  return { sub: agentId, iat: Math.floor(createdAt / 1_000), exp, [keyIdClaim]: id, [keyNameClaim]: name }
 }
 
 /** The id of the key that a request was authenticated with. */

@@ -3,6 +3,7 @@ import { networkOf } from '../base/address.ts'
 import type { Clock } from '../clock.ts'
 import { LRUCache } from '../lru.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { keyIdClaim, keyNameClaim } from './agent-key.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
 import { createIntrospection, type Introspect, type SubmitForm } from './introspection.ts'
@@ -246,5 +247,8 @@ function withAgent(claims: Claims | TokenProblem, parts: ExternalParts): Claims 
   const { settings, agent, agentOfSubject } = parts
   const named = agentIdIn(claims, settings.Jwt.AgentIdClaim)
   const found = named === undefined ? agentOfSubject(claims.sub) : agent(named)
-  return found === undefined ? 'unknown_agent' : { ...claims, sub: found.id, external_sub: claims.sub }
+  if (found === undefined) return 'unknown_agent'
+  // What the gateway says with these claims no provider can say.
+  const { [keyIdClaim]: _, [keyNameClaim]: __, ...theirs } = claims
+  return { ...theirs, sub: found.id, external_sub: claims.sub }
 }

@@ -54,6 +54,13 @@ t.test('a token is what the provider says, and the provider is asked as RFC 7662
   t.equal(asked.length, 1)
 })
 
+t.test('a provider cannot say what the claims of a key say', async t => {
+  const { verify, answers, active } = open()
+  answers[opaque] = { ...active, key_id: 'x","agentId":"other', key_name: 'deploy', team: 'a' }
+  const claims = await verify(opaque)
+  t.match(claims, { sub: agent.id, team: 'a', key_id: undefined, key_name: undefined })
+})
+
 t.test('the configured address comes before the published one', async t => {
   const { verify, asked } = open({}, { Endpoint: 'https://idp.test/other' })
   t.equal(await verify(opaque), 'inactive')
