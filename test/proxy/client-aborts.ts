@@ -39,6 +39,33 @@ t.test('a client that leaves in the middle of its upload leaves no whole request
   t.equal(origin.seen[0]?.done, false)
 })
 
+t.test('a client that leaves while its body is decided is no fault of the gateway', async t => {
+  const conditions = [{ field: 'input.bodyText', operator: 'detects', value: ['secret', 'pii'] }]
+  const policyName = await gateway.policy({
+    name: 'reads-all',
+    default: 'Allow',
+    rules: [{ name: 'secrets', effect: 'Deny', conditions }],
+  })
+  const reader = await gateway.agent({ policyName })
+  const body = 'AA11 BB22 CC33 '.repeat(40_000)
+  const before = gateway.log.length
+  // When exactly the last byte is there is not seen from outside.
+  const calls = 30
+  for (let turns = 0; turns < calls; turns++) {
+    const raw = await openRaw(t, gateway.port)
+    const fields = `Gateway-Authorization: Bearer ${reader.token}\r\nContent-Length: ${body.length}`
+    const request = `POST /proxy/http://127.0.0.1:9/ HTTP/1.1\r\nHost: x\r\n${fields}\r\n\r\n${body}`
+    await new Promise(resolve => void raw.socket.write(request, resolve))
+    for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
+    raw.socket.resetAndDestroy()
+  }
+  await until(() => gateway.log.slice(before).filter(({ message }) => message === 'exchange').length === calls)
+  t.strictSame(
+    gateway.log.slice(before).filter(({ level }) => level === 'error'),
+    [],
+  )
+})
+
 t.test('a client that leaves in the middle of a download cancels it', async t => {
   let closed = false
   const origin = await startOrigin(t, (_req, res) => {
