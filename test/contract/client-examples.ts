@@ -37,12 +37,13 @@ async function printed({ language, code }: (typeof blocks)[number]): Promise<str
   return (await run(file, [...args], { env })).stdout
 }
 
-t.test('the commands register an agent, get a token and call through the gateway', async t => {
-  const [registered = '', token = '', called] = await Promise.all(
+t.test('the commands register an agent, get a token, make a key and call through the gateway', async t => {
+  const [registered = '', token = '', made = '', called] = await Promise.all(
     blocks.filter(({ language }) => language === 'sh').map(printed),
   )
   t.match(JSON.parse(registered), { name: 'support' })
   t.match(JSON.parse(token), { accessToken: /^ey/, expiresAt: /^20/ })
+  t.match(JSON.parse(made), { name: 'build server', key: /^agw_/ })
   t.equal(called, 'hello from upstream')
 })
 
