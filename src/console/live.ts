@@ -33,12 +33,14 @@ export function onEvent(listener: Listener): () => void {
 }
 
 let lastId: string | undefined
-let heardAt = 0
+/** Steady milliseconds of the last sign of life. */
+let heardAt = performance.now()
 let stop: AbortController | undefined
 
 effect(() => {
   const isActive = session.value.kind === 'active'
   if (isActive && stop === undefined) {
+    heardAt = performance.now()
     stop = new AbortController()
     void follow(stop.signal)
   } else if (!isActive) {
@@ -49,16 +51,22 @@ effect(() => {
 })
 
 setInterval(() => {
-  if (liveness.peek() === 'live' && performance.now() - heardAt > silentMs) liveness.value = 'silent'
+  if (liveness.peek() !== 'off' && performance.now() - heardAt > silentMs) liveness.value = 'silent'
 }, 1_000)
 
 addEventListener('online', () => wake())
+addEventListener('offline', () => {
+  if (liveness.peek() !== 'off') liveness.value = 'silent'
+  breakOff()
+})
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') wake()
 })
 
 /** Ends the pause before the next attempt. */
 let wake = (): void => {}
+/** Ends the stream that is read. */
+let breakOff = (): void => {}
 
 async function follow(signal: AbortSignal): Promise<void> {
   let retryMs = firstRetryMs
@@ -66,6 +74,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     if (liveness.peek() !== 'silent') liveness.value = 'connecting'
     const heard = await listen(signal)
     if (signal.aborted) return
+    tellFirst()
     retryMs = heard ? firstRetryMs : Math.min(longestRetryMs, retryMs * 2)
     await pause(retryMs * (0.75 + Math.random() / 2))
   }
@@ -78,23 +87,32 @@ function pause(ms: number): Promise<void> {
   return promise
 }
 
+let isFirst = true
+
+/** Events before the first stream are in the lists that are read now; and without a stream they are read all the same. */
+function tellFirst(): void {
+  if (isFirst) tell({ type: 'reset', at: '', hitlId: null, data: {} })
+  isFirst = false
+}
+
 /** Reads one stream to its end. Whether it was one. */
 async function listen(stopped: AbortSignal): Promise<boolean> {
   const silence = new AbortController()
   const signal = AbortSignal.any([stopped, silence.signal])
+  const since = performance.now()
+  breakOff = () => silence.abort()
   const watch = setInterval(() => {
-    if (performance.now() - heardAt > silentMs) silence.abort()
+    if (performance.now() - Math.max(since, heardAt) > silentMs) silence.abort()
   }, 1_000)
-  heardAt = performance.now()
   try {
     const answer = await send('GET', '/hitl/events', {
       signal,
       ...(lastId === undefined ? {} : { lastEventId: lastId }),
     })
     if (answer?.ok !== true || answer.body === null) return false
-    // Events before the first stream are in the list that is read now.
-    if (lastId === undefined) tell({ type: 'reset', at: '', hitlId: null, data: {} })
+    heardAt = performance.now()
     liveness.value = 'live'
+    tellFirst()
     await read(answer.body)
     return true
   } catch {

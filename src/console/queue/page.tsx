@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { useKeys } from '../keys.ts'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { RequestView } from '../request/request.tsx'
@@ -34,9 +34,6 @@ export function QueuePage() {
     },
     Escape: () => (chosenRows.peek().length > 0 ? clearChoice() : open(undefined)),
   })
-  useEffect(() => {
-    if (rows.peek().size === 0) void readQueue()
-  }, [])
 
   const state = loading.value
   if (typeof state === 'object') return <Failed failure={state} onRetry={() => void readQueue()} />

@@ -1,14 +1,10 @@
-import { useEffect } from 'preact/hooks'
 import type { Page } from '../parts/later.tsx'
 import { RequestView } from '../request/request.tsx'
-import { readQueue, rows } from './store.ts'
+import { rows } from './store.ts'
 
 /** One request, behind a link that can be sent to a colleague. */
 export const RequestPage: Page = ({ params }) => {
   const { id = '' } = params
-  useEffect(() => {
-    if (rows.peek().size === 0) void readQueue()
-  }, [])
   return (
     <div class="single">
       <RequestView key={id} id={id} row={rows.value.get(id)} />

@@ -26,10 +26,12 @@ export function RequestView({ id, row }: RequestProps) {
   const [view, setView] = useState<HitlRequest | Failure>()
   const read = async () => {
     const answer = await call<{ readonly pending: HitlRequest }>('GET', `/hitl/${encodeURIComponent(id)}`)
-    // What is on the screen is not lost to a gateway that restarts.
-    setView(before =>
-      answer.ok ? answer.data.pending : before !== undefined && 'id' in before ? before : answer.failure,
-    )
+    setView(before => {
+      if (answer.ok) return answer.data.pending
+      // What is on the screen is not lost to a gateway that restarts.
+      const isKept = answer.failure.status !== 404 && before !== undefined && 'id' in before
+      return isKept ? before : answer.failure
+    })
   }
   const stage = `${row?.ending?.what} ${row?.ending?.replay} ${row?.view.approvedBy?.length} ${row?.view.expiresAt}`
   // It changed: by this reviewer, another one, or the clock.
