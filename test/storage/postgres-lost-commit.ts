@@ -5,7 +5,7 @@ import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 import { startTcpProxy, type TcpProxy } from '../fixtures/tcp-proxy.ts'
-import { actions, agent, entry } from './contract/samples.ts'
+import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
 /** A store behind a proxy, and one that reaches the database directly. */
 async function open(t: Test) {
@@ -54,7 +54,7 @@ t.test('a COMMIT that was held up never commits later', async t => {
   t.same(await actions(direct), ['agent.register'])
 })
 
-async function losesAnswer(proxy: TcpProxy): Promise<void> {
+function losesAnswer(proxy: TcpProxy): void {
   proxy.onSend = data => {
     if (isCommit(data)) proxy.answers = false
     return true
@@ -72,7 +72,7 @@ t.test('a COMMIT whose answer was lost is found, and is in force as soon as the 
     },
   })
   t.teardown(end)
-  await losesAnswer(proxy)
+  losesAnswer(proxy)
   await inDoubt(t, register(store))
   t.same(
     (await direct.agents.all()).map(({ id }) => id),
@@ -88,6 +88,45 @@ t.test('a COMMIT whose answer was lost is found, and is in force as soon as the 
   t.same(shown, ['a1 Active'])
   t.equal(await eventually(() => register(store).catch(() => undefined), Boolean), 'exists')
   t.same(await actions(direct), ['agent.register'])
+})
+
+t.test('a claim that was committed, and that nobody acts on, is released', async t => {
+  const { proxy, direct, store } = await open(t)
+  await suspend(store, 'h1')
+  losesAnswer(proxy)
+  await inDoubt(t, approve(store, 'h1'))
+  t.match(await get(direct, 'h1'), { status: 'Approved', replay: 'inFlight' })
+  proxy.onSend = () => true
+  proxy.answers = true
+  proxy.cut()
+  await eventually(
+    () => get(direct, 'h1'),
+    ({ status }) => status === 'Pending',
+  )
+  t.same(await actions(direct), ['hitl.suspend', 'hitl.approve', 'hitl.release'])
+  t.match(await approve(direct, 'h1'), { claimed: { attempt: 2 } }, 'and can be approved')
+})
+
+t.test('an idempotency key of a grant whose use was committed, and that named no sending, is free again', async t => {
+  const { proxy, direct, store } = await open(t)
+  const grant = {
+    ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 },
+    ...{ uses: 0, hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+  }
+  await store.grants.insert(grant, entry('grant.create'))
+  losesAnswer(proxy)
+  const key = { agentId: 'a1', key: 'k', expiresAt: 9_000 }
+  await inDoubt(t, store.grants.use('g1', { now: 1_500, key }, entry('grant.use')))
+  t.same(await direct.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
+  proxy.onSend = () => true
+  proxy.answers = true
+  proxy.cut()
+  const holder = await eventually(
+    () => direct.hitl.keyHolder('a1', 'k', 1_500),
+    holder => holder === undefined,
+  )
+  t.equal(holder, undefined)
+  t.match(await direct.grants.active(1_500), [{ uses: 1 }], 'the use stays counted')
 })
 
 t.test('a connection that breaks before its COMMIT leaves nothing, and that is certain', async t => {

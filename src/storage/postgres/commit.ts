@@ -43,8 +43,9 @@ export interface Committed {
 /** One call: whether it was given up, and whether its COMMIT has left. */
 export interface Attempt {
   client: PoolClient | undefined
-  /** Set while a COMMIT is under way without an answer. */
+  /** Set while a COMMIT is under way without an answer, with the result of the operation. */
   writeId: string | undefined
+  value?: unknown
   givenUp: boolean
 }
 
@@ -82,6 +83,7 @@ async function commitOnce({ connections, clock }: CommitParts, asked: Asked, att
       const value = await run(notes, asked)
       await begun
       assertWanted(attempt)
+      attempt.value = value
       const last = await finish(query, { client, attempt, notes, now: clock.now() })
       broken = false
       return { value, last, changes: notes.changes.length }

@@ -12,6 +12,7 @@ import { Connections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
 import { prepareDatabase } from './migrate.ts'
 import type { PostgresSettings } from './settings.ts'
+import { undoOf } from './undo.ts'
 
 export interface PostgresOptions {
   readonly settings: PostgresSettings
@@ -134,7 +135,8 @@ class PostgresCalls {
   }
 
   /** Does the work within the time of a call. What is given up is never done later, unless its COMMIT has left. */
-  async #attempt<T>({ table, method }: Asked, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+  async #attempt<T>(asked: Asked, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    const { table, method } = asked
     try {
       return await inTime(work(), callMs, () => {
         throw new StoreError('it took too long')
@@ -144,7 +146,7 @@ class PostgresCalls {
       // Ends the connection at once when a statement is under way.
       void attempt.client?.end().catch(() => {})
       const { writeId } = attempt
-      if (writeId !== undefined) void this.#resolve(writeId)
+      if (writeId !== undefined) void this.#resolve(writeId, asked, attempt.value)
       const outcome = writeId === undefined ? '' : '; whether it was done is unknown'
       const message = `${table}.${method}: ${asError(error).message}${outcome}`
       throw new StoreError(message, { cause: error, inDoubt: writeId !== undefined })
@@ -159,12 +161,21 @@ class PostgresCalls {
     await Promise.all(numbers.map(change => this.#feeds.until({ change, answered })))
   }
 
-  /** Makes sure that a write whose answer was lost is not committed later. If it was, the feed tells of it. */
-  async #resolve(writeId: string): Promise<void> {
+  /** Makes sure that a write whose answer was lost is not committed later. If it was, its caller does not act on it. */
+  async #resolve(writeId: string, asked: Asked, value: unknown): Promise<void> {
     while (!this.#closed) {
-      const known = await resolveDoubt(this.#parts, writeId).catch(() => undefined)
-      if (known !== undefined) return
+      const isCommitted = await resolveDoubt(this.#parts, writeId).catch(() => undefined)
+      const undo = isCommitted === true ? undoOf(asked, value, this.#parts.clock.now()) : undefined
+      if (isCommitted !== undefined && (undo === undefined || (await this.#done(undo)))) return
       await new Promise(resolve => setTimeout(resolve, doubtMs).unref())
     }
+  }
+
+  /** Whether it was committed, or cannot be in doubt any more. */
+  async #done(asked: Asked): Promise<boolean> {
+    return this.#write(asked).then(
+      () => true,
+      error => error instanceof StoreError && error.inDoubt,
+    )
   }
 }

@@ -1,0 +1,27 @@
+import type { GrantUse } from '../grants.ts'
+import type { Asked } from '../operations.ts'
+import type { AuditEntry, HitlBrief } from '../store.ts'
+
+/**
+ * What takes a write back that was committed although its caller was told that it failed: a claim whose request was not
+ * sent is released, and an idempotency key that names no sending is free again. Undefined when nothing must be taken back.
+ */
+export function undoOf({ table, method, args }: Asked, value: unknown, now: number): Asked | undefined {
+  if (table === 'hitl' && method === 'claim' && isClaimed(value)) {
+    const { id, attempt, digest } = value.claimed
+    const entry: AuditEntry = {
+      ...{ at: now, actor: 'gateway', action: 'hitl.release', subject: id, requestId: null },
+      details: { digest, outcome: 'notSent', why: 'store_unavailable' },
+    }
+    return { table, method: 'release', args: [id, attempt, entry] }
+  }
+  // The arguments of the method are those of the contract.
+  const { key } = table === 'grants' && method === 'use' ? (args[1] as GrantUse) : {}
+  return key !== undefined && value !== undefined && value !== 'keyTaken'
+    ? { table: 'grants', method: 'releaseKey', args: [key] }
+    : undefined
+}
+
+function isClaimed(value: unknown): value is { readonly claimed: HitlBrief } {
+  return typeof value === 'object' && value !== null && 'claimed' in value
+}
