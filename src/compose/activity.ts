@@ -1,4 +1,5 @@
 import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
+import { createHitTally, type HitTally } from '../limits/hit-tally.ts'
 import { createIncidents, type Incidents } from '../limits/incidents.ts'
 import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 
@@ -6,6 +7,8 @@ import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 export interface RecentActivity {
   /** Recent activity of agents, denials by reviewers included. */
   readonly activity: ActivityLog
+  /** Decisions by rule. */
+  readonly hits: HitTally
   /** Decisions that rules in shadow would have changed. */
   readonly shadows: ShadowTally
   /** Requests that were not simply allowed. */
@@ -16,6 +19,7 @@ export interface RecentActivity {
 export function createRecentActivity(): RecentActivity {
   return {
     activity: createActivityLog(),
+    hits: createHitTally(),
     shadows: createShadowTally(),
     incidents: createIncidents(),
     close() {},

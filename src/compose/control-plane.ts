@@ -20,7 +20,7 @@ export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log'
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
-  readonly recent: Pick<RecentActivity, 'shadows' | 'incidents' | 'activity'>
+  readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
   readonly overview: Overview
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string | undefined
@@ -39,6 +39,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     keys: identity.keys,
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
+    hits: parts.recent.hits,
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
     grant: identity.tokens.grant,

@@ -111,7 +111,6 @@ function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade']
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
-  const { activity, shadows, incidents } = dataPlane.recent
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
@@ -121,9 +120,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     access: config.Logging.Access,
     values: config.Logging.Values,
     clientIpOf: dataPlane.clientIpOf,
-    activity,
-    shadows,
-    incidents,
+    ...dataPlane.recent,
     metrics,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
@@ -145,7 +142,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     trustOf: agent => agents.trustOf(agent),
     rulebookOf: dataPlane.rulebookOf,
     isFenced: dataPlane.isFenced ?? (() => false),
-    activityOf: (id, now) => activity.of(id, now),
+    activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     links: linksOf(config),
     record,
@@ -164,7 +161,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     sweep() {
       watch.sweep()
       parts.bodyMemory.sweep()
-      activity.sweep(clock.now())
+      dataPlane.recent.activity.sweep(clock.now())
       metrics?.set(upstreamConnections, upstreams.connections.size)
     },
   }

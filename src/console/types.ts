@@ -108,6 +108,13 @@ export interface Condition {
   readonly not?: Condition
 }
 
+export interface ConditionExplanation {
+  readonly condition: string
+  readonly value: 'true' | 'false' | 'unknown' | 'unreadable'
+  readonly actual?: unknown
+  readonly inner?: readonly ConditionExplanation[]
+}
+
 export interface ConsoleSession {
   readonly accessToken: string
   readonly token: string
@@ -172,13 +179,18 @@ export interface Explanation {
     readonly source?: string
     readonly rule?: string | null
     readonly reason?: string
+    readonly pending?: readonly string[]
+    readonly otherwise?: string | null
   }
   readonly readings?: readonly string[]
   readonly rules: readonly {
-    readonly rule?: string
-    readonly effect?: Effect
-    readonly value?: 'true' | 'false' | 'unknown' | 'unreadable'
-    readonly matches?: boolean
+    readonly rule: string
+    readonly effect: Effect
+    readonly value: 'true' | 'false' | 'unknown' | 'unreadable'
+    readonly matches: boolean
+    readonly priority: number
+    readonly mode: 'enforce' | 'shadow'
+    readonly conditions: readonly ConditionExplanation[]
   }[]
 }
 
@@ -419,6 +431,10 @@ export interface Policy {
   readonly onUnreadable?: string
   readonly shadowOf?: string
   readonly rules: readonly Rule[]
+  readonly hits?: readonly {
+    readonly rule: string | null
+    readonly count: number
+  }[]
   readonly shadow?: readonly {
     readonly rule: string
     readonly would: Effect

@@ -7,6 +7,7 @@ import type { Refusal, RefusalCode } from '../errors.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { HitTally } from '../limits/hit-tally.ts'
 import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
@@ -24,6 +25,8 @@ export interface ManagementParts {
   readonly book: PolicyBook
   /** Decides a described request, which was checked against openapi.json. */
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
+  /** How often rules decided. */
+  readonly hits: Pick<HitTally, 'of'>
   /** How often rules in shadow would have decided otherwise. */
   readonly shadows: Pick<ShadowTally, 'of'>
   readonly hitl: {

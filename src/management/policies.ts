@@ -7,7 +7,7 @@ import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
-export function policyHandlers({ book, explain, shadows }: ManagementParts): Handlers['guarded'] {
+export function policyHandlers({ book, explain, hits, shadows }: ManagementParts): Handlers['guarded'] {
   return {
     listPolicies(call) {
       const page = readPage(call)
@@ -17,8 +17,12 @@ export function policyHandlers({ book, explain, shadows }: ManagementParts): Han
     getPolicy(call) {
       const entry = book.entry(call.named)
       if (entry === undefined) return refuse('not_found')
-      const counts = shadows.of(entry.document.name).map(({ rule, would, count }) => ({ rule, would, count }))
-      return jsonReply(200, { ...detail(entry), shadow: counts })
+      const { name } = entry.document
+      return jsonReply(200, {
+        ...detail(entry),
+        hits: hits.of(name).map(({ rule, count }) => ({ rule, count })),
+        shadow: shadows.of(name).map(({ rule, would, count }) => ({ rule, would, count })),
+      })
     },
     async createPolicy(call) {
       const entry = await book.create(call.body, by(call))

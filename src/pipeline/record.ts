@@ -2,10 +2,11 @@ import { redactText } from '../base/redact.ts'
 import type { Clock } from '../clock.ts'
 import { refusalKinds } from '../errors.ts'
 import type { ActivityLog } from '../limits/activity.ts'
+import type { HitTally } from '../limits/hit-tally.ts'
 import type { Incidents } from '../limits/incidents.ts'
 import type { ShadowTally } from '../limits/shadow-tally.ts'
 import type { Log, LogFields } from '../log.ts'
-import type { MatchedCondition, ShadowOutcome } from '../policy/evaluation/decision.ts'
+import type { Decision, MatchedCondition, ShadowOutcome } from '../policy/evaluation/decision.ts'
 import type { RiskSignal } from '../policy/request/facts.ts'
 import { answers, decisions, duration, overhead, requestBytes, requests, responseBytes } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -25,6 +26,7 @@ export interface RecorderParts {
   readonly values: boolean
   readonly clientIpOf: ClientIp
   readonly activity: ActivityLog
+  readonly hits: Pick<HitTally, 'note'>
   readonly shadows: ShadowTally
   readonly incidents: Pick<Incidents, 'note'>
   /** Undefined when nothing is counted. */
@@ -38,7 +40,7 @@ export function createRecorder(parts: RecorderParts): (exchange: Exchange) => vo
     const { agent } = exchange
     if (agent !== undefined) {
       noteActivity(exchange, agent.id, parts)
-      noteShadows(exchange, parts)
+      if (exchange.decision !== undefined) noteDecision(exchange.decision, agent.policyName ?? '', parts)
       if (exchange.ending === 'refused' || exchange.ending === 'suspended') noteIncident(exchange, agent.id, parts)
       for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
     }
@@ -95,9 +97,12 @@ function outcomeOf({ ending, refusal }: Exchange): string {
 
 const statusClasses: readonly string[] = ['', '', '2xx', '3xx', '4xx', '5xx']
 
-function noteShadows({ decision, agent }: Exchange, { shadows }: RecorderParts): void {
-  if (decision === undefined) return
-  for (const { policy, rule, would } of decision.shadow) shadows.note(policy ?? agent?.policyName ?? '', rule, would)
+/** The rule that decided, and those in shadow that would have decided otherwise. */
+function noteDecision(decision: Decision, ofAgent: string, { hits, shadows }: RecorderParts): void {
+  const { policy, rule, source } = decision
+  if (policy !== null && (rule !== null || source === 'default')) hits.note(policy, rule)
+  for (const { policy: other, rule: inShadow, would } of decision.shadow)
+    shadows.note(other ?? ofAgent, inShadow, would)
 }
 
 const noSignals: readonly RiskSignal[] = []

@@ -1,5 +1,6 @@
 import { BroadcastChannel } from 'node:worker_threads'
 import type { RecentActivity } from '../compose/activity.ts'
+import { createHitTally, type HitCount } from '../limits/hit-tally.ts'
 import type { Incident } from '../limits/incidents.ts'
 import { type Counted, createTally } from './batch.ts'
 
@@ -8,6 +9,7 @@ type Note =
   | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged', agentId: string, at: number]
   | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
   | readonly [kind: 'incident', incident: Incident]
+  | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
   | readonly [kind: 'shadow', policy: string, rule: string, would: string]
 
 /**
@@ -18,7 +20,9 @@ type Note =
 export function shareActivity(recent: RecentActivity, channelName: string): RecentActivity {
   const channel = new BroadcastChannel(channelName)
   channel.unref()
-  const tally = createTally<Note>(keyOf, notes => channel.postMessage(notes))
+  // There is a hit for each request. They are counted here, and go with the note of the request itself.
+  const untold = createHitTally()
+  const tally = createTally<Note>(keyOf, notes => channel.postMessage([...notes, ...untold.take().map(hitNote)]))
   channel.onmessage = event => {
     // Threads of this gateway alone post to the channel, and notes alone.
     const { data } = event as { readonly data: readonly Counted<Note>[] }
@@ -28,7 +32,7 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
     apply(recent, one)
     tally.add(one)
   }
-  const { activity, shadows, incidents } = recent
+  const { activity, hits, shadows, incidents } = recent
   return {
     activity: {
       of: (agentId, now) => activity.of(agentId, now),
@@ -42,6 +46,14 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
       get size() {
         return activity.size
       },
+    },
+    hits: {
+      note(policy, rule, count) {
+        hits.note(policy, rule, count)
+        untold.note(policy, rule, count)
+      },
+      of: policy => hits.of(policy),
+      take: () => hits.take(),
     },
     shadows: {
       of: policy => shadows.of(policy),
@@ -59,6 +71,8 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
   }
 }
 
+const hitNote = ({ policy, rule, count }: HitCount): Counted<Note> => [['hit', policy, rule, count], 1]
+
 /** Notes of one batch count as made at the same time. */
 function keyOf(note: Note): string {
   switch (note[0]) {
@@ -66,6 +80,7 @@ function keyOf(note: Note): string {
       return `sent ${note[1]} ${note[4]} ${note[3]}`
     case 'incident':
       return `incident ${note[1].requestId}`
+    case 'hit':
     case 'shadow':
       return note.join(' ')
     default:
@@ -73,9 +88,10 @@ function keyOf(note: Note): string {
   }
 }
 
-function apply({ activity, shadows, incidents }: RecentActivity, note: Note): void {
+function apply({ activity, hits, shadows, incidents }: RecentActivity, note: Note): void {
   if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
   else if (note[0] === 'incident') incidents.note(note[1])
+  else if (note[0] === 'hit') hits.note(note[1], note[2], note[3])
   else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
   else activity[note[0]](note[1], note[2])
 }

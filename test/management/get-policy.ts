@@ -19,6 +19,7 @@ t.test('a policy is read with its rules, its time and its version', async t => {
     version: /^sha256:[0-9a-f]{64}$/,
     source: 'api',
   })
+  t.equal((await call('PUT', '/policies/p', { token: admin.token, body: json })).status, 200, 'it can be sent back')
 })
 
 t.test('a policy that is not there is 404, whatever its name tries', async t => {

@@ -16,7 +16,7 @@ export interface LanguageOptions {
 
 export const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
 /** Keys that `GET /policies/{name}` adds. They are ignored, so that its answer can be sent back. */
-const shownKeys = ['policyName', 'createdOn', 'version', 'ruleCount', 'source']
+const shownKeys = ['policyName', 'createdOn', 'version', 'ruleCount', 'source', 'hits', 'shadow']
 export const ruleKeys = [
   'name',
   'priority',
