@@ -13,6 +13,7 @@ export interface Route {
 }
 
 const everyone: readonly Role[] = ['reviewer', 'auditor', 'admin']
+const readers: readonly Role[] = ['auditor', 'admin']
 
 export const routes: readonly Route[] = [
   { pattern: '/', name: 'Queue', roles: everyone, page: QueuePage },
@@ -32,5 +33,22 @@ export const routes: readonly Route[] = [
     name: 'Grants',
     roles: everyone,
     page: later(async () => (await import('./grants/page.tsx')).GrantsPage),
+  },
+  {
+    pattern: '/agents',
+    name: 'Agents',
+    roles: readers,
+    page: later(async () => (await import('./agents/list.tsx')).AgentsPage),
+  },
+  {
+    pattern: '/agents/:id',
+    roles: everyone,
+    page: later(async () => (await import('./agents/page.tsx')).AgentPage),
+  },
+  {
+    pattern: '/audit',
+    name: 'Audit',
+    roles: readers,
+    page: later(async () => (await import('./audit/page.tsx')).AuditPage),
   },
 ]

@@ -75,11 +75,18 @@ interface PagedList {
   readonly totalCount: number
 }
 
+interface PagesProps {
+  readonly list: PagedList
+  /** What the list has, one and many. */
+  readonly of: string
+  readonly many?: string
+}
+
 /** The number of the page that the route asks for. */
 export const pageNumber = (): number => Math.max(1, Math.floor(Number(search.value.get('page'))) || 1)
 
 /** From one page of a list to the others. */
-export function Pages({ list: { page, pageSize, totalCount }, of }: { readonly list: PagedList; readonly of: string }) {
+export function Pages({ list: { page, pageSize, totalCount }, of, many }: PagesProps) {
   const last = Math.max(1, Math.ceil(totalCount / pageSize))
   const open = (to: number) => {
     setSearch({ page: to === 1 ? undefined : String(to) })
@@ -88,7 +95,7 @@ export function Pages({ list: { page, pageSize, totalCount }, of }: { readonly l
   return (
     <nav class="pages" aria-label="Pages of the list">
       <span class="hint">
-        {last === 1 ? plural(totalCount, of) : `Page ${page} of ${last}, ${plural(totalCount, of)}`}
+        {last === 1 ? plural(totalCount, of, many) : `Page ${page} of ${last}, ${plural(totalCount, of, many)}`}
       </span>
       {last > 1 && (
         <span class="actions">

@@ -1,0 +1,90 @@
+import { useState } from 'preact/hooks'
+import { When } from '../parts/frame.tsx'
+import { Text } from '../parts/text.tsx'
+import { Json } from '../request/json.tsx'
+import { hrefOf } from '../router.ts'
+import type { AuditRecord } from '../types.ts'
+
+interface EntryProps {
+  readonly entry: AuditRecord
+  /** Names of agents by their id, as far as they are known. */
+  readonly names: ReadonlyMap<string, string>
+}
+
+/** One entry. Its details and hashes are drawn when it is opened. */
+export function Entry({ entry, names }: EntryProps) {
+  const { seq, timestamp, actor, action, subject, requestId, details, previous, hash } = entry
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <li class="record entry">
+      <span class="record-what">
+        <span class="hint seq">{seq}</span> <strong class="action">{action}</strong> <Who id={actor} names={names} /> on{' '}
+        <Subject action={action} subject={subject} names={names} />
+      </span>
+      <When at={timestamp} />
+      <button type="button" class="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {isOpen ? 'Less' : 'Details'}
+      </button>
+      {isOpen && (
+        <div class="opened">
+          <Json value={details} />
+          <dl class="lines">
+            <Pair name="Time" value={timestamp} />
+            <Pair name="Request" value={requestId ?? 'none'} />
+            <Pair name="Hash" value={hash} />
+            <Pair name="Follows" value={previous} />
+          </dl>
+        </div>
+      )}
+    </li>
+  )
+}
+
+function Pair({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt class="hint">{name}</dt>
+      <dd>
+        <code>
+          <Text value={value} />
+        </code>
+      </dd>
+    </div>
+  )
+}
+
+function Who({ id, names }: { readonly id: string; readonly names: ReadonlyMap<string, string> }) {
+  if (!isAgent(id)) return <Text value={`by ${id === 'gateway' ? 'the gateway' : id}`} limit={120} />
+  return (
+    <>
+      by{' '}
+      <a class="linked" href={hrefOf('agents', id)}>
+        <Text value={names.get(id) ?? id} limit={120} />
+      </a>
+    </>
+  )
+}
+
+interface SubjectProps {
+  readonly action: string
+  readonly subject: string
+  readonly names: ReadonlyMap<string, string>
+}
+
+function Subject({ action, subject, names }: SubjectProps) {
+  const text = <Text value={names.get(subject) ?? subject} limit={200} />
+  const place = isAgent(subject) && !action.startsWith('hitl.grant') ? 'agents' : placeOf(action)
+  if (place === undefined) return text
+  return (
+    <a class="linked" href={hrefOf(place, subject)}>
+      {text}
+    </a>
+  )
+}
+
+function placeOf(action: string): string | undefined {
+  if (action.startsWith('policy.')) return 'policies'
+  return action.startsWith('hitl.') && !action.startsWith('hitl.grant') ? 'requests' : undefined
+}
+
+const isAgent = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)
