@@ -64,7 +64,7 @@ function viewOf({ request, facts, target, agent, resolution }: Held, parts: Held
     ...headOf(target),
     method: request.method,
     rawHeaders: facts.rawHeaders,
-    mcp: readMcpHeads(facts.rawHeaders),
+    mcp: readMcpHeads({ ...request, hasBody: request.body.byteLength > 0, rawHeaders: facts.rawHeaders }),
     contentLength: request.body.byteLength,
     clientIp: facts.clientIp,
     destination: ip === undefined ? undefined : destinationOf(ip),

@@ -221,7 +221,7 @@ class RequestView implements RequestHead {
 
   get mcp(): McpHeads | undefined {
     const { fields, method, hasBody } = this.#exchange
-    return fields.mcp && (method === 'POST' || hasBody) ? readMcpHeads(this.rawHeaders) : undefined
+    return fields.mcp ? readMcpHeads({ method, hasBody, rawHeaders: this.rawHeaders }) : undefined
   }
 
   /** The gateway's own field is hidden from rules by its name; others may be the upstream's as well as ours. */

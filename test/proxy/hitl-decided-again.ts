@@ -44,6 +44,12 @@ for (const threads of [1, 2]) {
       await manage('PUT', `/agents/${bot.id}/policy`, { policyName: 'changing' })
     })
 
+    t.test('a request without a message is no other at its approval because of its MCP fields', async t => {
+      const id = await hold('/stream', { method: 'GET', headers: { 'Mcp-Method': 'tools/call', 'Mcp-Name': 'add' } })
+      const approved = await approve(id, {})
+      t.strictSame([approved.status, origin.seen.length], [200, 1])
+    })
+
     t.test('what the policy denies now is not sent: it waits on, with the reason on record', async t => {
       const id = await hold('/things', { body: 'one' })
       await change(deny(when('input.path', '/things')))

@@ -68,7 +68,7 @@ export function requestFromDescription(
       ...headOf(target),
       method,
       rawHeaders: fields,
-      mcp: method === 'POST' || bytes.length > 0 ? readMcpHeads(fields) : undefined,
+      mcp: readMcpHeads({ method, hasBody: bytes.length > 0, rawHeaders: fields }),
       contentLength: bytes.length,
       clientIp: canonicalAddress(clientIp) ?? clientIp,
       destination: ip === undefined ? undefined : destinationOf(ip),

@@ -29,8 +29,17 @@ const nameKeys: ReadonlyMap<unknown, 'name' | 'uri'> = new Map([
   ['resources/unsubscribe', 'uri'],
 ])
 
-/** @param rawHeaders flat: name, value. Undefined when neither the method nor the name stands there */
-export function readMcpHeads(rawHeaders: readonly string[]): McpHeads | undefined {
+/** A request, as far as it decides what its heads mean. */
+interface Carrying {
+  readonly method: string
+  readonly hasBody: boolean
+  /** Flat: name, value. */
+  readonly rawHeaders: readonly string[]
+}
+
+/** Undefined when neither the method nor the name stands there, and for requests that carry no message. */
+export function readMcpHeads({ method, hasBody, rawHeaders }: Carrying): McpHeads | undefined {
+  if (method !== 'POST' && !hasBody) return undefined
   const methods = valuesOf(rawHeaders, methodField)
   const names = valuesOf(rawHeaders, nameField)
   if (methods.length === 0 && names.length === 0) return undefined

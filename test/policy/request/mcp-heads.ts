@@ -8,7 +8,7 @@ import t from '../../fixtures/tap.ts'
 
 const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params })
 const differs = (rawHeaders: readonly string[], body: unknown) => {
-  const heads = readMcpHeads(rawHeaders)
+  const heads = readMcpHeads({ method: 'POST', hasBody: true, rawHeaders })
   return heads === undefined ? 'no heads' : mcpMismatch(heads, body)
 }
 const named = (name: string, method = 'tools/call') => ['mcp-method', method, 'MCP-Name', name]
@@ -23,7 +23,14 @@ t.test('heads agree with the body that they describe', async t => {
     t.equal(differs(named(encoded(name)), message('tools/call', { name })), undefined, name)
   }
   t.equal(differs(named('task', 'tasks/get'), message('tasks/get', { taskId: 'task' })), undefined)
-  t.equal(readMcpHeads(['MCP-Protocol-Version', '2025-11-25', 'Accept', '*/*']), undefined)
+  t.equal(differs(['MCP-Protocol-Version', '2025-11-25', 'Accept', '*/*'], undefined), 'no heads')
+})
+
+t.test('heads of a request that carries no message say nothing', async t => {
+  const rawHeaders = named('drop')
+  t.equal(readMcpHeads({ method: 'GET', hasBody: false, rawHeaders }), undefined)
+  t.match(readMcpHeads({ method: 'GET', hasBody: true, rawHeaders }), { name: 'drop' })
+  t.match(readMcpHeads({ method: 'POST', hasBody: false, rawHeaders }), { name: 'drop' })
 })
 
 t.test('heads that say anything else differ from the body', async t => {
