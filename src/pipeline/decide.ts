@@ -224,11 +224,12 @@ class RequestView implements RequestHead {
     return fields.mcp ? readMcpHeads({ method, hasBody, rawHeaders: this.rawHeaders }) : undefined
   }
 
-  /** The gateway's own field is hidden from rules by its name; others may be the upstream's as well as ours. */
+  /** The gateway's own field is hidden from rules by its name; those of virtual hosts may be the upstream's as well. */
   get rawHeaders(): readonly string[] {
-    const { req, fields, tokenNames } = this.#exchange
+    const { req, fields, tokenNames, addressing } = this.#exchange
+    const isHiddenByName = tokenNames.length <= 1 && typeof addressing === 'string'
     this.#rawHeaders ??= withoutNominated(
-      tokenNames.length > 1 ? withoutTokens(req.rawHeaders, tokenNames) : req.rawHeaders,
+      isHiddenByName ? req.rawHeaders : withoutTokens(req.rawHeaders, tokenNames),
       fields,
     )
     return this.#rawHeaders

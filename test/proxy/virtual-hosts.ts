@@ -262,6 +262,22 @@ t.test('rules do not see the token', async t => {
   t.equal((await call({ fields: ['Authorization', `Bearer ${agent.token}`, 'X-Api-Key', 'a.b'] })).status, 403)
 })
 
+t.test('rules do not see it either where the gateway has no field of its own', async t => {
+  const conditions = [{ field: 'input.headers.x-api-key', operator: 'contains', value: 'ey' }]
+  const own = await startGateway(t, {
+    config: {
+      Security: { AgentAuth: { UseCustomHeader: false } },
+      Hosts: [{ Host: 'one.gateway.test', Upstream: origin.url }],
+      Policies: [{ name: 'no-keys', default: 'Allow', rules: [{ name: 'key', effect: 'Deny', conditions }] }],
+      Policy: { AssignOnRegistration: 'no-keys' },
+    },
+  })
+  const bot = await own.agent({ policyName: 'no-keys' })
+  const headers = ['Host', 'one.gateway.test', 'X-Api-Key', bot.token]
+  const [res] = (await once(request({ port: own.port, headers, agent: false }).end(), 'response')) as [IncomingMessage]
+  t.equal(res.resume().statusCode, 200)
+})
+
 t.test('metadata of an OAuth resource names the virtual host, by the port that the client used', async t => {
   const path = '/.well-known/oauth-protected-resource/mcp'
   const { text, headers } = await call({ host: 'mcp.gateway.test:8080', path })
