@@ -104,6 +104,7 @@ const queue = createQueue({
   agentProblem: () => undefined,
   reviewerOf: id => ({ id, ownerId: 'people', roles: ['reviewer'] }),
   agentName: () => undefined,
+  addedFields: () => [],
   stopping: new AbortController().signal,
   onFull: () => {},
   report,

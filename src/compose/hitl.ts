@@ -1,9 +1,10 @@
+import { parseTarget } from '../base/target.ts'
 import { inTime } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
-import { StartupError } from '../errors.ts'
+import { isRefusal, StartupError } from '../errors.ts'
 import { createEventLog, type EventLog } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
-import type { HitlOptions } from '../hitl/model.ts'
+import type { HitlOptions, Person } from '../hitl/model.ts'
 import { createNotifier } from '../hitl/notify.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
 import { mayDecide } from '../hitl/view.ts'
@@ -17,7 +18,7 @@ import type { Upstreams } from './upstreams.ts'
 
 export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'refusals' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
-  readonly upstreams: Pick<Upstreams, 'ownRequests'>
+  readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
   readonly recent: RecentActivity
   /** Called for a grant that was withdrawn, for the other threads. */
@@ -71,11 +72,9 @@ export function createHitl(parts: HitlParts): Hitl {
     send: dataPlane.send,
     noteRefusal: parts.refusals.note,
     agentProblem: identity.problemOf,
-    reviewerOf: id => {
-      const agent = identity.problemOf(id) === undefined ? identity.registry.get(id) : undefined
-      return agent !== undefined && mayDecide(agent) ? agent : undefined
-    },
+    reviewerOf: id => reviewerOf(identity, id),
     agentName: id => identity.registry.get(id)?.name,
+    addedFields: item => credentialNames(parts, item),
     stopping: stopping.signal,
     onFull: (bound, { agent, requestId }) => dataPlane.bounds.reached(bound, agent.id, requestId ?? undefined),
     report,
@@ -133,6 +132,23 @@ export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check 
   )
   if (problems.length > 0) throw new StartupError(problems.join('\n'))
 }
+
+function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string): Person | undefined {
+  const agent = problemOf(id) === undefined ? registry.get(id) : undefined
+  return agent !== undefined && mayDecide(agent) ? agent : undefined
+}
+
+/** Names of the fields with which the gateway proves itself to the upstream of a held request. */
+function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): readonly string[] {
+  const agent = identity.registry.get(item.agentId)
+  const target = parseTarget(item.url)
+  if (upstreams.credentials === undefined || agent === undefined || typeof target === 'string') return []
+  const rawHeaders = Object.entries(item.headers).flat()
+  const fields = upstreams.credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames: [] })
+  return isRefusal(fields) ? [] : fields.filter((_, index) => index % 2 === 0)
+}
+
+type HeldItem = Parameters<HitlOptions['addedFields']>[0]
 
 /** Verdicts of reviewers change the trust of the agent. */
 function noteVerdicts(events: EventLog, { registry }: Pick<Identity, 'registry'>, { activity }: RecentActivity): void {

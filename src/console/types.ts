@@ -264,6 +264,7 @@ export interface HitlRequest {
   readonly people?: Readonly<Record<string, string>>
   readonly decidedBy?: string | null
   readonly headers: Readonly<Record<string, string>>
+  readonly addedFields?: readonly string[]
   readonly body: string
   readonly bodyEncoding?: 'utf8' | 'base64'
   readonly replay?: Replay

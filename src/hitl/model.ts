@@ -6,7 +6,7 @@ import { escapeLines } from '../base/deceptive.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { type Refusal, refuse } from '../errors.ts'
-import type { AgentRecord, AuditEntry, HitlBrief, Store } from '../storage/store.ts'
+import type { AgentRecord, AuditEntry, HitlBrief, HitlItem, Store } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 
 /** A request as it will be sent, without the gateway's token and hop-by-hop fields. */
@@ -166,6 +166,8 @@ export interface HitlOptions {
   readonly reviewerOf: (id: string) => Person | undefined
   /** Name of an agent of the registry, for reviewers. */
   readonly agentName: (agentId: string) => string | undefined
+  /** Names of the header fields that the gateway adds when it sends the request. */
+  readonly addedFields: (item: Pick<HitlItem, 'agentId' | 'url' | 'headers'>) => readonly string[]
   /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
   /** Called for each request for which the queue has no room. */

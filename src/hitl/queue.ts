@@ -76,7 +76,7 @@ function openBody(keys: HitlOptions['sealingKeys'], { id, body }: HitlItem): Buf
 }
 
 export function createQueue(options: HitlOptions): Queue {
-  const { store, clock, events, agentName, stopping } = options
+  const { store, clock, events, sealingKeys, stopping } = options
   const attempts = createAttempts(clock, options.settings.LeaseSeconds * 1_000)
   const read = (id: string) => store.hitl.get(id, clock.now())
   const brief = (id: string) => store.hitl.brief(id, clock.now())
@@ -85,7 +85,7 @@ export function createQueue(options: HitlOptions): Queue {
     item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
-    return seen && detailView(seen, openBody(options.sealingKeys, seen), { viewer, now: clock.now(), agentName })
+    return seen && detailView(seen, openBody(sealingKeys, seen), { ...options, viewer, now: clock.now() })
   }
 
   const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal }) => {
@@ -115,7 +115,7 @@ export function createQueue(options: HitlOptions): Queue {
       const item = await read(id)
       if (item?.agentId !== viewer.id || !item.responseStored) return undefined
       const sealed = await store.hitl.sealedResponse(id)
-      const plain = sealed && unseal(options.sealingKeys, `response:${id}`, sealed)
+      const plain = sealed && unseal(sealingKeys, `response:${id}`, sealed)
       return plain && parseAnswer(plain)
     },
     waitForVerdict,

@@ -5,7 +5,7 @@
 
 import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/deceptive.ts'
 import type { HitlItem, HitlPast, HitlRecord } from '../storage/store.ts'
-import type { HeldDecision, Person } from './model.ts'
+import type { HeldDecision, HitlOptions, Person } from './model.ts'
 
 const deciders = new Set(['reviewer', 'admin'])
 const readers = new Set(['reviewer', 'auditor', 'admin'])
@@ -62,6 +62,8 @@ export interface ReviewView {
 
 export interface DetailView extends RequestView {
   readonly headers: Readonly<Record<string, string>>
+  /** For reviewers: names of the header fields that the gateway adds, such as those of credentials. */
+  readonly addedFields?: readonly string[]
   readonly body: string
   readonly bodyEncoding: 'utf8' | 'base64'
   readonly replay: HitlItem['replay']
@@ -174,11 +176,16 @@ function reasonPart(item: Shown, { matched, risk }: HeldDecision) {
  *
  * @param body undefined when it cannot be opened
  */
-export function detailView(item: HitlItem, body: Buffer | undefined, sight: Sight): DetailView {
+export function detailView(
+  item: HitlItem,
+  body: Buffer | undefined,
+  sight: Sight & Pick<HitlOptions, 'addedFields'>,
+): DetailView {
   const headers = Object.entries(item.headers).map(([name, value]) => [name, escapeDeceptive(value)])
   return {
     ...requestView(item, sight),
     headers: Object.fromEntries(headers),
+    ...(readsAll(sight.viewer) && { addedFields: sight.addedFields(item) }),
     body: body === undefined ? sealedBody : shownBody(body, item.bodyEncoding),
     bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
     ...outcomePart(item),

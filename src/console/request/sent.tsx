@@ -5,9 +5,13 @@ import type { HitlRequest } from '../types.ts'
 import { Body } from './body.tsx'
 import { placeOf } from './url.ts'
 
+/** Stands for the value of a field that the gateway adds: no value of an agent has this character. */
+const addedMark = '\u0000'
+
 /** What an approval sends, exactly as it is sent. */
 export function Sent({ view }: { readonly view: HitlRequest }) {
   const { origin, path, query } = placeOf(view.url)
+  const { addedFields: added = [] } = view
   return (
     <section aria-labelledby="sent">
       <h2 id="sent" class="target" tabIndex={-1}>
@@ -19,8 +23,14 @@ export function Sent({ view }: { readonly view: HitlRequest }) {
       </h2>
       {query.length > 0 && <Pairs caption="Query" pairs={query} />}
       <details class="fields">
-        <summary>{Object.keys(view.headers).length} header fields</summary>
-        <Pairs caption="Header fields" pairs={Object.entries(view.headers)} />
+        <summary>
+          {Object.keys(view.headers).length} header fields
+          {added.length > 0 && <span class="hint"> and {added.join(', ')}, which the gateway adds</span>}
+        </summary>
+        <Pairs
+          caption="Header fields"
+          pairs={[...Object.entries(view.headers), ...added.map(name => [name, addedMark] as const)]}
+        />
       </details>
       <h3>
         Body <span class="hint">{view.bodyBytes === 0 ? 'none' : sizeText(view.bodyBytes)}</span>
@@ -55,15 +65,17 @@ function Pairs({ caption, pairs }: PairsProps) {
               <Text value={name} limit={300} />
             </th>
             <td>
-              {value === '[REDACTED]' ? (
-                <span class="redacted">redacted here, sent as it came</span>
-              ) : (
-                <Text value={value} limit={8_192} />
-              )}
+              <Value value={value} />
             </td>
           </tr>
         ))}
       </tbody>
     </table>
   )
+}
+
+function Value({ value }: { readonly value: string }) {
+  if (value === addedMark) return <span class="redacted">added by the gateway</span>
+  if (value === '[REDACTED]') return <span class="redacted">redacted here, sent as it came</span>
+  return <Text value={value} limit={8_192} />
 }
