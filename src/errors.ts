@@ -23,12 +23,16 @@ export const refusalKinds = {
   invalid_body: {
     status: 400,
     title: 'Invalid body',
-    detail: 'The request body does not match the schema of this operation.',
+    detail: 'The request body must match the schema of this operation.',
   },
   invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
   invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Missing or invalid authentication' },
-  agent_revoked: { status: 403, title: 'Agent revoked', detail: 'This agent has been revoked for good.' },
+  agent_revoked: {
+    status: 403,
+    title: 'Agent revoked',
+    detail: 'This agent has been revoked, which is final. Register a new one.',
+  },
   agent_quarantined: {
     status: 403,
     title: 'Agent quarantined',
@@ -43,7 +47,7 @@ export const refusalKinds = {
   mcp_mismatch: {
     status: 400,
     title: 'MCP header mismatch',
-    detail: 'The MCP header fields of the request do not match its body.',
+    detail: 'The MCP header fields of the request must match its body.',
   },
   policy_error: {
     status: 403,
@@ -78,8 +82,8 @@ export const refusalKinds = {
     title: 'Method not allowed',
     detail: 'This method is not supported here. See the Allow header.',
   },
-  already_exists: { status: 409, title: 'Already exists', detail: 'Something with this name exists already.' },
-  already_decided: { status: 409, title: 'Already decided', detail: 'The request was decided before.' },
+  already_exists: { status: 409, title: 'Already exists', detail: 'This name is in use. Choose another one.' },
+  already_decided: { status: 409, title: 'Already decided', detail: 'The request has been decided already.' },
   withdrawn: {
     status: 409,
     title: 'Withdrawn',
@@ -96,7 +100,7 @@ export const refusalKinds = {
     title: 'Too many keys',
     detail: 'This agent has as many keys as it may have. Revoke one first.',
   },
-  in_use: { status: 409, title: 'In use', detail: 'Something else still refers to this.' },
+  in_use: { status: 409, title: 'In use', detail: 'Another object still refers to this. Change that one first.' },
   digest_mismatch: {
     status: 409,
     title: 'Digest mismatch',
@@ -139,7 +143,11 @@ export const refusalKinds = {
     title: 'Too many token requests',
     detail: 'Too many credentials are being checked. Wait as Retry-After says.',
   },
-  headers_too_large: { status: 431, title: 'Headers too large', detail: 'The header section is too large.' },
+  headers_too_large: {
+    status: 431,
+    title: 'Headers too large',
+    detail: 'The header section is larger than allowed. Send fewer or shorter header fields.',
+  },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive in time.' },
   internal: { status: 500, title: 'Internal error', detail: 'The gateway failed. The log has the cause.' },
   upstream_failed: {
@@ -150,7 +158,7 @@ export const refusalKinds = {
   tool_list_unreadable: {
     status: 502,
     title: 'Tool list unreadable',
-    detail: 'The MCP server listed its tools in a way that the gateway cannot read, so it cannot hide those denied.',
+    detail: 'The gateway cannot read the list of tools of the MCP server, so it cannot remove those that are denied.',
   },
   answer_not_kept: {
     status: 502,
@@ -165,7 +173,7 @@ export const refusalKinds = {
   upstream_busy: {
     status: 503,
     title: 'Upstream busy',
-    detail: 'Too many requests to this upstream are already waiting.',
+    detail: 'Too many requests to this upstream are already waiting. Try again later.',
   },
   busy: {
     status: 503,

@@ -35,8 +35,8 @@ export function secretProblem(secret: string): string | undefined {
 function weaknessOf(secret: string): string | undefined {
   if (new TextEncoder().encode(secret).length < minBytes) return `must be ${minBytes} bytes or more`
   const lower = secret.toLowerCase()
-  if (sampleWords.some(word => lower.includes(word))) return 'looks like a sample from documentation'
-  if (estimateBits(secret) < minBits) return `is too easy to guess (under ${minBits} bits)`
+  if (sampleWords.some(word => lower.includes(word))) return 'must not be a sample from documentation'
+  if (estimateBits(secret) < minBits) return `must be harder to guess (${minBits} bits or more)`
   return undefined
 }
 

@@ -16,7 +16,7 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Findin
   if ('problems' in yaml) {
     for (const { line, column, kind } of yaml.problems) {
       // Only the kind is reported: the message may repeat the content of the file, which may be a secret.
-      findings.problems.push({ place: `${file.path}:${line}:${column}`, message: `not valid YAML: ${kind}` })
+      findings.problems.push({ place: `${file.path}:${line}:${column}`, message: `must be valid YAML: ${kind}` })
     }
     return
   }
@@ -51,7 +51,7 @@ function readTree(walk: Walk, tree: SettingTree, map: Readonly<Record<string, un
     const child = childOf(tree, key)
     const spot = below(above, key, child?.name ?? key)
     if (child === undefined) report(walk, spot, unknownKey(tree, key))
-    else if (seen.has(child.name)) report(walk, spot, 'given twice')
+    else if (seen.has(child.name)) report(walk, spot, 'must be given once')
     else readNode(walk, child.node, value, spot)
     if (child !== undefined) seen.add(child.name)
   }
@@ -59,7 +59,7 @@ function readTree(walk: Walk, tree: SettingTree, map: Readonly<Record<string, un
 
 function readNode(walk: Walk, node: Setting<unknown> | SettingTree, value: unknown, spot: Spot): void {
   if (isSetting(node)) {
-    if (value === null) report(walk, spot, 'has no value; give one or remove the key')
+    if (value === null) report(walk, spot, 'must have a value; give one or remove the key')
     else readSetting(walk, node, value, spot)
   } else if (isObject(value)) readTree(walk, node, value, spot)
   // A section whose keys are all commented out has no value, and needs none.

@@ -128,8 +128,10 @@ export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | unde
     )
   }
   const errors: FieldError[] = []
-  if (!isCount(terms.minutes, maxMinutes)) errors.push({ field: 'grant.minutes', message: `1 to ${maxMinutes}` })
-  if (!isCount(terms.maxUses, maxUses)) errors.push({ field: 'grant.maxUses', message: `1 to ${maxUses}` })
+  if (!isCount(terms.minutes, maxMinutes))
+    errors.push({ field: 'grant.minutes', message: `must be an integer from 1 to ${maxMinutes}` })
+  if (!isCount(terms.maxUses, maxUses))
+    errors.push({ field: 'grant.maxUses', message: `must be an integer from 1 to ${maxUses}` })
   if (terms.path !== undefined && !coversOwn(item, terms.path)) {
     errors.push({ field: 'grant.path', message: 'must be a path pattern that covers the approved request' })
   }

@@ -26,7 +26,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
     return refuse('body_too_large', 'The body is larger than may be held for review.')
   }
   if ((held.idempotencyKey?.length ?? 0) > maxIdempotencyKey) {
-    return refuse('invalid_request', `Idempotency-Key has at most ${maxIdempotencyKey} characters.`)
+    return refuse('invalid_request', `Idempotency-Key must have at most ${maxIdempotencyKey} characters.`)
   }
   const frame = frameRequest(held.request)
   const shown = makeRecord(options, held, frame)

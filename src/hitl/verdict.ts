@@ -181,8 +181,8 @@ function fourEyes(options: HitlOptions, item: HitlBrief, reviewer: Person): Refu
   return undefined
 }
 
-const commentTooLong = refuse('invalid_body', `A comment has at most ${maxComment} characters.`, {
-  errors: [{ field: 'comment', message: `at most ${maxComment} characters`, code: 'too_long' }],
+const commentTooLong = refuse('invalid_body', `A comment must have at most ${maxComment} characters.`, {
+  errors: [{ field: 'comment', message: `must have at most ${maxComment} characters`, code: 'too_long' }],
 })
 
 export interface Withdrawal {

@@ -106,13 +106,15 @@ class FieldReader implements RequestFields {
 export function readFields(raw: readonly string[], httpVersion: string): RequestFields | Refusal {
   // Node's parser also takes 0.9, with or without a version in the line, and 2.0.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('http_version_not_supported')
-  if (raw.length > maxFields * 2) return refuse('headers_too_large', `More than ${maxFields} header fields.`)
+  if (raw.length > maxFields * 2)
+    return refuse('headers_too_large', `A request must have at most ${maxFields} header fields.`)
   const reader = new FieldReader()
   reader.read(raw)
   if (reader.isDisguised) return refuse('invalid_request', disguisedDetail)
-  if (reader.hosts > 1) return refuse('invalid_request', 'More than one Host header.')
-  if (!hostPattern.test(reader.host)) return refuse('invalid_request', 'The Host header is malformed.')
-  if (reader.hasTwoKeys) return refuse('invalid_request', 'More than one Idempotency-Key header.')
+  if (reader.hosts > 1) return refuse('invalid_request', 'A request must have one Host header.')
+  if (!hostPattern.test(reader.host))
+    return refuse('invalid_request', 'The Host header must be a host with an optional port.')
+  if (reader.hasTwoKeys) return refuse('invalid_request', 'A request must have at most one Idempotency-Key header.')
   if (reader.codings !== undefined) {
     const problem = codingsProblem(reader.codings, httpVersion)
     if (problem !== undefined) return refuse('invalid_request', problem)

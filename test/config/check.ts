@@ -97,7 +97,7 @@ t.test('a secret to sign or seal with is strong, and the problem says how to mak
   const issuance = 'SECURITY__AGENTAUTH__TOKENISSUANCE__'
   const strong = 'Xq8v0Zk3m1Lr7Tt2Yw9Bn4Hc6Jd5Fg0Ps8Va1Ue3'
   t.strictSame(problems('', { [`${issuance}SECRET`]: 'CHANGEME'.repeat(5) }), [
-    `env ${issuance}SECRET: looks like a sample from documentation. ${advice}`,
+    `env ${issuance}SECRET: must not be a sample from documentation. ${advice}`,
   ])
   t.strictSame(problems('', { [`${issuance}PREVIOUSSECRETS`]: `${strong},short` }), [
     `env ${issuance}PREVIOUSSECRETS: item 2 must be 32 bytes or more. ${advice}`,

@@ -105,7 +105,7 @@ t.test('each kind of wrong value is told apart', async t => {
     ['Security: { Bootstrap: { AgentId: admin } }', 'must be a UUID'],
     [`Security: { Bootstrap: { ClientSecret: ${'x'.repeat(73)} } }`, 'must be no longer than 72 bytes'],
     ['Security: { AgentAuth: { TokenIssuance: { Issuer: "\\ud800" } } }', 'must be well-formed Unicode'],
-    ['System: { Server: { Http: { Host: } } }', 'has no value; give one or remove the key'],
+    ['System: { Server: { Http: { Host: } } }', 'must have a value; give one or remove the key'],
     ['System: { Server: { Http: { Host: "a b" } } }', 'must be an IP address or a host name'],
     ['HumanInTheLoop: { Threshold: .nan }', 'must be a number'],
     ['HumanInTheLoop: { Threshold: high }', 'must be a number'],
@@ -117,12 +117,12 @@ t.test('each kind of wrong value is told apart', async t => {
     ['Egress: { DenyHosts: [a.example, 7] }', 'item 2 must be text'],
     ['Egress: { DenyHosts: [http://a.example] }', 'item 1 must be a host such as'],
     ['Policies: { name: a }', 'must be a list'],
-    ['System: { Server: {}, server: {} }', 'System:Server: given twice'],
+    ['System: { Server: {}, server: {} }', 'System:Server: must be given once'],
     ['- System', 'must be a map of keys and values'],
-    ['Egress: { DenyHosts: *unknown }', 'gateway.yaml:1:22: not valid YAML: unknown alias'],
-    ['System:\n\tServer: {}', 'not valid YAML'],
-    ['System: {}\nSystem: {}', 'not valid YAML: duplicate key'],
-    ['System: {}\n---\nSystem: {}', 'not valid YAML: multiple docs'],
+    ['Egress: { DenyHosts: *unknown }', 'gateway.yaml:1:22: must be valid YAML: unknown alias'],
+    ['System:\n\tServer: {}', 'must be valid YAML'],
+    ['System: {}\nSystem: {}', 'must be valid YAML: duplicate key'],
+    ['System: {}\n---\nSystem: {}', 'must be valid YAML: multiple docs'],
   ]
   for (const [text, expected] of cases) {
     const found = problems(text)

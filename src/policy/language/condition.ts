@@ -67,9 +67,10 @@ function checkSuits({ form, name }: Operator, field: Field, scope: Scope): void 
   if (field.kind.phase === 'risk') return
   const window = form.name === 'between' && field.text === 'time.clock'
   if (form.suits === 'ordering' && !window && !mayBeNumber(field))
-    throw new ConditionError(`${name}: ${field.text} must be a number field`)
+    throw new ConditionError(`${name} must be used on a number field, not on ${field.text}`)
   const textless = field.type === 'number' || field.type === 'boolean'
-  if (form.suits === 'text' && textless) throw new ConditionError(`${name}: ${field.text} must be a text field`)
+  if (form.suits === 'text' && textless)
+    throw new ConditionError(`${name} must be used on a text field, not on ${field.text}`)
 }
 
 /** Whether a field can hold a number: not a name of the head or the clock. */

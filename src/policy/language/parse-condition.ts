@@ -24,7 +24,7 @@ const maxNodes = limits.conditionsPerRule * limits.depth
 export function parseConditions(value: unknown, path: string, problems: Problems, scope: Scope): readonly Node[] {
   if (!Array.isArray(value)) {
     const hint =
-      value === undefined ? 'a rule needs conditions; [] holds for every request' : 'conditions must be a list'
+      value === undefined ? 'a rule must have conditions; [] matches every request' : 'conditions must be a list'
     problems.add('E_CONDITIONS', path, hint)
     return []
   }
@@ -133,17 +133,17 @@ type WireValue = Pick<Condition, 'value' | 'valueType'>
 /** The value as wire text. Only equality tells a typed value from its spelling. @throws ConditionError */
 function readValue(keys: Keys, operator: Operator): WireValue {
   const value = keys.get('value') ?? operator.form.standard
-  if (value === undefined) throw new ConditionError(`${operator.name} needs a value`)
+  if (value === undefined) throw new ConditionError(`${operator.name} must have a value`)
   const equality = operator.form.name === 'eq'
   if (typeof value === 'string') return { value, valueType: equality ? readValueType(keys) : undefined }
   if (typeof value === 'boolean') return { value: String(value), valueType: equality ? 'boolean' : undefined }
   if (typeof value === 'number' && !isExact(value)) {
-    throw new ConditionError('this number is not exact: write it in quotes')
+    throw new ConditionError('this number must be in quotes, so that it keeps all its digits')
   }
   if (typeof value === 'number') return { value: String(value), valueType: equality ? 'number' : undefined }
   if (!Array.isArray(value)) throw new ConditionError('a value must be text, a number, a boolean or a list')
   if (value.some(isNested)) throw new ConditionError('a list must contain plain values')
-  if (equality) throw new ConditionError(`${operator.name} takes one value; use in for a list`)
+  if (equality) throw new ConditionError(`${operator.name} must have one value; use in for a list`)
   return { value: JSON.stringify(value), valueType: undefined }
 }
 

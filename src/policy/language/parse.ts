@@ -106,7 +106,8 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
 
 function readHead(keys: Keys, problems: Problems): Omit<Policy, 'rules'> {
   const timezone = keys.text('timezone', 'UTC')
-  if (!isTimeZone(timezone)) keys.problem('E_VALUE', 'timezone', `unknown time zone ${shown(timezone)}`)
+  if (!isTimeZone(timezone))
+    keys.problem('E_VALUE', 'timezone', `timezone must be an IANA name such as Europe/Berlin, not ${shown(timezone)}`)
   return {
     name: readName(keys, problems),
     description: keys.text('description', ''),
@@ -127,8 +128,8 @@ const nameGrammar = /^[A-Za-z0-9._-]{1,128}$/
 function readName(keys: Keys, problems: Problems): string {
   const name = keys.get('name')
   if (typeof name === 'string' && nameGrammar.test(name)) return name
-  const cause = name === undefined ? 'a policy needs a name' : 'bad policy name'
-  problems.add('E_NAME', keys.at('name'), `${cause}: 1 to 128 letters, digits, dots, underscores or dashes`)
+  const must = 'a policy must have a name of 1 to 128 letters, digits, dots, underscores or dashes'
+  problems.add('E_NAME', keys.at('name'), must)
   return ''
 }
 
@@ -145,8 +146,8 @@ function readEffect(keys: Keys, key: string, standard?: Effect): Effect {
   const value = given === undefined ? standard : given
   const effect = typeof value === 'string' ? wordOf(value, effects) : undefined
   if (effect !== undefined) return effect
-  const cause = value === undefined ? 'missing effect' : `unknown effect ${shown(value)}`
-  keys.problem('E_EFFECT', key, `${cause}: Allow, Deny or Hitl`)
+  const instead = value === undefined ? '' : `, not ${shown(value)}`
+  keys.problem('E_EFFECT', key, `${key} must be Allow, Deny or Hitl${instead}`)
   return 'Deny'
 }
 

@@ -71,9 +71,9 @@ function normalise(scalar: Scalar, operand: Operand): Scalar {
     throw new ConditionError(`${shown} must be true or false`)
   if (type !== kind.type) return scalar
   const text = kind.normalise === undefined ? scalar.text : kind.normalise(scalar.text)
-  if (text === undefined) throw new ConditionError(`${shown} is not a value of ${operand.field.text}`)
+  if (text === undefined) throw new ConditionError(`${shown} must be a value that ${operand.field.text} can have`)
   if (kind.values !== undefined && !kind.values.includes(text)) {
-    throw new ConditionError(`${shown} is not a value of ${operand.field.text}${didYouMean(text, kind.values)}`)
+    throw new ConditionError(`${shown} must be one of ${kind.values.join(', ')}${didYouMean(text, kind.values)}`)
   }
   return { text, type: scalar.type }
 }

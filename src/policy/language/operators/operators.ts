@@ -57,7 +57,7 @@ function buildTypeIs(operand: Operand): ElementTest {
   const words = readWords(operand.value)
   const names = words.map(word => word.toLowerCase())
   const wrong = names.find(name => !typeNames.includes(name))
-  if (wrong !== undefined) throw new ConditionError(`${JSON.stringify(wrong)} is not one of ${typeNames.join(', ')}`)
+  if (wrong !== undefined) throw new ConditionError(`${JSON.stringify(wrong)} must be one of ${typeNames.join(', ')}`)
   return value => (value !== missing && names.includes(typeName(value)) ? True : False)
 }
 

@@ -24,7 +24,7 @@ export function riskTest({ form, name }: Operator, { value }: Operand): RiskTest
       return facts => and(from(facts), to(facts))
     }
     default:
-      throw new ConditionError(`${name} is not possible on risk.score: use gt, gte, lt, lte or between`)
+      throw new ConditionError(`the operator on risk.score must be gt, gte, lt, lte or between, not ${name}`)
   }
 }
 

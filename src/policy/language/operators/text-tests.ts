@@ -36,7 +36,7 @@ function truthOf(value: boolean): Truth {
 export type PieceName = 'startsWith' | 'endsWith' | 'contains'
 
 export function buildPiece(name: PieceName, operand: Operand): ElementTest {
-  if (operand.value === '') throw new ConditionError(`${name} needs a non-empty value`)
+  if (operand.value === '') throw new ConditionError(`${name} must have a value that is not empty`)
   const folded = ignoresCase(operand)
   const piece = folded ? fold(operand.value) : operand.value
   const holds = pieceTest(name, piece)
@@ -95,7 +95,8 @@ export function buildPathMatches(operand: Operand): ElementTest {
 export function buildHostMatches(operand: Operand): ElementTest {
   const patterns = readWords(operand.value).map(word => {
     const pattern = parseHostPattern(word.toLowerCase())
-    if (pattern === undefined) throw new ConditionError(`${JSON.stringify(word)} is not a host pattern`)
+    if (pattern === undefined)
+      throw new ConditionError(`${JSON.stringify(word)} must be a host such as a.example or *.a.example`)
     return pattern
   })
   return element => truthOf(typeof element === 'string' && matchesAnyHost(patterns, element.toLowerCase()))
@@ -104,7 +105,7 @@ export function buildHostMatches(operand: Operand): ElementTest {
 export function buildIpIn(operand: Operand): ElementTest {
   const ranges = new AddressRanges()
   for (const word of readWords(operand.value)) {
-    if (!ranges.add(word)) throw new ConditionError(`${JSON.stringify(word)} is not an address or CIDR range`)
+    if (!ranges.add(word)) throw new ConditionError(`${JSON.stringify(word)} must be an address or CIDR range`)
   }
   return element => truthOf(typeof element === 'string' && ranges.has(element))
 }
