@@ -3,6 +3,7 @@
  * `inFlight` under a lease, `unknown` when the lease ran out. Nothing is sent again automatically.
  */
 import { PassThrough } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Refusal, refuse } from '../errors.ts'
 import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
@@ -20,6 +21,9 @@ import {
 } from './model.ts'
 import { relay } from './relay.ts'
 import { digestOf, frameAnswer, openHeld, parseRequest, seal } from './seal.ts'
+
+/** Pause before an outcome that could not be recorded is tried again, milliseconds. */
+const recordAgainMs = 1_000
 
 /** One claimed attempt. */
 export interface Attempt {
@@ -155,21 +159,38 @@ async function grant(options: HitlOptions, { item, approval }: Attempt): Promise
   }
 }
 
-/** Records the outcome. What cannot be recorded stays in flight until its lease makes it unknown. */
+/** Records the outcome, or tries on in the background when the store fails. */
 async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
-  const { item, lease } = attempt
   // The attempt failed because the gateway stops; it is recorded as unknown.
-  if (lease.abandoned.aborted) return
-  const { replay, responseStatus } = outcome
-  const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
+  if (attempt.lease.abandoned.aborted) return
   try {
-    const held = await options.store.hitl.settle(item.id, item.attempt, outcome, entry)
-    if (!held) return
+    await recordOutcome(options, attempt, outcome)
   } catch (error) {
     options.report('the outcome of an approved request could not be recorded', error)
-    return
+    void recordLater(options, attempt, outcome)
   }
-  options.events.publish(replay, item.id, { agentId: item.agentId, responseStatus })
+}
+
+async function recordOutcome(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
+  const { item } = attempt
+  const { replay, responseStatus } = outcome
+  const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
+  if (await options.store.hitl.settle(item.id, item.attempt, outcome, entry)) {
+    options.events.publish(replay, item.id, { agentId: item.agentId, responseStatus })
+  }
+}
+
+/** What cannot be recorded while the lease lasts is unknown after that. */
+async function recordLater(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
+  const { until, abandoned } = attempt.lease
+  for (let isRecorded = false; !isRecorded; ) {
+    await sleep(recordAgainMs, undefined, { ref: false })
+    if (options.clock.steady() >= until || abandoned.aborted) return
+    isRecorded = await recordOutcome(options, attempt, outcome).then(
+      () => true,
+      () => false,
+    )
+  }
 }
 
 function replayEntry(

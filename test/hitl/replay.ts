@@ -3,6 +3,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { buffer, text } from 'node:stream/consumers'
 import { isRefusal, type Refusal, refuse } from '../../src/errors.ts'
 import type { Approved } from '../../src/hitl/model.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { type Store, StoreError } from '../../src/storage/store.ts'
+import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, code, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import t from '../fixtures/tap.ts'
 
@@ -318,3 +321,30 @@ t.test('an outcome that cannot be recorded is reported, and the reviewer gets th
   await desk.queue.idle()
   t.match(desk.reports, ['the outcome of an approved request could not be recorded'])
 })
+
+t.test(
+  'an outcome that cannot be recorded at once is recorded when the store is back before the lease ends',
+  async t => {
+    const own = await openSqliteStore({ directory: t.testdir() })
+    t.teardown(() => own.close())
+    let failing = 2
+    const settle: Store['hitl']['settle'] = (...args) => {
+      failing -= 1
+      return failing >= 0 ? Promise.reject(new StoreError('away')) : own.hitl.settle(...args)
+    }
+    const desk = await openDesk({ directory: '', store: { ...own, hitl: { ...own.hitl, settle } } })
+    const id = await suspended(desk)
+    await text(asAnswer(await desk.queue.approve(id, verdict())).body)
+    const recorded = await eventually(
+      () => own.hitl.brief(id, desk.clock.now()),
+      item => item?.replay === 'completed',
+    )
+    t.match(recorded, { status: 'Approved', replay: 'completed', responseStatus: 200 })
+    t.match(desk.reports, ['the outcome of an approved request could not be recorded'], 'reported once')
+    t.equal(desk.sent.length, 1)
+    await eventually(
+      () => desk.events.map(({ type }) => type),
+      types => types.includes('completed'),
+    )
+  },
+)
