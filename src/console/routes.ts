@@ -46,6 +46,17 @@ export const routes: readonly Route[] = [
     page: later(async () => (await import('./agents/page.tsx')).AgentPage),
   },
   {
+    pattern: '/policies',
+    name: 'Policies',
+    roles: readers,
+    page: later(async () => (await import('./policies/list.tsx')).PoliciesPage),
+  },
+  {
+    pattern: '/policies/:name',
+    roles: readers,
+    page: later(async () => (await import('./policies/page.tsx')).PolicyPage),
+  },
+  {
     pattern: '/audit',
     name: 'Audit',
     roles: readers,

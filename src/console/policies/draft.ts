@@ -1,0 +1,68 @@
+/** The request that is explained, as it is typed. */
+import { call } from '../api.ts'
+import { search } from '../router.ts'
+import { mayRead } from '../session.ts'
+import type { Agent, ExplainRequest, HitlRequest } from '../types.ts'
+
+export interface Draft {
+  readonly method: string
+  readonly url: string
+  /** `Name: value`, one a line. */
+  readonly headers: string
+  readonly body: string
+  /** Of a request of the history: the agent that sent it. */
+  readonly agent?: Agent
+}
+
+const empty: Draft = { method: 'GET', url: '', headers: '', body: '' }
+
+/** The request that the route names: by the id of a held one, or by method and URL. */
+export async function draftOf(): Promise<Draft> {
+  const given = search.peek()
+  const id = given.get('request')
+  if (id === null) return { ...empty, method: given.get('method') ?? 'GET', url: given.get('url') ?? '' }
+  const answer = await call<{ readonly pending: HitlRequest }>('GET', `/hitl/${encodeURIComponent(id)}`)
+  if (!answer.ok) return empty
+  const { method, url, headers, body, bodyEncoding, agentId } = answer.data.pending
+  const agent = mayRead.peek() ? await call<Agent>('GET', `/agents/${agentId}`) : undefined
+  return {
+    method,
+    url,
+    headers: Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}`)
+      .join('\n'),
+    // Bytes that are no text cannot be typed; the conditions on the body then differ.
+    body: bodyEncoding === 'base64' ? '' : body,
+    ...(agent?.ok === true && { agent: agent.data }),
+  }
+}
+
+export function requestOf({ method, url, headers, body, agent }: Draft): ExplainRequest {
+  return {
+    request: {
+      method: method.trim().toUpperCase() || 'GET',
+      url: url.trim(),
+      headers: headersOf(headers),
+      ...(body === '' ? {} : { body }),
+    },
+    ...(agent === undefined ? {} : { agent: factsOf(agent) }),
+  }
+}
+
+function factsOf({ id, name, ownerId, status, policyName, trustScore, tags, createdAt }: Agent) {
+  return { id, name, ownerId, status, policyName, trustScore, tags, createdAt: Date.parse(createdAt) }
+}
+
+function headersOf(text: string): Readonly<Record<string, readonly string[]>> {
+  const fields = new Map<string, string[]>()
+  for (const line of text.split('\n')) {
+    const colon = line.indexOf(':')
+    if (colon <= 0) continue
+    const name = line.slice(0, colon).trim()
+    const value = line.slice(colon + 1).trim()
+    const known = fields.get(name)
+    if (known === undefined) fields.set(name, [value])
+    else known.push(value)
+  }
+  return Object.fromEntries(fields)
+}

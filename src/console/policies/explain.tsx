@@ -1,0 +1,105 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { call, type Failure } from '../api.ts'
+import { Failed } from '../parts/states.tsx'
+import { Text } from '../parts/text.tsx'
+import type { Explanation } from '../types.ts'
+import { type Draft, draftOf, requestOf } from './draft.ts'
+import { Explained } from './explained.tsx'
+
+/** Why a request comes out as it does: one that is typed, pasted, or taken from the history. Nothing is sent to an upstream. */
+export function Explain({ name }: { readonly name: string }) {
+  const [draft, setDraft] = useState<Draft>()
+  const [answer, setAnswer] = useState<Explanation | Failure>()
+  const [isBusy, setBusy] = useState(false)
+  const place = useRef<HTMLElement>(null)
+
+  const explain = async (given: Draft) => {
+    setBusy(true)
+    const path = `/policies/${encodeURIComponent(name)}/explain`
+    const explained = await call<Explanation>('POST', path, { body: requestOf(given) })
+    setBusy(false)
+    setAnswer(explained.ok ? explained.data : explained.failure)
+  }
+  useEffect(() => {
+    void draftOf().then(given => {
+      setDraft(given)
+      if (given.url === '') return
+      place.current?.scrollIntoView()
+      void explain(given)
+    })
+  }, [])
+
+  return (
+    <section class="card" aria-labelledby="explain" ref={place}>
+      <h2 id="explain">Explain a request</h2>
+      {draft !== undefined && (
+        <>
+          {draft.agent !== undefined && (
+            <p class="hint">
+              As <Text value={draft.agent.name} limit={120} />, as it stands now. Values that were redacted are not
+              known here.
+            </p>
+          )}
+          <Form draft={draft} onInput={setDraft} onEnter={() => void explain(draft)} />
+          <p class="actions">
+            <button
+              type="button"
+              class="primary"
+              disabled={isBusy || draft.url === ''}
+              onClick={() => void explain(draft)}
+            >
+              {isBusy ? 'Asking…' : 'Explain'}
+            </button>
+          </p>
+        </>
+      )}
+      <div aria-live="polite">
+        {answer !== undefined && ('code' in answer ? <Failed failure={answer} /> : <Explained explanation={answer} />)}
+      </div>
+    </section>
+  )
+}
+
+interface FormProps {
+  readonly draft: Draft
+  readonly onInput: (draft: Draft) => void
+  readonly onEnter: () => void
+}
+
+function Form({ draft, onInput, onEnter }: FormProps) {
+  const id = useId()
+  const line = (name: 'method' | 'url', label: string) => (
+    <div class={name}>
+      <label htmlFor={`${id}-${name}`}>{label}</label>
+      <input
+        id={`${id}-${name}`}
+        value={draft[name]}
+        spellcheck={false}
+        autocomplete="off"
+        placeholder={name === 'url' ? 'https://api.example/v1/items' : undefined}
+        onInput={event => onInput({ ...draft, [name]: event.currentTarget.value })}
+        onKeyDown={event => event.key === 'Enter' && draft.url !== '' && onEnter()}
+      />
+    </div>
+  )
+  const area = (name: 'headers' | 'body', label: string) => (
+    <div>
+      <label htmlFor={`${id}-${name}`}>{label}</label>
+      <textarea
+        id={`${id}-${name}`}
+        rows={4}
+        value={draft[name]}
+        spellcheck={false}
+        onInput={event => onInput({ ...draft, [name]: event.currentTarget.value })}
+      />
+    </div>
+  )
+  return (
+    <div class="explain-form">
+      {line('method', 'Method')}
+      {line('url', 'URL')}
+      {area('headers', 'Header fields, one a line')}
+      {area('body', 'Body')}
+    </div>
+  )
+}
