@@ -231,11 +231,12 @@ const answering =
     (followers.pool?.stuck ?? 0) === 0
 
 function tellToolChanges({ identity, clock, log }: Foundation, recent: RecentActivity, { events }: Hitl) {
-  return ({ agentId, ...change }: ToolChange): void => {
+  return ({ agentId, ...change }: ToolChange, isTold: boolean): void => {
+    recent.activity.toolChanged(agentId, clock.now())
+    if (!isTold) return
     const agentName = identity.registry.get(agentId)?.name ?? null
     const { server, tools, count } = change
     log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
-    recent.activity.toolChanged(agentId, clock.now())
     events.publish('toolChanged', null, { agentId, agentName, cause: `${server}: ${tools.join(', ')}`, ...change })
   }
 }

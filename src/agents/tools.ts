@@ -7,6 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
+import { LRUCache } from '../lru.ts'
 import type { Store } from '../storage/store.ts'
 
 /** A tool that an agent gets to see, and the digest of all that it says of itself. */
@@ -46,16 +47,31 @@ const mostTold = 20
 /** Longer names, characters, are kept by their digest: a server may make them as long as a list. */
 const longestName = 128
 
+/** Changes that people are told for one agent within an hour. Its server could change them with each list. */
+const mostToldHourly = 20
+const hourMs = 3_600_000
+const mostAgents = 10_000
+
 interface ToolNotesParts {
   readonly store: Pick<Store, 'tools'>
   readonly clock: Clock
-  /** Called for each change, once it is on record. */
-  readonly onChange: (change: ToolChange) => void
+  /** Called for each change, once it is on record. `isTold`: people are to be told, too. */
+  readonly onChange: (change: ToolChange, isTold: boolean) => void
 }
 
 export function createToolNotes({ store, clock, onChange }: ToolNotesParts): ToolNotes {
   // Lists of one server for one agent are compared one after the other.
   const underway = new Map<string, Promise<void>>()
+  const told = new LRUCache<string, { readonly since: number; count: number }>({ max: mostAgents })
+
+  const isTold = (agentId: string): boolean => {
+    const now = clock.steady()
+    const before = told.get(agentId)
+    const hour = before !== undefined && now - before.since < hourMs ? before : { since: now, count: 0 }
+    hour.count += 1
+    told.set(agentId, hour)
+    return hour.count <= mostToldHourly
+  }
 
   async function compare({ agentId, server, tools, requestId }: ToolList): Promise<void> {
     const before = new Map(Object.entries((await store.tools.seen(agentId, server)) ?? {}))
@@ -74,7 +90,7 @@ export function createToolNotes({ store, clock, onChange }: ToolNotesParts): Too
     const entry = { at, actor: 'gateway', action: 'mcp.toolChanged', subject, requestId, details }
     const kept = { agentId, server, digests: Object.fromEntries(after), at }
     await store.tools.keep(kept, mostServers, changed.length === 0 ? undefined : entry)
-    if (changed.length > 0) onChange(change)
+    if (changed.length > 0) onChange(change, isTold(agentId))
   }
 
   return {

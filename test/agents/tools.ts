@@ -8,6 +8,8 @@ function open() {
   const kept = new Map<string, SeenTools>()
   const entries: AuditEntry[] = []
   const changes: ToolChange[] = []
+  let told = 0
+  const clock = createClock()
   let writes = 0
   const store: Pick<Store, 'tools'> = {
     tools: {
@@ -19,10 +21,14 @@ function open() {
       },
     },
   }
-  const notes = createToolNotes({ store, clock: createClock(), onChange: change => changes.push(change) })
+  const onChange = (change: ToolChange, isTold: boolean) => {
+    changes.push(change)
+    if (isTold) told += 1
+  }
+  const notes = createToolNotes({ store, clock, onChange })
   const note = (tools: readonly SeenTool[], agentId = 'a1', server = 's1') =>
     notes.note({ agentId, server, tools, requestId: 'r1' })
-  return { note, entries, changes, kept, writes: () => writes }
+  return { note, entries, changes, kept, clock, writes: () => writes, told: () => told }
 }
 
 const tool = (name: string, digest: string): SeenTool => ({ name, digest })
@@ -86,6 +92,20 @@ t.test('what is kept does not grow with the length of names, or with the number 
   await note([tool(long, '1'), tool(`${long}x`, '2'), ...same])
   t.match(changes, [{ count: 1 }])
   t.ok(String(changes[0]?.tools[0]).length < 200)
+})
+
+t.test('people are told of so many changes of an agent within an hour; all are on record', async t => {
+  const { note, entries, clock, told } = open()
+  const flap = async (times: number, agentId?: string) => {
+    for (let at = 0; at < times; at++) await note([tool('add', String(at % 2))], agentId)
+  }
+  await flap(31)
+  t.strictSame([entries.length, told()], [30, 20])
+  await flap(2, 'a2')
+  t.equal(told(), 21)
+  clock.advance(3_600_000)
+  await flap(2)
+  t.equal(told(), 22)
 })
 
 t.test('a list that could not be kept is compared again', async t => {
