@@ -82,9 +82,9 @@ interface Foundation extends Base {
   readonly warnings: readonly string[]
 }
 
-/** Parts that hear of policies and quarantines, but are made after them. */
+/** Parts that are told of policies and quarantines, but are made after them. */
 interface Followers {
-  /** Hears of each change of policies before it is answered. */
+  /** Is told of each change of policies before the change is answered. */
   pool: Pool | undefined
   onQuarantine: IdentityParts['onQuarantine']
 }

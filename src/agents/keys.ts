@@ -11,7 +11,7 @@ const mostKeys = 20
 const storeEveryMs = 60_000
 const atOnce = 200
 
-/** A key as it is shown: never the key itself. Times are milliseconds since the epoch. */
+/** What is shown of a key, which is never the key itself. Times are milliseconds since the epoch. */
 export interface ShownKey extends Omit<AgentKey, 'hash'> {
   readonly lastUsedAt: number | null
 }
@@ -24,7 +24,7 @@ export interface KeyTerms {
 
 /** The keys of agents. Methods that change something reject with StoreError when the store fails. */
 export interface AgentKeys {
-  /** The key itself is in `key`, this once. */
+  /** `key` is the key itself. No later answer contains it. */
   create(
     agentId: string,
     terms: KeyTerms,
@@ -33,7 +33,7 @@ export interface AgentKeys {
   list(agentId: string): Promise<readonly ShownKey[] | Refusal>
   /** Revokes a key. When it resolves no thread accepts the key any more. */
   revoke(keyId: string, by: By): Promise<Refusal | undefined>
-  /** Returns at once; is stored later. */
+  /** Returns at once; the use is stored later. */
   noteUse(keyId: string, at: number): void
   /** Stores the uses that were noted. */
   flush(): Promise<void>

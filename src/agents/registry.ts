@@ -52,7 +52,7 @@ export interface Registry {
   remove(id: string, by: By): Promise<{ readonly removed: string } | Refusal>
   /** Notes what an active agent did. Returns at once; is stored soon, and may quarantine the agent. */
   recordTrust(id: string, cause: TrustCause, requestId: string | null): void
-  /** Stores what is noted of trust. For shutdown. */
+  /** Stores the changes of trust that are noted. For shutdown. */
   flush(): Promise<void>
 }
 

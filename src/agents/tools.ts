@@ -10,7 +10,7 @@ import type { Clock } from '../clock.ts'
 import { LRUCache } from '../lru.ts'
 import type { Store } from '../storage/store.ts'
 
-/** A tool that an agent gets to see, and the digest of all that it says of itself. */
+/** A tool that an agent sees, and the digest of its definition. */
 export interface SeenTool {
   readonly name: string
   readonly digest: string
@@ -25,7 +25,7 @@ export interface ToolList {
   readonly requestId: string
 }
 
-/** Tools that are not what the agent saw before. */
+/** Tools that differ from what the agent saw before. */
 export interface ToolChange {
   readonly agentId: string
   readonly server: string
@@ -42,9 +42,9 @@ export interface ToolNotes {
 /** Servers of one agent, and tools of one server, that are kept. Further tools are not compared. */
 const mostServers = 100
 const mostTools = 2_000
-/** Names of changed tools that are told. */
+/** Most names of changed tools in one report. */
 const mostTold = 20
-/** Longer names, characters, are kept by their digest: a server may make them as long as a list. */
+/** Longest name that is kept, characters. Of longer ones the digest is kept: a server may make them as long as a list. */
 const longestName = 128
 
 /** Changes that people are told for one agent within an hour. Its server could change them with each list. */
@@ -112,7 +112,7 @@ function byName(tools: readonly SeenTool[]): Map<string, string> {
   for (const tool of tools) {
     const name = keptName(tool.name)
     const before = digests.get(name)
-    // What is kept must not grow with their number.
+    // The record must not grow with the number of such tools.
     digests.set(name, before === undefined ? tool.digest : digestOf(`${before} ${tool.digest}`))
   }
   return digests

@@ -27,7 +27,7 @@ export function createTrustWriter(options: TrustOptions): TrustWriter {
   const { store, clock, onQuarantine, onError } = options
   const standings = createStandingBook(clock, options.quarantine)
   const underWay = new Map<string, Promise<void>>()
-  /** Agents of which more is noted since their write began. */
+  /** Agents with changes that were noted after their write began. */
   const due = new Set<string>()
 
   /** At most one write of an agent is under way and one waits, however many events come. */

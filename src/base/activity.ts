@@ -4,7 +4,7 @@ export interface Activity {
   readonly deniedLast10m: number
   readonly hitlLast24h: number
   readonly humanDeniedLast24h: number
-  /** Times that tools of MCP servers were not what the agent saw before. */
+  /** How often a tool of an MCP server differed from what the agent saw before. */
   readonly toolChangesLast24h: number
   /** Body bytes sent since midnight UTC. */
   readonly bytesToday: number

@@ -22,7 +22,7 @@ export class Gathered {
     this.size = size
   }
 
-  /** All of them. The next ones are gathered anew. */
+  /** Returns all bytes and removes them. */
   take(): Buffer {
     const all = this.#room?.subarray(0, this.size) ?? Buffer.alloc(0)
     this.#room = undefined

@@ -17,7 +17,7 @@ export function normaliseHost(text: string): string | undefined {
   return ascii === '' ? undefined : ascii
 }
 
-/** An address of IPv6 as targets carry it. */
+/** The form that an IPv6 address has in a target. */
 export function normaliseIpv6(text: string): string | undefined {
   const address = canonicalAddress(text)
   return address?.includes(':') === true ? `[${address}]` : address

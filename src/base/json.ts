@@ -44,7 +44,7 @@ export function canonicalJson(value: unknown): string {
 
 /** The same in pieces, so that long work can be divided: each is a bracket, a name, or a value that is no list or object. */
 export function* canonicalPieces(value: unknown): Generator<string, void> {
-  // What is still to be written, the next one last. Texts are written as they are.
+  // Pieces to write, the next one last. Texts are written unchanged.
   const rest: (string | { readonly value: unknown })[] = [{ value }]
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
     if (typeof next === 'string') yield next

@@ -7,7 +7,7 @@ export class Near<Value> {
   readonly #values: (Value | undefined)[]
   readonly #mask: number
 
-  /** @param size places, a power of two. Each holds the text that came last of those that share it. */
+  /** @param size number of places, a power of two. Each place holds the latest text of those that share it. */
   constructor(size: number) {
     this.#texts = new Array<string>(size).fill('')
     this.#values = new Array<Value | undefined>(size).fill(undefined)
@@ -25,7 +25,7 @@ export class Near<Value> {
     this.#values[place] = value
   }
 
-  /** By length and three characters. An attacker gains nothing from texts that share a place: the map finds them. */
+  /** The place depends on the length and three characters. Texts that share a place are found in the map, at its cost. */
   #placeOf(text: string): number {
     const { length } = text
     const ends = text.charCodeAt(0) * 31 + text.charCodeAt(length - 1) * 7

@@ -23,7 +23,7 @@ const lastWords = new Set([
   ...['secrets', 'cookies', 'keys', 'passwords', 'csrf', 'xsrf'],
 ])
 
-/** Names that end like a secret and are none: `sort_key` names a column. */
+/** Names that end like the name of a secret but are not one: `sort_key` names a column. */
 const harmless = new Set([
   ...['idempotency-key', 'x-idempotency-key', 'sec-web-socket-key', 'cache-key', 'surrogate-key', 'sort-key'],
   ...['partition-key', 'primary-key', 'foreign-key', 'routing-key', 'public-key', 'object-key', 'group-key'],

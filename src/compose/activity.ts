@@ -7,7 +7,7 @@ import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
 export interface RecentActivity {
   /** Recent activity of agents, denials by reviewers included. */
   readonly activity: ActivityLog
-  /** Decisions by rule. */
+  /** Number of decisions by rule. */
   readonly hits: HitTally
   /** Decisions that rules in shadow would have changed. */
   readonly shadows: ShadowTally

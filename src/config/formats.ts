@@ -114,7 +114,7 @@ export const hitlEvents = [
   'unknown',
   /** About an agent: the gateway has quarantined it. */
   'quarantined',
-  /** About an agent: a tool of an MCP server is not what the agent saw before. */
+  /** About an agent: a tool of an MCP server differs from what the agent saw before. */
   'toolChanged',
 ] as const
 

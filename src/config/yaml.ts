@@ -40,7 +40,7 @@ export function parseYaml(text: string): YamlText | { readonly problems: readonl
     const value: unknown = document.toJS({ maxAliasCount: mostAliases })
     return { value, locate: path => at(findOffset(document, path)) }
   } catch {
-    // toJS refuses nothing else.
+    // toJS throws for no other reason.
     return { problems: [{ line: 1, column: 1, message: 'too many aliases', kind: 'too many aliases' }] }
   }
 }

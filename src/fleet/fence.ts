@@ -1,6 +1,6 @@
 /**
- * The fence of a gateway that shares agents and policies with others: it serves only as long as it is certain to know
- * every change that the others take for known. A change is answered when each other gateway has it, or was fenced.
+ * The fence of a gateway that shares agents and policies with others: it serves only while it certainly has
+ * every change that the others assume it has. A change is answered when each other gateway has it, or was fenced.
  */
 import type { Clock } from '../clock.ts'
 
@@ -16,7 +16,7 @@ export class Fence {
   readonly limitMs: number
   readonly #until: Float64Array
   readonly #clock: Clock
-  /** Steady time of the answer since which a turn that begins opens the fence; undefined while it is open, or at first. */
+  /** A turn that begins after this steady time opens the fence. Undefined while it is open, and before the first turn. */
   #provenAt: number | undefined
 
   constructor(clock: Clock, limitMs: number, memory = new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT)) {

@@ -1,9 +1,9 @@
 /** What one gateway knows about the others: which of them may serve without a change. Times are steady milliseconds. */
 
-/** A gateway as its row in the database says. */
+/** The row of a gateway in the database. */
 export interface PeerRow {
   readonly id: string
-  /** Random, another one with each turn. */
+  /** Random; it changes with each turn. */
   readonly beat: number
   /** Every change up to this number is in force there; -1 while it loads and does not serve. */
   readonly applied: number
@@ -40,7 +40,7 @@ export class Peers {
     return this.#fenceMs * drift + marginMs
   }
 
-  /** All rows, as a look found them whose answer came at `arrived`. */
+  /** Takes all rows, from a look whose answer came at `arrived`. */
   saw(rows: readonly PeerRow[], arrived: number): void {
     const ids = new Set(rows.map(({ id }) => id))
     for (const id of this.#seen.keys()) if (!ids.has(id)) this.#seen.delete(id)

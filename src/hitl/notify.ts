@@ -96,7 +96,7 @@ async function deliver(hook: Hook, event: HitlEvent, options: HookOptions): Prom
   const { stop, delays = backOff } = options
   let failure: unknown
   for (const delay of [0, ...delays]) {
-    // An abort of the pause is the end of the gateway: nothing more is sent.
+    // The pause is aborted only when the gateway stops: nothing more is sent.
     if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
     if (stop.aborted) return failure ?? 'the gateway stopped'
     try {

@@ -35,7 +35,7 @@ export interface Queue {
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
   /** Requests that no longer wait, latest first, for reviewers; until `RetentionSeconds`. */
   history(page: Page, filter?: HitlPastFilter): Promise<Paged<object>>
-  /** How many wait for a reviewer, and since when, in milliseconds since the epoch; undefined: none waits. */
+  /** Number of requests that wait, and since when, in milliseconds since the epoch; undefined when none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
   /** Undefined when there is none, or none that this viewer may see. */
   get(id: string, viewer: Person): Promise<DetailView | undefined>

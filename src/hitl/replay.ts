@@ -51,7 +51,7 @@ export async function openRequest(
 ): Promise<Opened | Refusal> {
   const sealed = await options.store.hitl.sealed(item.id)
   if (sealed === undefined) {
-    // It was decided after it was read.
+    // The item was decided after this read.
     const newer = await options.store.hitl.brief(item.id, options.clock.now())
     return newer === undefined ? refuse('not_found') : decided(newer)
   }

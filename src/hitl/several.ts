@@ -81,7 +81,7 @@ async function decide(parts: SeveralParts, { id, digest }: Chosen, given: Severa
   const approved = await parts.approve(id, verdict)
   if (isRefusal(approved)) return refused(id, approved)
   if (approved.kind === 'waiting') return { id, outcome: 'counted' }
-  // It is kept for the agent all the same.
+  // The answer is kept for the agent in any case.
   approved.body.destroy()
   return { id, outcome: 'sent', upstreamStatus: approved.status }
 }

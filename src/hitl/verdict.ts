@@ -138,7 +138,7 @@ export async function extend(
   const entry = verdictEntry(now, verdict, { action: 'hitl.extend', item })
   const outcome = await options.store.hitl.extend(id, { now, expiresAt }, entry)
   if (outcome === 'notFound') return refuse('not_found')
-  // Another reviewer gave it as much time at the same moment.
+  // Another reviewer has extended it by the same time already.
   if ('lost' in outcome) return outcome.lost.status === 'Pending' ? outcome.lost : decided(outcome.lost)
   const { extended } = outcome
   options.events.publish('extended', id, {
@@ -149,7 +149,7 @@ export async function extend(
   return extended
 }
 
-/** Who it was, for other reviewers. */
+/** Names the reviewer, for the other reviewers. */
 function by({ agentName }: HitlOptions, { reviewer }: Pick<Verdict, 'reviewer'>) {
   return { by: reviewer.id, byName: escapeDeceptive(agentName(reviewer.id) ?? '') }
 }

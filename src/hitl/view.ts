@@ -87,7 +87,7 @@ export function readsAll(viewer: Person): boolean {
 
 /** The part of a reviewer's line that does not change until the verdict; made once, when the request is suspended. */
 export function summaryView(record: Shown, decision: HeldDecision) {
-  // Reviewers may move it.
+  // Reviewers may extend it.
   const { expiresAt: _, ...fixed } = requestPart(record, record.reason)
   return {
     ...fixed,

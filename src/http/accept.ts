@@ -137,7 +137,7 @@ function asksForWebSocket({ method, url = '', headers }: IncomingMessage, hosts:
 /** The answer to a request that has taken its connection over; undefined when earlier ones are still to be answered. */
 function responseOn(req: IncomingMessage, socket: Duplex, head: Buffer): ServerResponse | undefined {
   socket.on('error', () => socket.destroy())
-  // A server of TCP or TLS has sockets alone.
+  // Servers of TCP and TLS give sockets only.
   const connection = socket as Socket & { readonly _httpMessage?: unknown }
   if (connection._httpMessage !== null && connection._httpMessage !== undefined) {
     socket.destroy()

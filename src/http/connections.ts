@@ -7,7 +7,7 @@ type ConnectionBound = 'connections' | 'address_connections'
 
 export interface ConnectionLimits {
   readonly maxConnections: number
-  /** Counts connections, here and elsewhere. */
+  /** Counts connections of all threads. */
   readonly count: Pick<Quota<ConnectionBound>, 'take' | 'give'>
   /** Called for each connection that a limit refuses; `peer` is undefined where the address is not known. */
   readonly onRefused: (bound: ConnectionBound, peer: string | undefined) => void

@@ -16,7 +16,7 @@ export interface FieldName {
   readonly hopByHopResponse: boolean
   /** It marks answers of the gateway: an upstream must not be able to send it. */
   readonly own: boolean
-  /** In an answer it tells a client where to go next, or what to send. */
+  /** In an answer, the field tells the client where to go next, or what to send. */
   readonly leadsOn: boolean
   /** In a request the gateway itself acts on it. */
   readonly steersGateway: boolean

@@ -18,11 +18,11 @@ export interface VirtualHosts {
 
 /**
  * How a client names the upstream of a request: by `/proxy/https://host`, by `/proxy/https/host`, or by a virtual host.
- * What leads the client on is written in the same form.
+ * Links in answers are written in the same form.
  */
 export type Addressing = 'url' | 'path' | VirtualHost
 
-/** What the links in answers are made of. */
+/** Settings for the links in answers. */
 export interface Links {
   /** Proxy:Redirects and Proxy:Cookies. */
   readonly redirects: 'Rewrite' | 'Pass'

@@ -16,7 +16,7 @@ export interface ActivityLog {
   held(agentId: string, now: number): void
   /** A person denied a request. */
   humanDenied(agentId: string, now: number): void
-  /** A tool of an MCP server is not what the agent saw before. */
+  /** A tool of an MCP server differs from what the agent saw before. */
   toolChanged(agentId: string, now: number): void
   /** A request went to `host` with a body of `bytes`. */
   sent(agentId: string, to: { readonly host: string; readonly bytes: number }, now: number): void

@@ -213,7 +213,7 @@ class SharedBreaker implements Breaker {
 
   /** The circuit of an agent opened: for all, if that of another agent did within the window. True when it did for all. */
   #noteAgent(origin: string, agentId: string, now: number): boolean {
-    // No other key is forgotten for it: that could be the agent's own circuit.
+    // No other key is removed to make room: it could be the circuit of the agent itself.
     const slot = this.#table.claim(origin, other => this.#isOver(other, now))
     if (slot < 0 || !this.#isClosed(slot)) return false
     const agent = this.#table.hashOf(agentId)

@@ -21,7 +21,7 @@ export function createHitTally(maxEntries = 100_000): HitTally {
   const listed = (policy: string): HitCount[] =>
     [...(policies.get(policy) ?? [])].map(([rule, { count }]) => ({ policy, rule, count }))
   return {
-    // Every request comes by here: two look-ups, and nothing is made for a rule that is known.
+    // Every request is counted here: a known rule costs two look-ups and no object.
     note(policy, rule, count = 1) {
       const hit = policies.get(policy)?.get(rule)
       if (hit !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * Requests that were not simply allowed: the latest of each agent, and what is denied most within an hour. For people
- * who look at what is going on; in memory, bounded, and lost with a restart.
+ * who watch the gateway; in memory, bounded, and lost with a restart.
  */
 import { forgetOldest } from '../base/records.ts'
 
@@ -80,7 +80,7 @@ export function createIncidents(limits: IncidentLimits = { agents: 500, ofAgent:
   }
   const count = (names: Map<string, number>, name: string) => {
     const before = names.get(name) ?? 0
-    // Names that agents make up must not push out those that were there before.
+    // Names that agents invent must not displace names that are counted already.
     if (before > 0 || names.size < limits.names) names.set(name, before + 1)
   }
   const rank = (kind: 'rules' | 'hosts' | 'agents', now: number): readonly Ranked[] => {

@@ -15,12 +15,12 @@ export interface Quota<Bound> {
    * @param key undefined: counts in the total alone
    */
   take(key: string | undefined, amount: number): Bound | undefined
-  /** Subtracts what this thread took before. */
+  /** Subtracts an amount that this thread added before. */
   give(key: string | undefined, amount: number): void
   inAll(): number
 }
 
-/** Key of the total. No agent or peer is called so. */
+/** Key of the total. No agent or peer has this name. */
 const total = '*'
 
 /** @param bounds names of the two limits */

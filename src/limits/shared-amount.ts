@@ -7,7 +7,7 @@ import type { SharedTable, TableShape } from './shared-table.ts'
 export interface SharedAmount {
   /** Adds `amount` unless all threads together would then have more than `most`. False: nothing was added. */
   take(key: string, amount: number, most: number): boolean
-  /** Subtracts what this thread took before. */
+  /** Subtracts an amount that this thread added before. */
   give(key: string, amount: number): void
   /** The amount of all threads together. */
   of(key: string): number

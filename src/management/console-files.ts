@@ -18,7 +18,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** That of the documentation, and no text that becomes markup. */
+/** The policy of the documentation, and text must not become markup. */
 const consoleSecurityPolicy = `${contentSecurityPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`
 
 const isolation = [

@@ -47,7 +47,7 @@ export function consoleHandlers(parts: ManagementParts): Handlers {
   }
 }
 
-/** The one active agent of that id or name that uses the console. */
+/** The only active agent with this id or name that may use the console. */
 function find({ registry }: ManagementParts, wanted: string): AgentRecord | Refusal {
   const one = registry.get(wanted)
   const all = one === undefined ? registry.values() : [one]

@@ -93,7 +93,7 @@ async function authenticate(req: IncomingMessage, parts: ManagementParts): Promi
   const keyId = keyIdOf(claims)
   return (
     refuseStatus(agent.status) ?? {
-      // A key lies in settings and build systems for months: it carries no other role.
+      // Keys stay in settings and build systems for months, so they have no other role.
       agent: keyId === undefined ? agent : { ...agent, roles: agent.roles.filter(role => role === 'agent') },
       keyId,
       until: claims.exp * 1_000,

@@ -4,7 +4,7 @@ import { fieldName } from '../http/names.ts'
 import { type Links, portOf, type VirtualHost } from '../http/virtual-hosts.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The exchange that an answer belongs to, as far as it decides where the answer may lead its client. */
+/** The part of an exchange that decides where its answer may send the client. */
 export interface Answered extends Pick<Exchange, 'addressing' | 'tokenNames'> {
   readonly target: Target
   readonly fields: Pick<Exchange['fields'], 'host'>

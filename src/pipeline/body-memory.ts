@@ -1,16 +1,16 @@
-/** Memory for held bodies. To take it from the system and to give it back costs more than to copy a body into it. */
+/** Memory for held bodies. Allocating and freeing memory costs more than copying a body into it. */
 export interface BodyMemory {
-  /** Room for so many bytes or some more. What is in it is of other requests: fill it before you read it. */
+  /** Memory for this many bytes or a few more. It contains bytes of other requests: fill it before you read it. */
   take(bytes: number): Buffer
-  /** Takes back memory that nothing reads. */
+  /** Takes memory back. Nothing may read it any more. */
   give(memory: Buffer): void
-  /** How a body is lent to those who send it; undefined when its memory is not used again. */
+  /** The loan of a body to the parts that send it; undefined when its memory is not used again. */
   loanOf(body: Buffer): BodyLoan | undefined
-  /** Lets go what was not needed since the last call. Call about every second. */
+  /** Frees memory that was not needed since the last call. Call about every second. */
   sweep(): void
 }
 
-/** Shorter bodies take new memory, bytes: V8 makes small pieces fast, and they come in one chunk mostly. */
+/** Shorter bodies get new memory, bytes: V8 allocates small pieces fast, and most arrive in one chunk. */
 const shortest = 65_536
 
 /** @param mostSpare bytes that are kept while nothing uses them */
@@ -18,7 +18,7 @@ export function createBodyMemory(mostSpare: number): BodyMemory {
   const spare = new Map<number, Buffer[]>()
   const lent = new WeakSet<ArrayBufferLike>()
   let spareBytes = 0
-  /** What has been spare all the time since the last sweep, bytes. */
+  /** Bytes that were spare during all of the time since the last sweep. */
   let unneeded = 0
 
   const takeSpare = (size: number): Buffer | undefined => {
@@ -61,15 +61,15 @@ export function createBodyMemory(mostSpare: number): BodyMemory {
   return memory
 }
 
-/** The next of eight sizes between two powers of two: memory of few sizes fits more often. */
+/** Rounds up to one of eight sizes between two powers of two: with few sizes, spare memory fits more often. */
 function sizeFor(bytes: number): number {
   const step = 2 ** (Math.ceil(Math.log2(bytes)) - 3)
   return Math.ceil(bytes / step) * step
 }
 
 /**
- * A body that is lent to those who send it. Its memory is used again only when every write of it is known to be over and
- * its exchange too: another agent's bytes will be in it.
+ * A body that is lent to the parts that send it. Its memory is used again only when its exchange and every write of it
+ * are over, because it will then hold bytes of another agent.
  */
 export class BodyLoan {
   readonly #body: Buffer
@@ -84,7 +84,7 @@ export class BodyLoan {
     this.#memory = memory
   }
 
-  /** A write begins. One that fails is never over. */
+  /** A write begins. A write that fails never counts as over. */
   begin(): void {
     if (this.#isEnded) throw new Error('cannot happen: a body is sent after its exchange')
     this.#begun += 1
@@ -102,7 +102,7 @@ export class BodyLoan {
     this.#settle()
   }
 
-  /** Somebody else reads the body, too: its memory is left to the garbage collector. */
+  /** Another part reads the body as well: its memory is left to the garbage collector. */
   keep(): void {
     this.#isKept = true
   }

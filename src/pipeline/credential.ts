@@ -48,8 +48,8 @@ interface Candidate {
 }
 
 /**
- * On a virtual host a key may stand in any field of `keyFields`. Other fields of them then are the client's own for the
- * upstream. Without a key, the first such field that has the form of a token is taken.
+ * On a virtual host a key may be in any field of `keyFields`; the other ones are then meant for the upstream. Without a
+ * key, the first of these fields that has the form of a token is taken.
  */
 function tokenOfVirtualHost(exchange: Exchange): string | Refusal {
   const candidates = candidatesIn(exchange.req.rawHeaders)
@@ -80,8 +80,8 @@ function candidatesIn(raw: readonly string[]): Candidate[] {
 }
 
 /**
- * A key or a JSON Web Token. Any other text there may be a secret of the upstream, which the identity provider must not
- * be asked about.
+ * A key or a JSON Web Token. Any other text may be a secret of the upstream, which the identity provider must not
+ * receive.
  */
 function ownText(text: string | undefined): string | undefined {
   return text?.startsWith(keyPrefix) || text?.startsWith('eyJ') ? text : undefined
@@ -92,7 +92,7 @@ export function tokenField({ tokenNames }: Exchange, { config }: Parts): string 
   return keyFields.get(tokenNames.at(-1) ?? '') ?? config.Security.AgentAuth.CustomHeaderName
 }
 
-/** A 401, in the form that the client can act on. */
+/** A 401, in a form that the client understands. */
 export function refuseUnauthenticated(exchange: Exchange, refusal: Refusal): Refusal {
   const takesPassword = isVirtual(exchange) || exchange.tokenNames.includes('authorization')
   return takesPassword ? withBasic(refusal) : refusal

@@ -123,7 +123,7 @@ function apply(exchange: Admitted, decision: Decision, parts: Parts): Step {
   return exchange.resolution === undefined ? reach(exchange, parts) : undefined
 }
 
-/** Refusals by what denied, unless it was the policy. */
+/** The refusal for each source of a denial other than the policy. */
 const deniedBy: { readonly [S in DecisionSource]?: RefusalCode } = {
   error: 'policy_error',
   'mcp-mismatch': 'mcp_mismatch',
@@ -165,7 +165,7 @@ export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], tru
   return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore }
 }
 
-/** Whether the rules that are in force now still allow a request without a body. It is theirs from then on. */
+/** Whether the rules in force now still allow a request without a body. The new decision replaces the earlier one. */
 export function stillAllows(exchange: Decided, parts: Parts): boolean {
   const rulebook = parts.rulebookOf(exchange.agent)
   if (rulebook === exchange.rulebook) return true
@@ -175,7 +175,7 @@ export function stillAllows(exchange: Decided, parts: Parts): boolean {
   return true
 }
 
-/** Whether a call of this tool of the same MCP server would be refused, whatever its arguments. */
+/** Whether a call of this tool of the same MCP server would be refused with any arguments. */
 export function wouldDenyTool(exchange: Decided, name: string, parts: Parts): boolean {
   const { rulebook } = exchange
   if (rulebook === undefined) return true
@@ -256,7 +256,7 @@ class RequestView implements RequestHead {
   }
 }
 
-/** A call of a tool by an agent that asks for the list of tools: all but the body is the same. */
+/** The call of a tool by an agent that asks for the list of tools. Only the body differs. */
 class ToolCallView extends RequestView {
   readonly #name: string
   override readonly contentLength = -1

@@ -30,7 +30,7 @@ export class EventSplitter {
       this.#isBehindReturn = byte === carriageReturn
       if (!endsLine) continue
       if (this.#lineLength === 0) {
-        // A line feed that belongs to this line end goes along if it is here.
+        // The line feed of the same line end belongs to the event if it has arrived.
         if (byte === carriageReturn && chunk[at + 1] === lineFeed) at++
         events.push(this.#take(chunk.subarray(from, at + 1)))
         this.#isBehindReturn = chunk[at] === carriageReturn
@@ -42,7 +42,7 @@ export class EventSplitter {
     return events
   }
 
-  /** What has come of the event that has not ended. */
+  /** The bytes of the event that has not ended. */
   rest(): Buffer {
     return this.#begun.take()
   }

@@ -82,7 +82,7 @@ export class Exchange {
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */
   body: Buffer | undefined = undefined
 
-  /** How its body is lent to those who send it; undefined where its memory is not used again. */
+  /** The loan of its body to the parts that send it; undefined when the memory of the body is not used again. */
   loan: BodyLoan | undefined = undefined
 
   /** Bytes of its body that count as held (hold-body.ts). */

@@ -68,7 +68,7 @@ class Forward implements UpstreamHandler, Sender {
   #missing = 0
   /** Undefined while the answer may still come as a whole. */
   #body: AnswerBody | undefined = undefined
-  /** Reads the answer first, where it may list tools. */
+  /** Reads the answer before the agent gets it, where it may list tools. */
   #tools: ToolAnswer | undefined = undefined
   #done = false
 

@@ -70,7 +70,7 @@ export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts
     exchange.rpc?.endUnanswered()
     return undefined
   }
-  // What the identity provider says of its token may have to be asked for again.
+  // The identity provider may have to be asked about the token again.
   await parts.verifyToken(exchange.token, exchange.socket)
   if (isOver(exchange)) return undefined
   if (!isStillAdmitted(exchange, parts)) return refuse('unauthenticated')

@@ -46,11 +46,11 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
   })
 }
 
-/** So many times the bytes that came are made room for, if they were announced: an announcement alone takes no memory. */
+/** Room is made for this many times the bytes that arrived: an announced length alone takes no memory. */
 const growth = 4
 
 /**
- * A body that comes in chunks. They are copied as they come, since what lives shortly costs the garbage collector least.
+ * A body that arrives in chunks. Each is copied at once: short-lived buffers cost the garbage collector least.
  */
 class GrowingBody {
   size = 0

@@ -28,7 +28,7 @@ export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamReque
     path: exchange.target.requestTarget,
     fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
-    // An announced length stays announced; node's parser checks that the body keeps it.
+    // The announced length is kept; node's parser checks that the body has it.
     bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,
   }
 }

@@ -12,7 +12,7 @@ const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
 const agentKey = /agw_[\w-]{43}/g
 /** Most tokens of this issuer, and keys, that are verified for one request. */
 const mostVerified = 8
-/** Percent-encoding is undone at most this often: each server in a chain may decode once. */
+/** Percent-encoding is decoded at most this often: each server in a chain may decode once. */
 const mostDecodings = 4
 
 /**
@@ -55,7 +55,7 @@ function decode(text: string): string {
   return plain
 }
 
-/** The presented token is misplaced for sure; a key, or a token that names this issuer, is when it verifies. */
+/** The presented token is certainly misplaced. A key, or a token that names this issuer, is misplaced if it verifies. */
 function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): Step {
   if (suspects.includes(exchange.token)) return misplaced
   const { Issuer } = parts.config.Security.AgentAuth.TokenIssuance

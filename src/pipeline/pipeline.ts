@@ -100,7 +100,7 @@ interface Rest {
 async function resume(exchange: Exchange, waited: Promise<Outcome>, { parts, next }: Rest): Promise<void> {
   try {
     const outcome = await waited
-    // The client left, or the request was ended: a step that saw it may have left its work undone.
+    // The client left, or the request was ended. A step that saw this may have left its work undone.
     if (isOver(exchange)) return
     if (outcome === undefined) proceed(exchange, parts, next)
     else conclude(exchange, outcome, parts)

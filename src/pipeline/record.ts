@@ -60,7 +60,7 @@ function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: 
   activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
 }
 
-/** Refusals and suspensions alone: an allowed request pays nothing for it. */
+/** Only refusals and suspensions are noted: an allowed request pays nothing for it. */
 function noteIncident(exchange: Exchange, agentId: string, { incidents, clock }: RecorderParts): void {
   const { requestId, req, target, decision, effect } = exchange
   incidents.note({

@@ -8,7 +8,7 @@ import type { Links } from '../http/virtual-hosts.ts'
 import { type Answered, virtualOrigin } from './answer-fields.ts'
 
 const wellKnown = '/.well-known/oauth-protected-resource'
-/** More is no metadata: to parse as much as an answer can hold would block the event loop. */
+/** Longer answers are not read as metadata, bytes: parsing the longest answer would block the event loop. */
 const mostValues = 1_000
 
 /** Whether a request asks a virtual host for the metadata. */
@@ -17,7 +17,7 @@ export function asksForMetadata({ addressing, target }: Answered, method: string
   return target.path === wellKnown || target.path.startsWith(`${wellKnown}/`)
 }
 
-/** The document with the resource as the client knows it; any other as it is. */
+/** The document with the resource as the client knows it. Any other document is returned unchanged. */
 export function onVirtualHost(document: Buffer, exchange: Answered, links: Links): Buffer {
   const parsed = parseStrictJson(document, mostValues)
   const metadata = 'value' in parsed ? parsed.value : undefined

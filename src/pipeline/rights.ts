@@ -47,7 +47,7 @@ export function endUnlessActive(id: string, { before, now }: AgentUpdate, parts:
   for (const exchange of parts.watch.underway(isLost)) end(exchange, problem ?? refuse('unauthenticated'))
 }
 
-/** An agent before and after a change; undefined while it was, or is, not there. */
+/** An agent before and after a change; undefined where it is not in the registry. */
 interface AgentUpdate {
   readonly before: AgentRecord | undefined
   readonly now: AgentRecord | undefined

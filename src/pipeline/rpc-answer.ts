@@ -55,7 +55,7 @@ export class RpcAnswer {
     if (this.isStream) this.#end(errors.map(error => event(printableJson(JSON.stringify(error)))).join(''))
     else {
       const fields = ['Gateway-Error', refusal.refusal]
-      // Errors of the protocol have the status that it gives them.
+      // Errors of the protocol have the status that the protocol says.
       const status = refusal.refusal === 'mcp_mismatch' ? refusal.status : 200
       void sendReply(this.#res, jsonReply(status, this.call.isBatch ? errors : errors[0], fields), this.#requestId)
     }
@@ -72,7 +72,7 @@ export class RpcAnswer {
     return undefined
   }
 
-  /** Ends the stream without an answer: the client wants none. */
+  /** Ends the stream without an answer, because the client wants none. */
   endUnanswered(): void {
     this.#end('')
   }

@@ -33,7 +33,7 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   exchange.loan?.keep()
   if (!holds(exchange, parts)) return 'again'
   if ((await cancelsHeld(exchange, body, parts)) || isOver(exchange)) return undefined
-  // To cancel another request, the store was asked: the rights may have changed once more.
+  // Cancelling another request waited for the store: the rights may have changed again.
   if (!holds(exchange, parts)) return 'again'
   readRpc(exchange, body, parts)
   const terms = termsOf(exchange, parts)

@@ -14,11 +14,11 @@ import { longestList, readToolList } from './tool-list.ts'
 
 /** Where the answer goes. */
 export interface Output {
-  /** With these fields beside those of the answer that do not describe its bytes. */
+  /** Writes the head: these fields, and those of the answer that do not describe its bytes. */
   writeHead(more: readonly string[]): void
   send(bytes: Buffer): void
   end(): void
-  /** Ends the exchange: what came cannot be passed on. */
+  /** Ends the exchange, because the answer cannot be passed on. */
   fail(refusal: Refusal): void
   pause(): void
   resume(): void
@@ -39,7 +39,7 @@ const unreadable = refuse('tool_list_unreadable')
  */
 type Asks = Exchange['asks']
 
-/** What a request asks for. Call it when the request is about to be sent. */
+/** Says what a request asks for. Call it just before the request is sent. */
 export function asksForTools(exchange: Sendable, { config }: Parts): Asks {
   const { req, method, body, fields } = exchange
   if (asksForMetadata(exchange, method)) return 'metadata'
@@ -83,7 +83,7 @@ export function openToolAnswer(reading: 'whole' | 'events', exchange: Sendable, 
   return reading === 'whole' ? new WholeAnswer(exchange, out, parts) : new EventAnswer(exchange, out, parts)
 }
 
-/** An answer that is one JSON document: it is held until it was read. */
+/** An answer that is one JSON document. It is held until all of it was read. */
 class WholeAnswer implements ToolAnswer {
   readonly #exchange: Sendable
   readonly #parts: Parts
@@ -129,7 +129,7 @@ class WholeAnswer implements ToolAnswer {
   }
 }
 
-/** An answer in events. Those that cannot hold a list pass on as they come. */
+/** An answer in events. Events that cannot contain a list are passed on as they arrive. */
 class EventAnswer implements ToolAnswer {
   readonly #exchange: Sendable
   readonly #parts: Parts
@@ -139,9 +139,9 @@ class EventAnswer implements ToolAnswer {
   readonly #waiting: Buffer[] = []
   #isWorking = false
   #hasEnded = false
-  /** Bytes of the event that has not ended, as far as they count as held. */
+  /** Bytes of the event that has not ended that are counted as held. */
   #held = 0
-  /** The event is longer than is read, and passes on. */
+  /** The event is too long to read, and is passed on. */
   #isPassing = false
   #isOver = false
 
@@ -184,7 +184,7 @@ class EventAnswer implements ToolAnswer {
     else this.#fail(full)
   }
 
-  /** Results of tools can be longer than any list. */
+  /** Passes on an event that is too long for a list: results of tools can be longer. */
   #passLong(): void {
     const part = this.#splitter.rest()
     if (!this.#isPassing && (this.#isAsked || this.#isWorking || this.#mayList(part))) this.#fail()
@@ -229,10 +229,10 @@ class EventAnswer implements ToolAnswer {
   }
 }
 
-/** Counts bytes of an answer as held for the agent, or fewer when below 0; until the exchange ends at most. */
+/** Counts bytes of an answer as held for the agent until the exchange ends; a negative number gives bytes back. */
 function holdAnswer(exchange: Sendable, bytes: number, { heldBytes, bounds }: Parts): Refusal | undefined {
   if (bytes < 0) {
-    // A body that streams gives back all that is held once it was sent.
+    // A streamed body gives back all held bytes when it was sent.
     const given = Math.min(exchange.held, -bytes)
     heldBytes.give(exchange.agent.id, given)
     exchange.held -= given

@@ -1,4 +1,4 @@
-/** Lists of tools in the answers of MCP servers: what the policy denies is taken out, and the rest noted. */
+/** Lists of tools in the answers of MCP servers: denied tools are removed, the other ones are noted. */
 
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -16,7 +16,7 @@ import { pathOf } from './record.ts'
 export const longestList = 1_048_576
 const mostValues = 50_000
 const mostTools = 1_000
-/** Tools that are decided in one turn of the event loop: a millisecond's work. */
+/** Tools that are decided in one turn of the event loop: about a millisecond of work. */
 const toolsPerTurn = 100
 
 export interface ReadList {
@@ -87,12 +87,12 @@ function isTool(value: unknown): value is Tool {
 /** A piece of JSON costs as much as writing this many characters. */
 const stepsPerPiece = 16
 
-/** The digests of what tools say of themselves, worked out in turns of the event loop. */
+/** The digests of the definitions of tools, computed in turns of the event loop. */
 async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }: Parts): Promise<SeenTool[]> {
   const seen: SeenTool[] = []
   let left = 0
   for (const tool of tools) {
-    // These may change with each answer, and no model reads them.
+    // These members may change with each answer, and no model reads them.
     const { icons: _, _meta: __, ...said } = tool
     let text = ''
     for (const piece of canonicalPieces(said)) {
@@ -111,7 +111,7 @@ async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }:
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-/** The agent gets its list when a change is on record. A list is delivered although it could not be noted. */
+/** The agent gets its list after a change was recorded. A failure to record does not keep the list back. */
 async function note(tools: readonly SeenTool[], exchange: Sendable, parts: Parts): Promise<void> {
   const { agent, target, requestId } = exchange
   // Queries may hold secrets.

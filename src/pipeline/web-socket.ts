@@ -25,7 +25,7 @@ import { isStillAdmitted } from './rights.ts'
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const useHttp = ['Upgrade', 'HTTP/1.1']
 const notAllowed = refuse('websocket_not_supported', undefined, { headers: useHttp })
-/** Clients that can do without a WebSocket send their requests over HTTP then, where each can be held. */
+/** Clients that can do without a WebSocket then send their requests over HTTP, where each request can be held. */
 export const notHeld = refuse(
   'websocket_not_supported',
   'The policy wants a person to review this request, and a WebSocket cannot be held: its messages come later, and are not read. Send them over HTTP.',
@@ -80,7 +80,7 @@ function checkAccepted({ fields }: ResponseHead, asked: readonly string[]): void
   if (!isAccepted) throw new UpstreamError('malformed', 'an answer to another handshake')
 }
 
-/** What answers a handshake that was not accepted: as any request. */
+/** Handles the answer when the handshake was not accepted, as for any request. */
 type Plain = UpstreamHandler & Sender
 
 /** Sends a handshake, and passes bytes once it is accepted. */
@@ -163,9 +163,9 @@ interface Ends {
   readonly control: Control
 }
 
-/** How often rights and limits are looked at, milliseconds. */
+/** Interval of the checks of rights and limits, milliseconds. */
 const lookMs = 1_000
-/** How long the last bytes may take, milliseconds. */
+/** Longest time for the last bytes, milliseconds. */
 const lingerMs = 10_000
 
 /** An open WebSocket: bytes both ways, within limits. */
@@ -221,7 +221,7 @@ class Tunnel {
     this.#client.once('drain', () => this.#control.resume())
   }
 
-  /** Ends it where its agent may not go on, the rules that are in force now do not allow it, or a limit is reached. */
+  /** Ends the WebSocket when its agent loses its rights, the rules in force do not allow it, or a limit is reached. */
   #look(): void {
     const { UpgradeMaxBytes, UpgradeMaxSeconds, UpgradeIdleSeconds } = this.#parts.config.Proxy
     const { bytesUp, bytesDown } = this.#exchange
@@ -239,7 +239,7 @@ class Tunnel {
     this.cut(refuse('busy', 'The WebSocket has reached a limit of the gateway.'))
   }
 
-  /** One side has closed it. What was written before still goes out. */
+  /** One side has closed the WebSocket. Bytes that were written before are still sent. */
   finish(): void {
     if (!this.#end('forwarded')) return
     const close = (): void => {

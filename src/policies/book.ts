@@ -45,7 +45,7 @@ export function createBook(options: BookOptions): PolicyBook {
   const parts = { ...options, shelf, known: new Map<string, PolicyEntry>() }
   const stored = followStored(parts)
   const edits = createLine()
-  /** Apart from the edits: an edit is done when its change was put in force here. */
+  /** A queue of its own: an edit ends only when its change was put in force here. */
   const puts = createLine()
 
   function put<T>(work: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import { formatPolicy, type PolicyDocument } from '../policy/language/format.ts'
 import { type LanguageOptions, parsePolicyInTurns } from '../policy/language/parse.ts'
 import type { PolicyProblem } from '../policy/language/problems.ts'
 
-/** The place in which a policy is kept. The API can change only its own. */
+/** Where a policy is kept. The API can change only policies that it keeps. */
 export type PolicySource = 'config' | 'file' | 'api'
 
 /** One policy in force. */

@@ -4,7 +4,7 @@ import type { AuditEntry } from './audit.ts'
 export type AgentStatus = 'Active' | 'Inactive' | 'Quarantined' | 'Revoked'
 export type Role = 'agent' | 'reviewer' | 'auditor' | 'admin'
 
-/** A key with which an agent authenticates, as far as it is kept. */
+/** The stored part of a key with which an agent authenticates. */
 export interface AgentKey {
   /** UUID. */
   readonly id: string
@@ -77,6 +77,6 @@ export interface AgentTable {
   removeKey(id: string, keyId: string, entry: AuditEntry): Promise<boolean>
   /** The last use of each key of the agent that was used. */
   keyUses(id: string): Promise<readonly KeyUse[]>
-  /** Leaves no audit entry: it is no change that anybody makes. */
+  /** Writes no audit entry, because nobody decided this change. */
   noteKeyUses(uses: readonly KeyUse[]): Promise<void>
 }

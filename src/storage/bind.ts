@@ -7,7 +7,7 @@ import type { Store } from './store.ts'
 /** Makes a call. What it changes is in force when it resolves. */
 export type Call = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
 
-/** Milliseconds that a successful probe counts for: one that asks for health all the time costs no disk writes. */
+/** How long a successful probe counts, milliseconds: frequent health checks must not cost disk writes. */
 const probeHolds = 1_000
 
 export interface StoreParts extends Pick<Store, 'feed' | 'close'> {
@@ -44,7 +44,7 @@ function createHealth(clock: Clock) {
     goodUntil = clock.steady() + probeHolds
   }
   return {
-    /** A call that fails makes the success of the last probe void. */
+    /** A failed call ends the success of the last probe. */
     watch<T>(call: Promise<T>): Promise<T> {
       call.catch(noteFailure)
       return call

@@ -53,7 +53,7 @@ export class Member {
     return 0
   }
 
-  /** Ends it at once. Nothing leaves through it when this resolves, which is soon, whatever the thread does. */
+  /** Ends the thread at once. When this resolves, which is soon in any state, it sends nothing more. */
   end(): Promise<void> {
     this.#ending ??= this.#endNow()
     return this.#ending

@@ -10,7 +10,7 @@ import { PartialHead } from './partial-head.ts'
 import type { CarrierSettings } from './settings.ts'
 
 export interface ExchangeEnd {
-  /** The connection stands where the next request may begin. */
+  /** The connection is ready for the next request. */
   readonly reusable: boolean
   /** Announced time for which the upstream keeps an idle connection, seconds. */
   readonly keepAlive: number | undefined
@@ -19,7 +19,7 @@ export interface ExchangeEnd {
 export interface Http1Parts extends ExchangeParts {
   readonly socket: Socket
   readonly limits: CarrierSettings
-  /** Of this connection. */
+  /** Heads that this connection remembers. */
   readonly heads: HeadMemory
   /** Called for every piece of the request that was written. */
   readonly onSent: () => void
@@ -89,7 +89,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     this.send(body, {
       write: chunk => (chunked ? writeChunk(socket, chunk) : socket.write(chunk)),
       end: () => chunked && socket.write('0\r\n\r\n', 'latin1'),
-      // A write that the system took at once also needs a drain event, but nothing to wait for.
+      // After a write that the system took at once, a drain event is due too, but there is nothing to wait for.
       isFull: () => socket.writableNeedDrain && socket.writableLength > 0,
     })
     process.nextTick(() => socket.uncork())
@@ -151,7 +151,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     return at - before
   }
 
-  /** @param isShort it is part of one piece: a head that is remembered keeps alive what it is part of */
+  /** @param isShort the text is part of one piece: a remembered head keeps that piece in memory */
   #headOf(text: string, isShort: boolean): Http1Head {
     const { method } = this.request
     return isShort ? this.#parts.heads.read(text, method) : readHead(text, method)
@@ -175,12 +175,12 @@ export class Http1Exchange extends Exchange<Http1Head> {
     this.handler.onResponseStart(head)
   }
 
-  /** A tunnel may be silent: its owner counts that. */
+  /** A tunnel may be silent: its owner has a time limit for that. */
   protected override watch(): void {
     if (this.head?.status !== 101) super.watch()
   }
 
-  /** All that follows belongs to the other protocol, until one side closes the connection. */
+  /** All further bytes belong to the other protocol, until one side closes the connection. */
   #beginTunnel(head: Http1Head): void {
     const { upgrades } = this.request
     if (upgrades !== true) throw new UpstreamError('malformed', 'a change of protocol that nobody asked for')

@@ -34,7 +34,7 @@ function malformed(what: string): UpstreamError {
 
 /**
  * The head of a request, with Host and the framing of its body.
- * @throws when a part holds what would change the framing: it has been checked where it came in, and is again here
+ * @throws when a part contains bytes that would change the framing. It was checked on arrival; this is a second check.
  */
 export function writeHead(request: UpstreamRequest, authority: string): string {
   const { method, path, fields, body, bodyLength, upgrades } = request
@@ -94,8 +94,8 @@ export function headOf({ status, reason, fields, isOld }: ReceivedHead, method: 
   const framed = notFramed(isOld)
   noteFields(framed, fields)
   const framing = framingOf(framed, method, status)
-  // A body that is announced and may not come may come late, where the next answer would be. Some servers send one after
-  // HEAD whether it is announced or not.
+  // A server may send a body that the status or HEAD forbids; it would arrive in the place of the next answer. Some
+  // servers send one after HEAD, announced or not.
   const announces = framed.chunked || (framed.contentLength ?? 0) > 0
   const owesBody = framing === 'none' && (announces || (method === 'HEAD' && status >= 200))
   if (isBodiless(status)) dropLength(fields, framed)
@@ -152,7 +152,7 @@ export function readFields(text: string, start: number): string[] {
 const space = 0x20
 const tab = 0x09
 
-/** Llhttp does not take `chunked` for a coding when a tab is behind it. */
+/** Llhttp does not recognise `chunked` when a tab follows it. */
 const isFraming = (name: string): boolean => /^(?:content-length|transfer-encoding)$/i.test(name)
 
 function checkBlanks(text: string, start: number, end: number): void {
@@ -187,7 +187,7 @@ function noteField(framed: Framed, name: string, value: string): void {
       framed.contentLength = Number(value)
       break
     case 'transfer-encoding':
-      // Another coding would have to be taken off here, since the field is not passed on.
+      // The gateway would have to decode any other coding, because the field is not passed on.
       if (framed.chunked || value.toLowerCase() !== 'chunked') throw malformed('Transfer-Encoding')
       framed.chunked = true
       break
@@ -208,10 +208,10 @@ function keepAliveOf(value: string): number | undefined {
   return seconds === undefined ? undefined : Number(seconds)
 }
 
-/** Such an answer has no body, and no length either; 304 has that of the answer it stands for. */
+/** Answers of these statuses have no body and no length. 304 has the length of the answer that it replaces. */
 const isBodiless = (status: number): boolean => status < 200 || status === 204
 
-/** A client may believe it, and take the next answer for the body (RFC 9110 section 8.6). */
+/** A client may trust this length, and read the next answer as the body (RFC 9110 section 8.6). */
 function dropLength(fields: string[], framed: Framed): void {
   if (framed.contentLength === undefined) return
   framed.contentLength = undefined

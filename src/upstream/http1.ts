@@ -15,7 +15,7 @@ import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
 import { noteStreamed } from './read-buffers.ts'
 import type { CarrierSettings } from './settings.ts'
 
-/** How long before the upstream would close an idle connection it is no longer used, milliseconds. */
+/** An idle connection is not used any more this long before the upstream would close it, milliseconds. */
 export const keepAliveMargin = 2_000
 
 /**
@@ -40,7 +40,7 @@ export class Http1Connection implements Carrier {
   #idleTimer: NodeJS.Timeout | undefined
   #idleMs = 0
   #destroyed = false
-  /** It has carried an exchange to its end. */
+  /** An exchange has ended on this connection. */
   #served = false
 
   constructor(authority: string, settings: CarrierSettings, connect: Connect, events: CarrierEvents) {
@@ -93,7 +93,7 @@ export class Http1Connection implements Carrier {
     socket.on('error', error => this.#end(this.#lost(error)))
     socket.on('close', () => this.#end(this.#lost(closedConnection())))
     socket.on('drain', () => this.#exchange?.drained())
-    // Of a socket that has no `onread`.
+    // Only a socket without `onread` emits this.
     socket.on('data', (bytes: Buffer) => {
       noteStreamed(bytes.length)
       this.#read(bytes)
@@ -118,7 +118,7 @@ export class Http1Connection implements Carrier {
     this.#exchange.start(this.#authority)
   }
 
-  /** Counts the time to the head of the answer from now on. */
+  /** Starts the time limit for the head of the answer. */
   #watchHead(): void {
     // Timers are set again and never cleared: that costs less for each request, and a late timer finds nothing to end.
     if (this.#headersTimer !== undefined) this.#headersTimer.refresh()
@@ -158,7 +158,7 @@ export class Http1Connection implements Carrier {
     else this.#watchIdle(idleMs)
   }
 
-  /** Counts the time that the connection carries nothing from now on. */
+  /** Starts the time limit of an idle connection. */
   #watchIdle(idleMs: number): void {
     if (this.#idleTimer !== undefined && this.#idleMs === idleMs) {
       this.#idleTimer.refresh()

@@ -20,7 +20,7 @@ export class Http2Session implements Carrier {
   readonly #events: CarrierEvents
   #mostStreams = 1
   #streams = 0
-  /** It has carried an exchange to its end. */
+  /** An exchange has ended on this connection. */
   #served = false
   #idle: NodeJS.Timeout | undefined
 

@@ -25,7 +25,7 @@ export class UndiciConnection implements Carrier {
   #socket: Socket | undefined
   #exchange: UndiciExchange | undefined
   #destroyed = false
-  /** It has carried an exchange to its end. */
+  /** An exchange has ended on this connection. */
   #served = false
 
   constructor(authority: string, settings: CarrierSettings, connect: Connect, events: CarrierEvents) {

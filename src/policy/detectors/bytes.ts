@@ -43,7 +43,7 @@ export function startsWith(bytes: Uint8Array, start: number, piece: Uint8Array):
   return true
 }
 
-/** So many bytes are looked at by a loop first. Where more are left than are worth a call, SIMD searches them. */
+/** A loop looks at this many bytes first. SIMD searches the rest if there are enough bytes to be worth the call. */
 const nearRun = 64
 const worthSearch = 256
 const firstSearch = 512
@@ -74,8 +74,8 @@ export class Runs {
   }
 
   /**
-   * The same by a loop. It looks at the last character of a run first: where it is not in the set, no run begins at any
-   * of the places before it.
+   * The same by a loop. It looks at the last character of a run first: if that is not in the set, no run begins at the
+   * places before it.
    */
   #nextNear(bytes: Buffer, from: number, to: number): number {
     const set = this.#set

@@ -74,7 +74,7 @@ export function compileDetectors(names: readonly string[]): Search | string {
     for (const detector of found) chosen.add(detector)
   }
   const [name] = names
-  // One search for all rules that ask for a group, so that none of them searches a text again.
+  // All rules that ask for a group share one search, so that a text is searched once.
   if (names.length === 1 && name === 'secret') return secretSearch
   return names.length === 1 && name === 'pii' ? personalDataSearch : new Search(chosen)
 }
@@ -82,7 +82,7 @@ export function compileDetectors(names: readonly string[]): Search | string {
 /** No detector fires on a shorter text: `a@b.cd`. */
 const shortestText = 6
 
-/** Looks for some of the detectors in one text after the other. */
+/** Looks for some of the detectors, in one text after another. */
 export class Search {
   readonly #passes: readonly Pass[]
 
@@ -104,7 +104,7 @@ export class Search {
   }
 }
 
-// Tokens come before numbers, and both before the others. Among each other they are told apart by their place in the text.
+// Tokens come before numbers, and both before the others. Within each, the first in the text counts.
 const tokenRank = 0
 const numberRank = 1
 const otherRank = 2

@@ -17,7 +17,7 @@ const shortest = 15
 const longest = 34
 /** Most characters that are looked at, spaces included. */
 const mostCharacters = 42
-/** Text may run on behind an account number of this length; a shorter one must end where the text does. */
+/** Text may follow an account number of this length; a shorter one must end with the text. */
 const plainlyLong = 20
 
 /**

@@ -61,7 +61,7 @@ export class NumberPass implements Pass {
   }
 }
 
-/** Two letters, two digits. */
+/** Whether two letters and two digits follow. */
 function beginsIban(bytes: Uint8Array, at: number): boolean {
   return upper[bytes[at + 1]!] === 1 && digit[bytes[at + 2]!] === 1 && digit[bytes[at + 3]!] === 1
 }

@@ -1,11 +1,11 @@
 /**
  * A search for runs of characters by the SIMD instructions of WebAssembly, which compare sixteen bytes at a time: three
- * times as fast as a loop in JavaScript. The function is so short that its instructions are written down here.
+ * times as fast as a loop in JavaScript. The function is short, so its instructions stand here as bytes.
  */
 
-/** Bytes that one search looks at, at most, for places where a run begins. */
+/** Most bytes in which one search looks for the beginning of a run. */
 export const searchedBytes = 4_096
-/** Bytes behind these that it reads. */
+/** Bytes after these that the search reads as well. */
 const bytesBehind = 64
 
 /** By opcode (WebAssembly core specification, binary format). */
@@ -26,7 +26,7 @@ const bytesOf = (values: Code): Code => [...simd(vector.constant), ...values]
 const get = (local: number): Code => [0x20, local]
 const set = (local: number): Code => [0x21, local]
 const tee = (local: number): Code => [0x22, local]
-/** Of numbers below 64: these are one byte. */
+/** Only for numbers below 64, which take one byte. */
 const i32Const = (value: number): Code => [0x41, value]
 const i64Const = (value: number): Code => [0x42, value]
 
@@ -111,7 +111,7 @@ interface Instance {
   readonly exports: Readonly<Record<string, unknown>>
 }
 
-/** As much of the global as is used: TypeScript has it among the types of browsers alone. */
+/** The part of the global that is used: TypeScript declares it only among the types of browsers. */
 declare const WebAssembly: {
   readonly Memory: new (size: { initial: number; maximum: number }) => Memory
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
@@ -119,8 +119,8 @@ declare const WebAssembly: {
 }
 
 /**
- * The bytes that are searched, of all searches of this thread: each search is over before the next one begins. Undefined
- * where there is no WebAssembly: then a loop searches all (`node --jitless`).
+ * The bytes to search. All searches of this thread share them, because each ends before the next one begins. Undefined
+ * without WebAssembly (`node --jitless`): then a loop searches all bytes.
  */
 const memory = openMemory()
 const searched = Buffer.from(memory?.buffer ?? new ArrayBuffer(0))

@@ -5,7 +5,7 @@ import { runLength, type Text } from './bytes.ts'
 export class Findings {
   rank = Number.POSITIVE_INFINITY
   id: string | undefined = undefined
-  /** Steps taken so far to look closely at places, beside those of passing over the text. */
+  /** Steps taken so far at places that needed a closer look. Passing over the text is counted elsewhere. */
   looks = 0
 
   #set: Uint8Array | undefined
@@ -34,7 +34,7 @@ export class Findings {
   }
 }
 
-/** A detector with its place in the order. Detectors of one rank are told apart by their place in the text. */
+/** A detector with its place in the order. Of findings with one rank, the first in the text counts. */
 export interface Ranked {
   readonly rank: number
   readonly id: string

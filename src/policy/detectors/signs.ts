@@ -3,7 +3,7 @@ import type { Findings, Pass, Ranked } from './scan.ts'
 
 const longestLook = 256
 
-/** Looks for something that shows by one character. What is looked at around it is of bounded length. */
+/** Looks for findings that one character reveals, such as `@`. It looks at a bounded length around that character. */
 export class SignPass implements Pass {
   readonly best: number
   readonly #sign: number
@@ -25,7 +25,7 @@ export class SignPass implements Pass {
         found.note(this.#wanted)
         return at
       }
-      // No look goes beyond the next sign.
+      // The search around one sign ends at the next one.
       const next = nextByte(bytes, this.#sign, at + 1)
       found.looks += 1 + (Math.min(next - at, longestLook) >> 1)
       at = next

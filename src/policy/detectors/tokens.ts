@@ -69,7 +69,7 @@ export class TokenPass implements Pass {
     let at = start
     if (start > 0) {
       while (at < to && word[bytes[at - 1]!] === 1) at++
-      // The run ended with the word that the piece before has begun to look at.
+      // The run ends with this word, which belongs to the piece before.
       if (at > start && kinds[bytes[at - 1]!] === 0) return at
     }
     while (at < to) {
@@ -92,7 +92,7 @@ export class TokenPass implements Pass {
     found.looks += starts.length
     for (let index = 0; index < starts.length; index++) {
       const start = starts[index]!
-      // Most texts that begin like several tokens differ from all but one in the fourth character.
+      // Of several tokens with the same beginning, the fourth character usually leaves one.
       if (start.literal.length > 3 && start.literal[3] !== text.bytes[at + 3]) continue
       const { literal, set, least } = start
       if (startsWith(text.bytes, at, literal) && found.runFrom(text, at + literal.length, set, least) >= least) {

@@ -75,7 +75,7 @@ export class BodyDecision {
   /** Undefined when another turn is needed. Never throws. */
   takeTurn(): Decision | undefined {
     try {
-      // Outside of the turns, which would keep what was unknown at the head.
+      // Done outside of the turns, which would remember values that were unknown at the head.
       this.#evaluation ??= this.#begin()
       const evaluation = this.#evaluation
       const decide = () => decisionOf(evaluateBody(evaluation))
@@ -150,7 +150,7 @@ export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome 
   const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
   const effect = only(outcomes)
   if (effect === undefined) return new Waiting(evaluation)
-  // What the head of an MCP request claims can only refuse it, until the body agrees.
+  // The claims in the head of an MCP request can only lead to a refusal, until the body agrees with them.
   if (facts.mcp !== undefined && effect !== 'Deny') return new Waiting(evaluation)
   return outcomeOf(evaluation, effect, 'head') ?? new Waiting(evaluation)
 }

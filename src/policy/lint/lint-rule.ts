@@ -115,7 +115,7 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   return found
 }
 
-/** Whether one value may satisfy the operator and the next one not. What contains a text may contain any other, too. */
+/** Whether one value may satisfy the operator and the next one not. A text that contains one word may contain another. */
 function mayDiffer({ form }: Operator): boolean {
   return form.asks === 'element' && form.name !== 'contains'
 }

@@ -83,8 +83,8 @@ export class BodyView {
   }
 
   /**
-   * `missing` or `unreadable` when there is no text, or none that all read alike: some believe a byte order mark, and some
-   * read bytes with zeros as UTF-16 or UTF-32, against the header fields.
+   * `missing` or `unreadable` when there is no text, or when servers may read it differently: some trust a byte order mark,
+   * and some read bytes with zeros as UTF-16 or UTF-32, against the header fields.
    */
   get #textState(): typeof missing | typeof unreadable | undefined {
     const withheld = this.#withheld

@@ -20,7 +20,7 @@ const nameField = 'Mcp-Name'
 const versionField = 'MCP-Protocol-Version'
 const versionKey = 'io.modelcontextprotocol/protocolVersion'
 
-/** The parameter that `Mcp-Name` repeats, by method; of other methods either. */
+/** The parameter that `Mcp-Name` repeats, by method. For other methods it may repeat either. */
 const nameKeys: ReadonlyMap<unknown, 'name' | 'uri'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
@@ -29,7 +29,7 @@ const nameKeys: ReadonlyMap<unknown, 'name' | 'uri'> = new Map([
   ['resources/unsubscribe', 'uri'],
 ])
 
-/** A request, as far as it decides what its heads mean. */
+/** The part of a request that decides what its MCP fields mean. */
 interface Carrying {
   readonly method: string
   readonly hasBody: boolean
@@ -37,7 +37,7 @@ interface Carrying {
   readonly rawHeaders: readonly string[]
 }
 
-/** Undefined when neither the method nor the name stands there, and for requests that carry no message. */
+/** Undefined when the head has neither the method nor the name, and for requests without a message. */
 export function readMcpHeads({ method, hasBody, rawHeaders }: Carrying): McpHeads | undefined {
   if (method !== 'POST' && !hasBody) return undefined
   const methods = valuesOf(rawHeaders, methodField)

@@ -35,7 +35,7 @@ export interface FieldKind {
   /** It has a value in each message of a batch. */
   readonly ofBatch?: true
   readonly plain?: (facts: Facts) => string
-  /** Whether a search fires on the value, which is not read for it. */
+  /** Whether a search finds something in the value, without decoding it. */
   readonly detects?: (facts: Facts, search: Search) => Truth
   readonly read: (facts: Facts, zone: Zone) => unknown
 }

@@ -66,7 +66,7 @@ function readOperations(facts: Facts): readonly Read[] | Read {
 
 const names = ['query', 'operationName', 'extensions', 'documentId']
 
-/** Undefined when the URL has nothing of a GraphQL request. */
+/** Undefined when the URL contains no part of a GraphQL request. */
 function readUrl({ query }: Facts): Readonly<Record<string, unknown>> | undefined {
   return names.some(name => name in query) ? query : undefined
 }
@@ -77,7 +77,7 @@ function readBatch(requests: readonly unknown[]): readonly Read[] | Read {
   return requests.length > mostRequests ? unreadable : requests.map(readRequest)
 }
 
-/** Members by which a document is named that the server knows: what it holds is not known. */
+/** Members that name a document which the server has stored. The gateway does not know its content. */
 const references = ['extensions', 'documentId', 'doc_id', 'queryId', 'persistedQuery', 'operationName']
 
 function readsAsRequest(value: unknown): boolean {
@@ -102,7 +102,7 @@ function parseDocument(text: string): DocumentNode | undefined {
   }
 }
 
-/** Brackets that are open at once; those in texts count too. */
+/** Most brackets that are open at once; those in texts count as well. */
 function depthOf(text: string): number {
   let depth = 0
   let most = 0
@@ -134,7 +134,7 @@ function readOperation({ definitions }: DocumentNode, wanted: string | null): Re
 /** Adds the fields of a selection, those of its fragments too, by their names. False: a fragment is not there. */
 function collect(set: SelectionSetNode, fragments: Map<string, SelectionSetNode>, fields: Set<string>): boolean {
   const sets = new Set<SelectionSetNode | undefined>([set])
-  // What is added meanwhile is gone through as well.
+  // The loop also visits fields that are added meanwhile.
   for (const each of sets) {
     if (each === undefined) return false
     for (const selection of each.selections) {

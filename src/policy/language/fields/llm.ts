@@ -1,6 +1,6 @@
 /**
  * Fields of calls to model providers. The path tells whose format a request has; bodies at other paths are read as far
- * as they look like one. What a provider must have been told and is not found is unreadable, never missing.
+ * as they look like one. A value that the provider needs and that is not found is unreadable, never missing.
  */
 import type { Facts } from '../../request/facts.ts'
 import { isRecord, Several } from '../../values/path.ts'
@@ -60,17 +60,17 @@ function ofBody(facts: Facts, read: (body: Body, found: Found | undefined) => un
   const value = facts.body?.value
   if (isRecord(value) && facts.body?.kind === 'json') return read(value, found)
   if (value === unreadable) return unreadable
-  // Forms and lists are no calls, unless they go where calls go.
+  // Forms and lists are calls only at the path of a call.
   return found === undefined || value === missing ? missing : unreadable
 }
 
 const own = (value: unknown, key: string): unknown =>
   isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing
 
-/** The first that is there. */
+/** The first value that is present. */
 const firstOf = (values: readonly unknown[]): unknown => values.find(value => value !== missing) ?? missing
 
-/** One value, or a list of those that are there: which one the upstream heeds is not known. */
+/** One value, or a list of all that are present: the gateway does not know which one the upstream uses. */
 function allOf(values: readonly unknown[]): unknown {
   const found = values.filter(value => value !== missing)
   return found.length > 1 ? found : found.length === 1 ? found[0] : missing

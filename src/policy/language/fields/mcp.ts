@@ -40,7 +40,7 @@ function callMember(message: Record<string, unknown>, key: string): unknown {
   return own(message, 'method') === 'tools/call' ? own(own(message, 'params'), key) : missing
 }
 
-/** What a message names: the parameter of one of these methods, or what a completion refers to. */
+/** The name in a message: the parameter of one of these methods, or the reference of a completion. */
 function nameIn(methods: ReadonlySet<unknown>, key: 'name' | 'uri', reference: string) {
   return (message: Record<string, unknown>): unknown => {
     const method = own(message, 'method')
@@ -76,7 +76,7 @@ export const claimedMethod = ({ method }: McpHeads): unknown => method ?? unknow
 export const claimedTool = claimedName(calls)
 export const claimedResource = claimedName(resources)
 export const claimedPrompt = claimedName(prompts)
-/** Heads describe one message. */
+/** The head describes a single message. */
 export const claimedBatchSize = () => 1
 
 export function claimedArguments({ method }: McpHeads): unknown {

@@ -34,14 +34,14 @@ interface MessageTest {
 }
 
 /**
- * The answer of all messages; where they differ, there is none: a rule that lets one message pass must not let others
- * pass with it.
+ * The common answer of all messages; unreadable where they differ, so that a rule for one message does not let the
+ * others pass.
  */
 function askMessages(messages: readonly unknown[], { key, test, askerOf }: MessageTest): Truth {
   const progress = progressOf<{ at: number; ask: Ask | undefined }>(key, Unknown, () => ({ at: -1, ask: undefined }))
   const { state } = progress
   for (; progress.at < messages.length && progress.result !== Unreadable; progress.at++) {
-    // Each message keeps how far its own condition has come, by a test of its own.
+    // Each message has a test of its own, which remembers its progress.
     if (state.at !== progress.at) {
       state.at = progress.at
       state.ask = askerOf(element => test(element))
