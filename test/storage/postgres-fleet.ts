@@ -170,7 +170,7 @@ t.test('a gateway that died is waited for once, and its row goes', async t => {
     known => known === 1,
   )
   const { ms } = await timed(set(first, 'Active'))
-  t.ok(ms < fenceMs / 2, `${ms} ms`)
+  t.ok(ms < fenceMs, `${ms} ms`)
   heal(second)
   await serves(second)
   t.equal(second.shown.get('a1')?.status, 'Active', 'it registers again, and has what it missed')
@@ -183,7 +183,7 @@ t.test('one that leaves is not waited for', async t => {
   await second.store.close()
   t.equal(second.store.fence.isOpen, false)
   const { ms } = await timed(set(first, 'Revoked'))
-  t.ok(ms < fenceMs / 2, `${ms} ms`)
+  t.ok(ms < fenceMs, `${ms} ms`)
 })
 
 t.test('one that joins while an agent is changed never serves without the latest change', async t => {
@@ -241,10 +241,10 @@ t.test(
       isOpen => !isOpen,
     )
     const ms = performance.now() - start
-    t.ok(ms > fenceMs - 1_000 && ms < fenceMs + 1_500, `${ms} ms`)
+    t.ok(ms > fenceMs - 1_000 && ms < fenceMs + 3_000, `${ms} ms`)
     t.equal(first.store.fence.isOpen, true)
     heal(second)
     const back = await timed(serves(second))
-    t.ok(back.ms < 4_000, `${back.ms} ms`)
+    t.ok(back.ms < 6_000, `${back.ms} ms`)
   },
 )
