@@ -62,4 +62,10 @@ export const routes: readonly Route[] = [
     roles: readers,
     page: later(async () => (await import('./audit/page.tsx')).AuditPage),
   },
+  {
+    pattern: '/overview',
+    name: 'Overview',
+    roles: everyone,
+    page: later(async () => (await import('./overview/page.tsx')).OverviewPage),
+  },
 ]

@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { Loading } from './states.tsx'
+import { Empty, Loading } from './states.tsx'
 
 type Params = Readonly<Record<string, string>>
 export type Page = ComponentType<{ readonly params: Params }>
@@ -9,14 +9,30 @@ export type Page = ComponentType<{ readonly params: Params }>
 export function later(load: () => Promise<Page>): Page {
   let loaded: Page | undefined
   return ({ params }) => {
-    const [Ready, setReady] = useState<{ readonly page: Page | undefined }>({ page: loaded })
+    const [Ready, setReady] = useState<Page | 'failed' | undefined>(() => loaded)
     useEffect(() => {
       if (loaded !== undefined) return
-      void load().then(page => {
-        loaded = page
-        setReady({ page })
-      })
+      load().then(
+        page => {
+          loaded = page
+          setReady(() => page)
+        },
+        () => setReady('failed'),
+      )
     }, [])
-    return Ready.page === undefined ? <Loading /> : <Ready.page params={params} />
+    if (Ready === 'failed') return <Missing />
+    return Ready === undefined ? <Loading /> : <Ready params={params} />
   }
+}
+
+/** After an update of the gateway, the files that an old page asks for are gone. */
+function Missing() {
+  return (
+    <Empty title="This page could not be loaded">
+      <p>The gateway does not answer, or has a new version.</p>
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </Empty>
+  )
 }

@@ -1,0 +1,90 @@
+import { useEffect, useMemo } from 'preact/hooks'
+import { Frame, Shown } from '../parts/frame.tsx'
+import type { Page } from '../parts/later.tsx'
+import { useRead } from '../parts/read.ts'
+import { search, setSearch } from '../router.ts'
+import { spanText } from '../text.ts'
+import type { Overview } from '../types.ts'
+import { Denials } from './denials.tsx'
+import './overview.css'
+import { Plots } from './plots.tsx'
+
+/** Range, text, and how often it is read again, milliseconds. */
+const ranges = [
+  ['hour', 'Last hour', 10_000, 3_600],
+  ['day', 'Last day', 60_000, 86_400],
+] as const
+
+/** The numbers of the last hour or day. */
+export const OverviewPage: Page = () => {
+  const [range, , everyMs, span] = search.value.get('range') === 'day' ? ranges[1] : ranges[0]
+  const reading = useRead<Overview>(`/overview?range=${range}`)
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === 'visible' && reading.again(), everyMs)
+    return () => clearInterval(timer)
+  }, [range])
+  return (
+    <Frame
+      title="Overview"
+      aside={ranges.map(([name, text]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={name === range}
+          onClick={() => setSearch({ range: name === 'hour' ? undefined : name })}
+        >
+          {text}
+        </button>
+      ))}
+    >
+      <Shown reading={reading}>
+        {overview => (
+          <>
+            <Now now={overview.now} />
+            <Measured overview={overview} span={span} />
+            <Denials denials={overview.denials} />
+          </>
+        )}
+      </Shown>
+    </Frame>
+  )
+}
+
+function Now({ now: { held, oldestSeconds, inFlight, circuitsOpen } }: Pick<Overview, 'now'>) {
+  return (
+    <dl class="tiles" aria-label="Now">
+      <Tile name="Waiting for review" value={String(held)} />
+      <Tile name="Oldest waits for" value={held === 0 ? '–' : spanText(oldestSeconds * 1_000)} />
+      <Tile name="In flight" value={String(inFlight)} />
+      <Tile name="Circuits open" value={String(circuitsOpen)} isBad={circuitsOpen > 0} />
+    </dl>
+  )
+}
+
+interface TileProps {
+  readonly name: string
+  readonly value: string
+  readonly isBad?: boolean
+}
+
+function Tile({ name, value, isBad = false }: TileProps) {
+  return (
+    <div class="tile">
+      <dt>{name}</dt>
+      <dd class={isBad ? 'bad-text' : undefined}>{value}</dd>
+    </div>
+  )
+}
+
+function Measured({ overview, span }: { readonly overview: Overview; readonly span: number }) {
+  const { until, stepSeconds, requests } = overview
+  const steps = requests.forwarded.length
+  const times = useMemo(() => {
+    const last = Date.parse(until) / 1_000
+    return Array.from({ length: steps }, (_, index) => last - (steps - 1 - index) * stepSeconds)
+  }, [overview])
+  if (steps === 0) {
+    return <p class="notice">The plots begin with the first step of {stepSeconds} seconds after the gateway starts.</p>
+  }
+  return <Plots overview={overview} times={times} span={span} />
+}
