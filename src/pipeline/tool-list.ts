@@ -16,8 +16,9 @@ import { pathOf } from './record.ts'
 export const longestList = 1_048_576
 const mostValues = 50_000
 const mostTools = 1_000
-/** Tools that are decided in one turn of the event loop: about a millisecond of work. */
+/** Tools that are decided in one turn of the event loop, and when it is over; milliseconds. One takes 1 ms with 1,000 rules. */
 const toolsPerTurn = 100
+const turnMs = 1
 
 export interface ReadList {
   /** The answer as the agent gets it. */
@@ -71,9 +72,17 @@ type Tool = Readonly<Record<string, unknown>> & { readonly name: string }
 
 async function visibleTools(tools: readonly unknown[], exchange: Sendable, parts: Parts): Promise<readonly Tool[]> {
   const kept: Tool[] = []
-  const filters = parts.config.Mcp.FilterTools && parts.config.Policy.Mode !== 'observe'
-  for (const [at, tool] of tools.entries()) {
-    if (at % toolsPerTurn === 0) await parts.workTurns.next(exchange.agent.id, at > 0)
+  const { clock, config, workTurns } = parts
+  const filters = config.Mcp.FilterTools && config.Policy.Mode !== 'observe'
+  let left = 0
+  let end = 0
+  for (const tool of tools) {
+    if (left === 0 || clock.steady() >= end) {
+      await workTurns.next(exchange.agent.id, true)
+      left = toolsPerTurn
+      end = clock.steady() + turnMs
+    }
+    left -= 1
     // A tool without a name cannot be decided, nor called.
     if (isTool(tool) && !(filters && wouldDenyTool(exchange, tool.name, parts))) kept.push(tool)
   }
