@@ -1,5 +1,5 @@
 import { uuid } from '../config/formats.ts'
-import { builtConsole } from '../management/console-files.ts'
+import { builtConsole, type ConsoleProvider } from '../management/console-files.ts'
 import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
 import type { Management } from '../management/router.ts'
@@ -44,7 +44,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     hitl: parts.hitl,
     grant: identity.tokens.grant,
     console: identity.tokens.console,
-    consoleFolder: parts.consoleFolder ?? builtConsole,
+    consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
     verify: identity.tokens.verifyInternal,
     noteRefusal: parts.refusals.note,
     takeCall(callerId, requestId) {
@@ -64,6 +64,13 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),
     noteFailedLogin: createLoginNotes(parts),
   })
+}
+
+/** Where people sign in to the console, when the identity provider has a client for it. */
+function providerOf({ Security }: Base['config']): ConsoleProvider | undefined {
+  const { Provider, Jwt, Console } = Security.AgentAuth.ExternalIdentity
+  if (Provider === undefined || Jwt.Authority === undefined || Console.ClientId === undefined) return undefined
+  return { authority: Jwt.Authority, clientId: Console.ClientId, scope: Console.Scope }
 }
 
 /** Tells the operator of logins that fail: once a minute for each agent id and client address. */

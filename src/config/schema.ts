@@ -108,6 +108,12 @@ export const schema = {
           AgentIdClaim: text('agent_id', 'Claim that names the agent an external token belongs to.'),
           Binding: choice(['on', 'off'], 'on', 'off accepts any valid external token for any agent: for trials only.'),
         },
+        Console: {
+          ClientId: optional(
+            'Public client that the console is at the provider (authorization code with PKCE); with it, people sign in there.',
+          ),
+          Scope: text('openid', 'Scope that the console asks for.'),
+        },
         Introspection: {
           Endpoint: optional(
             'Address that says what opaque tokens are (RFC 7662); absent: the one that the provider publishes.',

@@ -1,5 +1,7 @@
 import { render } from 'preact'
+import type { Failure } from './api.ts'
 import { App } from './app.tsx'
+import { returnFromProvider } from './oidc.ts'
 import { resume, signInWithCode } from './session.ts'
 import './styles/base.css'
 import './styles/layout.css'
@@ -10,9 +12,16 @@ import './styles/request.css'
 async function start(): Promise<void> {
   const place = document.getElementById('app')
   if (place === null) return
+  render(<App failure={await begin()} />, place)
+}
+
+/** Signs in by a link or at the provider, or takes up the session. */
+async function begin(): Promise<Failure | undefined> {
   const code = takeCode()
-  const failure = code === undefined ? await resume().then(() => undefined) : await signInWithCode(code)
-  render(<App failure={failure} />, place)
+  if (code !== undefined) return signInWithCode(code)
+  const returned = await returnFromProvider()
+  if (returned === undefined) await resume()
+  return returned?.failure
 }
 
 /** The code of a one-time link. It is removed from the address and the history at once. */

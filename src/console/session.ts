@@ -66,8 +66,14 @@ export async function signInWithCode(code: string): Promise<Failure | undefined>
   return take(opened.ok ? opened.data : opened.failure)
 }
 
-export async function signInWithSecret(agentId: string, clientSecret: string): Promise<Failure | undefined> {
-  const body = { agentId, clientSecret, console: true }
+export const signInWithSecret = (agentId: string, clientSecret: string): Promise<Failure | undefined> =>
+  signInWith({ agentId, clientSecret, console: true })
+
+/** @param externalToken of the identity provider, which says whose it is */
+export const signInWithToken = (externalToken: string): Promise<Failure | undefined> =>
+  signInWith({ externalToken, console: true })
+
+async function signInWith(body: object): Promise<Failure | undefined> {
   const token = await call<Token>('POST', '/tokens', { body, token: null })
   if (!token.ok) return token.failure
   const opened = await call<ConsoleSession>('POST', '/tokens/renew', { token: token.data.accessToken })

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Failure } from './api.ts'
+import { leaveForProvider, type Provider, provider } from './oidc.ts'
 import { session, signInWithSecret } from './session.ts'
 
 const reasons = {
@@ -21,11 +22,29 @@ export function SignIn({ failure }: { readonly failure?: Failure | undefined }) 
             : failure.detail}
         </p>
       )}
+      {provider !== undefined && <ProviderButton provider={provider} />}
       <SecretForm agentId={held.kind === 'over' ? held.agentId : ''} />
       <p class="hint">
         Or ask for a link that signs you in: <code>agent-gateway console --as NAME</code>
       </p>
     </>
+  )
+}
+
+function ProviderButton({ provider }: { readonly provider: Provider }) {
+  const [problem, setProblem] = useState<string>()
+  const leave = async () => setProblem((await leaveForProvider(provider)).detail)
+  return (
+    <div class="stack">
+      <button type="button" class="primary" onClick={() => void leave()}>
+        Sign in at {new URL(provider.authority).host}
+      </button>
+      {problem !== undefined && (
+        <p class="notice bad" role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
   )
 }
 

@@ -18,8 +18,20 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** The policy of the documentation, and text must not become markup. */
-const consoleSecurityPolicy = `${contentSecurityPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`
+/** An identity provider at which people sign in to the console. */
+export interface ConsoleProvider {
+  readonly authority: string
+  readonly clientId: string
+  readonly scope: string
+}
+
+/** That of the documentation, and no text that becomes markup. The page talks to the provider of identities alone. */
+function securityPolicy(provider: ConsoleProvider | undefined): string {
+  const connect =
+    provider === undefined ? "connect-src 'self'" : `connect-src 'self' ${new URL(provider.authority).origin}`
+  const policy = contentSecurityPolicy.replace("connect-src 'self'", connect)
+  return `${policy}; require-trusted-types-for 'script'; trusted-types 'none'`
+}
 
 const isolation = [
   ...['Referrer-Policy', 'no-referrer'],
@@ -27,9 +39,9 @@ const isolation = [
   ...['Cross-Origin-Resource-Policy', 'same-origin'],
 ]
 
-const pageHeaders = [
+const pageHeaders = (provider: ConsoleProvider | undefined) => [
   ...['Content-Type', 'text/html; charset=utf-8', 'Cache-Control', 'no-cache'],
-  ...['Content-Security-Policy', consoleSecurityPolicy, 'X-Frame-Options', 'DENY'],
+  ...['Content-Security-Policy', securityPolicy(provider), 'X-Frame-Options', 'DENY'],
   ...isolation,
 ]
 
@@ -42,13 +54,15 @@ interface File {
 const notBuilt =
   'The console is not built. Run "npm run build:console" where the gateway was installed, then restart it.'
 
-/**
- * The pages of the console. Files are read once, at the start.
- *
- * @param folder where the built console lies
- */
-export function consoleFileHandlers(folder: string): Handlers['open'] {
-  const page = existsSync(join(folder, 'index.html')) ? readFile(join(folder, 'index.html'), pageHeaders) : undefined
+export interface ConsoleFiles {
+  /** Where the built console lies. */
+  readonly folder: string
+  readonly provider: ConsoleProvider | undefined
+}
+
+/** The pages of the console. Files are read once, at the start. */
+export function consoleFileHandlers({ folder, provider }: ConsoleFiles): Handlers['open'] {
+  const page = existsSync(join(folder, 'index.html')) ? readPage(folder, provider) : undefined
   const assets = page === undefined ? new Map<string, File>() : readAssets(join(folder, 'assets'))
   return {
     // Paths in the page are relative: a proxy in front may have put a prefix before it.
@@ -61,19 +75,27 @@ export function consoleFileHandlers(folder: string): Handlers['open'] {
   }
 }
 
+/** The page with what it must know of the provider. */
+function readPage(folder: string, provider: ConsoleProvider | undefined): File {
+  const text = readFileSync(join(folder, 'index.html'), 'utf8')
+  const told = provider && JSON.stringify(provider).replace(/[&"<>]/g, found => `&#${found.charCodeAt(0)};`)
+  const page =
+    told === undefined ? text : text.replace('</head>', () => `<meta name="provider" content="${told}">\n</head>`)
+  return fileOf(Buffer.from(page), pageHeaders(provider))
+}
+
 /** Names have the hash of the contents in them. */
 function readAssets(folder: string): ReadonlyMap<string, File> {
   const files = readdirSync(folder).flatMap(name => {
     const type = types[extname(name)]
     if (type === undefined) return []
     const headers = ['Content-Type', type, 'Cache-Control', 'public, max-age=31536000, immutable', ...isolation]
-    return [[name, readFile(join(folder, name), headers)] as const]
+    return [[name, fileOf(readFileSync(join(folder, name)), headers)] as const]
   })
   return new Map(files)
 }
 
-function readFile(path: string, headers: readonly string[]): File {
-  const plain = readFileSync(path)
+function fileOf(plain: Buffer, headers: readonly string[]): File {
   return { headers: [...headers, 'Vary', 'Accept-Encoding'], plain, zipped: gzipSync(plain, { level: 9 }) }
 }
 

@@ -38,7 +38,7 @@ export function createManagement(parts: ManagementParts): Management {
       clock,
     }),
     ...docsHandlers(),
-    ...consoleFileHandlers(parts.consoleFolder),
+    ...consoleFileHandlers(parts.consoleFiles),
   }
   const guarded = {
     ...signIn.guarded,

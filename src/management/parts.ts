@@ -17,6 +17,7 @@ import type { Gauges, Plots, Range } from '../telemetry/history.ts'
 import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { Verify } from '../tokens/verify.ts'
+import type { ConsoleFiles } from './console-files.ts'
 
 /** Parts of the gateway that the control plane uses. */
 export interface ManagementParts {
@@ -40,8 +41,7 @@ export interface ManagementParts {
   readonly console: ConsoleSignIn
   /** Verifies a token of the gateway or a key: management accepts no others (spec 5.3). */
   readonly verify: Verify
-  /** Folder of the built console. */
-  readonly consoleFolder: string
+  readonly consoleFiles: ConsoleFiles
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   readonly noteFailedLogin: (failed: FailedLogin) => void
   /** Takes one call of a caller: 0, or the milliseconds until it may call. */

@@ -23,6 +23,8 @@ export interface GrantParts {
   readonly verifySecret: (id: string, secret: string) => Promise<boolean | Refusal>
   /** Whether the token of the identity provider is valid and belongs to the agent; absent when none is configured. */
   readonly verifyExternal: ((token: string, agent: AgentRecord) => Promise<boolean>) | undefined
+  /** Id of the agent that a valid token of the identity provider is bound to. */
+  readonly agentOfToken?: (token: string) => Promise<string | undefined>
   readonly issue: Issue
   readonly console: Pick<ConsoleSignIn, 'issue'>
   /** Failures per agent id and client network, and per client network: an address, or the /64 of an IPv6 address. */
@@ -81,10 +83,11 @@ function beginAll(keys: readonly (readonly [Throttle, string])[]): number | unde
 
 /** The active agent that proved its identity. Unknown agent, inactive agent and wrong secret cannot be distinguished. */
 async function authenticate(
-  id: string,
+  named: string,
   request: GrantRequest,
   parts: GrantParts,
 ): Promise<AgentRecord | Refusal | undefined> {
+  const id = named === '' ? await signedIn(request, parts) : named
   if (!isUuid(id)) return undefined
   const proof = await prove(id, request, parts)
   if (isRefusal(proof)) return proof
@@ -93,6 +96,12 @@ async function authenticate(
   if (agent === undefined) return undefined
   if (!proof) parts.onBadCredential?.(agent.id)
   return proof && agent.status === 'Active' ? agent : undefined
+}
+
+/** Somebody who comes from the identity provider to the console does not know the id of the agent that is theirs. */
+async function signedIn({ console: isConsole, externalToken }: GrantRequest, parts: GrantParts): Promise<string> {
+  if (isConsole !== true || externalToken === undefined) return ''
+  return (await parts.agentOfToken?.(externalToken)) ?? ''
 }
 
 /** The external token first, then the secret (spec 4.1 rule 2). */

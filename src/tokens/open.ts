@@ -112,6 +112,10 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     trustOf,
     verifySecret: (id, secret) => agents.verifySecret(id, secret),
     verifyExternal: external?.verifyFor,
+    async agentOfToken(token) {
+      const claims = await external?.verify(token)
+      return typeof claims === 'object' ? claims.sub : undefined
+    },
     issue,
     console: consoleSignIn,
     perAgent: createThrottle(settings.TokenRequests.PerAgentPerMinute, clock),

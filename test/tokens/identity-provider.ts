@@ -25,7 +25,10 @@ async function open(authority: string, jwt: object = {}) {
       FallbackToAuthorization: false,
       TokenIssuance: { ...issuance, Secret: signingSecret, PreviousSecrets: [] },
       TokenRequests: { PerAgentPerMinute: 5, PerAddressPerMinute: 20, QueueLength: 32, BcryptCost: 4 },
-      ExternalIdentity: externalSettings({ Authority: authority, RequireHttpsMetadata: false, ...jwt }),
+      ExternalIdentity: {
+        ...externalSettings({ Authority: authority, RequireHttpsMetadata: false, ...jwt }),
+        Console: { ClientId: undefined, Scope: 'openid' },
+      },
     },
     dataDirectory: 'unused',
     clock: systemClock,
@@ -35,6 +38,19 @@ async function open(authority: string, jwt: object = {}) {
     onKeyUse: () => {},
   })
 }
+
+t.test('for the console, and for it alone, a token finds the agent that it is bound to', async t => {
+  const { authority, passwordGrant } = await startIdentityProvider(t)
+  const tokens = await open(authority)
+  const { access_token: externalToken } = await passwordGrant('user-1')
+  const reply = await tokens.grant({ externalToken, console: true }, peer)
+  if (isRefusal(reply)) throw new TypeError(reply.detail)
+  t.match(await tokens.verify(reply.token), { sub: agent.id })
+  const { access_token: stranger } = await passwordGrant('user-2')
+  for (const request of [{ externalToken }, { externalToken: stranger, console: true }, { console: true }]) {
+    t.match(await tokens.grant(request, peer), { refusal: 'unauthenticated' })
+  }
+})
 
 t.test('a token of a password grant is exchanged for an internal one', async t => {
   const { authority, passwordGrant } = await startIdentityProvider(t)

@@ -9,7 +9,18 @@ export const chosen = signal<ReadonlySet<string>>(new Set())
 export const filter = computed(() => search.value.get('q') ?? '')
 
 /** Comments that were typed and not sent, by request. They outlive the session. */
-export const drafts = signal<ReadonlyMap<string, string>>(new Map())
+export const drafts = signal<ReadonlyMap<string, string>>(keptDrafts())
+
+/** Keeps the comments while the person is away to sign in. */
+export function keepDrafts(): void {
+  sessionStorage.setItem('drafts', JSON.stringify([...drafts.peek()]))
+}
+
+function keptDrafts(): ReadonlyMap<string, string> {
+  const text = sessionStorage.getItem('drafts')
+  sessionStorage.removeItem('drafts')
+  return new Map(text === null ? [] : (JSON.parse(text) as [string, string][]))
+}
 
 export const open = (id: string | undefined): void => setSearch({ id })
 export const setFilter = (q: string): void => setSearch({ q })
