@@ -1,24 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { chosenSecretProblem } from '../config/entropy.ts'
 import { type Refusal, refuse } from '../errors.ts'
+import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { secretProblem } from './secret.ts'
 import { startingTrust } from './trust.ts'
 
-/** Roles that decide, read everything or administer. */
-function arePrivileged(roles: readonly Role[]): boolean {
-  return roles.some(role => role !== 'agent')
-}
-
 /** Why an agent cannot be registered with this secret. */
-export function chosenProblem({ roles }: AgentRecord, secret: string): Refusal | undefined {
-  const message = secretProblem(secret) ?? (arePrivileged(roles) ? chosenSecretProblem(secret) : undefined)
+export function chosenProblem(agent: AgentRecord, secret: string): Refusal | undefined {
+  const message = secretProblem(secret) ?? (isPrivileged(agent) ? chosenSecretProblem(secret) : undefined)
   return message === undefined ? undefined : refuseField('clientSecret', message)
 }
 
 /** Why an agent cannot have these roles. */
 export function rolesProblem(agent: AgentRecord | undefined, roles: readonly Role[]): Refusal | undefined {
-  if (agent?.weakSecret !== true || !arePrivileged(roles)) return undefined
+  if (agent?.weakSecret !== true || !isPrivileged({ roles })) return undefined
   return refuseField(
     'roles',
     'must not be given to an agent with a weak client secret: POST /agents/{agentId}/rotate-secret first',

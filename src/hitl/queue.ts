@@ -2,6 +2,7 @@
  * The queue of held requests, as the proxy pipeline and the management API use it (spec 3.2, 4.5).
  */
 import type { Refusal } from '../errors.ts'
+import { isPrivileged } from '../storage/agents.ts'
 import {
   type HitlBrief,
   type HitlFilter,
@@ -19,7 +20,7 @@ import { decideSeveral, type Outcome, type SeveralVerdicts } from './several.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { approve, deny, extend, type Withdrawal, withdraw } from './verdict.ts'
-import { type DetailView, detailView, lineText, pastView, readsAll } from './view.ts'
+import { type DetailView, detailView, lineText, pastView } from './view.ts'
 import { createWaiters } from './wait.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
@@ -82,7 +83,7 @@ export function createQueue(options: HitlOptions): Queue {
   const brief = (id: string) => store.hitl.brief(id, clock.now())
   const waiters = createWaiters({ events, brief, read, stopping })
   const visible = <I extends HitlBrief>(item: I | undefined, viewer: Person) =>
-    item !== undefined && (item.agentId === viewer.id || readsAll(viewer)) ? item : undefined
+    item !== undefined && (item.agentId === viewer.id || isPrivileged(viewer)) ? item : undefined
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
     return seen && detailView(seen, openBody(sealingKeys, seen), { ...options, viewer, now: clock.now() })

@@ -4,11 +4,11 @@
  */
 
 import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/deceptive.ts'
+import { isPrivileged } from '../storage/agents.ts'
 import type { HitlItem, HitlPast, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, HitlOptions, Person } from './model.ts'
 
 const deciders = new Set(['reviewer', 'admin'])
-const readers = new Set(['reviewer', 'auditor', 'admin'])
 
 /** The viewer, the time, and the names of agents. */
 export interface Sight {
@@ -80,11 +80,6 @@ export function mayDecide({ roles }: Person): boolean {
   return roles.some(role => deciders.has(role))
 }
 
-/** Whether this person reads the requests of every agent. */
-export function readsAll(viewer: Person): boolean {
-  return viewer.roles.some(role => readers.has(role))
-}
-
 /** The part of a reviewer's line that does not change until the verdict; made once, when the request is suspended. */
 export function summaryView(record: Shown, decision: HeldDecision) {
   // Reviewers may extend it.
@@ -138,7 +133,7 @@ function outcomePart({ replay, attempt, decidedAt, comment, responseStatus }: Om
 function requestView(item: HitlItem, { viewer, now, agentName }: Sight): RequestView {
   const decision = parseDecision(item)
   const { status, decidedBy } = item
-  if (!readsAll(viewer)) return { ...requestPart(item, decision.publicReason), status }
+  if (!isPrivileged(viewer)) return { ...requestPart(item, decision.publicReason), status }
   const moving = movingView(item, { now: item.decidedAt ?? now, agentName })
   return { ...requestPart(item, item.reason), status, ...reasonPart(item, decision), ...moving, decidedBy }
 }
@@ -185,7 +180,7 @@ export function detailView(
   return {
     ...requestView(item, sight),
     headers: Object.fromEntries(headers),
-    ...(readsAll(sight.viewer) && { addedFields: sight.addedFields(item) }),
+    ...(isPrivileged(sight.viewer) && { addedFields: sight.addedFields(item) }),
     body: body === undefined ? sealedBody : shownBody(body, item.bodyEncoding),
     bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
     ...outcomePart(item),

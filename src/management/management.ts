@@ -1,6 +1,5 @@
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
-import { consoleHandlers } from './console.ts'
 import { consoleFileHandlers } from './console-files.ts'
 import { docsHandlers } from './docs.ts'
 import { grantHandlers } from './grants.ts'
@@ -14,7 +13,7 @@ import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
 import { createRouter, type Management } from './router.ts'
-import { tokenHandlers } from './tokens.ts'
+import { signInHandlers } from './sign-in.ts'
 import { verdictHandlers } from './verdicts.ts'
 
 /** Milliseconds that `GET /health` waits for its checks. */
@@ -23,11 +22,10 @@ const healthTimeLimit = 2_000
 /** The control plane: everything that is not `/proxy/`. */
 export function createManagement(parts: ManagementParts): Management {
   const { store, clock, metrics } = parts
-  const signIn = consoleHandlers(parts)
+  const signIn = signInHandlers(parts)
   const open = {
     ...signIn.open,
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
-    ...tokenHandlers(parts),
     ...healthHandlers({
       checks: {
         storage: () => store.ping(),

@@ -4,6 +4,11 @@ import type { AuditEntry } from './audit.ts'
 export type AgentStatus = 'Active' | 'Inactive' | 'Quarantined' | 'Revoked'
 export type Role = 'agent' | 'reviewer' | 'auditor' | 'admin'
 
+/** Whether an agent has a role for people, who decide, read everything or administer. */
+export function isPrivileged({ roles }: { readonly roles: readonly Role[] }): boolean {
+  return roles.some(role => role !== 'agent')
+}
+
 /** The stored part of a key with which an agent authenticates. */
 export interface AgentKey {
   /** UUID. */

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import type { AgentRecord, Role } from '../storage/store.ts'
+import type { AgentRecord } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
 
 /** From signing in to signing in again, milliseconds. */
@@ -13,13 +13,6 @@ const sessionMs = 12 * 3_600_000
 const codeMs = 60_000
 /** Codes that are kept at the same time; the oldest gives way. */
 const maxCodes = 100
-
-const consoleRoles: ReadonlySet<Role> = new Set<Role>(['reviewer', 'auditor', 'admin'])
-
-/** Whether the console has anything to show to this agent. */
-export function usesConsole({ roles }: Pick<AgentRecord, 'roles'>): boolean {
-  return roles.some(role => consoleRoles.has(role))
-}
 
 /** A token of the console, and until when it can be renewed. */
 export interface SessionReply extends TokenReply {

@@ -1,8 +1,9 @@
 import { networkOf } from '../base/address.ts'
 import { uuid } from '../config/formats.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { type ConsoleSignIn, type SessionReply, usesConsole } from './console.ts'
+import type { ConsoleSignIn, SessionReply } from './console.ts'
 import type { Issue, TokenReply } from './issue.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -57,7 +58,7 @@ export function createGrant(parts: GrantParts): Grant {
       failed = agent === undefined
       if (agent === undefined) return refuse('unauthenticated')
       if (isRefusal(agent)) return agent
-      if (request.console === true && usesConsole(agent)) return tokenOf(await parts.console.issue(agent))
+      if (request.console === true && isPrivileged(agent)) return tokenOf(await parts.console.issue(agent))
       return await parts.issue({ id: agent.id, name: agent.name, trustScore: parts.trustOf(agent) })
     } finally {
       for (const [throttle, key] of keys) throttle.end(key, failed)

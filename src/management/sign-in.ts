@@ -1,15 +1,17 @@
 import { summarise } from '../agents/agent.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
+import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { type SessionReply, usesConsole } from '../tokens/console.ts'
+import type { SessionReply } from '../tokens/console.ts'
+import type { GrantRequest } from '../tokens/grant.ts'
 import { by } from './agents.ts'
 import { bodyOf, type Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
-/** Sign-in of the console. */
-export function consoleHandlers(parts: ManagementParts): Handlers {
-  const { registry, console: signIn, clock, clientAddress, noteFailedLogin } = parts
+/** Tokens, and the sessions of the console (spec 4.1). */
+export function signInHandlers(parts: ManagementParts): Handlers {
+  const { registry, grant, console: signIn, clock, clientAddress, noteFailedLogin } = parts
 
   const session = (agent: AgentRecord, token: SessionReply): Reply => {
     const { id, name, ownerId } = summarise(agent, clock.now())
@@ -18,10 +20,19 @@ export function consoleHandlers(parts: ManagementParts): Handlers {
 
   return {
     open: {
+      async issueToken(call) {
+        const { req, requestId } = call
+        const request = bodyOf<GrantRequest>(call)
+        const address = clientAddress(req)
+        const token = await grant(request, address)
+        if (!isRefusal(token)) return jsonReply(200, token)
+        noteFailedLogin({ code: token.refusal, agentId: request.agentId, address, requestId })
+        return token
+      },
       async openSession({ body, req, requestId }) {
         const { code } = bodyOf<{ readonly code: string }>({ body })
         const agent = registry.get(signIn.takeCode(code) ?? '')
-        if (agent?.status === 'Active' && usesConsole(agent)) return session(agent, await signIn.issue(agent))
+        if (agent?.status === 'Active' && isPrivileged(agent)) return session(agent, await signIn.issue(agent))
         const address = clientAddress(req)
         noteFailedLogin({ code: 'unauthenticated', agentId: agent?.id, address, requestId })
         return refuse('unauthenticated', undefined, { cause: 'code' })
@@ -52,7 +63,7 @@ function find({ registry }: ManagementParts, wanted: string): AgentRecord | Refu
   const one = registry.get(wanted)
   const all = one === undefined ? registry.values() : [one]
   const found = all.filter(({ id, name }) => id === one?.id || name === wanted)
-  const able = found.filter(agent => agent.status === 'Active' && usesConsole(agent))
+  const able = found.filter(agent => agent.status === 'Active' && isPrivileged(agent))
   const [agent] = able
   if (agent === undefined) {
     if (found.length === 0) return refuse('not_found', 'No agent has this name or id.')
