@@ -2,11 +2,12 @@ import { Readable } from 'node:stream'
 import { agentProblem } from '../agents/agent.ts'
 import { parseTarget, type Target } from '../base/target.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
-import type { HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
+import type { HeldFacts, HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { keyIdOf } from '../tokens/agent-key.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
 import {
@@ -40,7 +41,7 @@ export function createSender(parts: SenderParts): Send {
 }
 
 async function attempt(request: HeldRequest, context: SendContext, parts: SenderParts): Promise<Attempted> {
-  const { agentId, sendBefore, abandoned } = context
+  const { agentId, facts, sendBefore, abandoned } = context
   const ready = await prepare(request, context, parts)
   if (isRefusal(ready)) return { kind: 'notSent', refusal: ready }
   const { target, resolution, rulebook, credentials } = ready
@@ -50,7 +51,7 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Sender
     const handler = new Replay({
       resolve,
       learnt: outcome => parts.breaker.release(permit, outcome, parts.clock),
-      problem: () => problemOf(parts.agentOf(agentId), rulebook, parts),
+      problem: () => problemOf(parts.agentOf(agentId), { facts, rulebook }, parts),
       isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
       refusalOf(error) {
         return noted(refuseFailure(failureKind(error), isPublicDestination(resolution)), context, parts)
@@ -66,11 +67,23 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Sender
 /** Why an approved request may not be sent; `again` when other rules are in force than those that decided. */
 function problemOf(
   agent: AgentRecord | undefined,
-  rulebook: Rulebook,
+  { facts, rulebook }: Pick<SendContext, 'facts'> & Pick<Ready, 'rulebook'>,
   parts: SenderParts,
 ): Refusal | 'again' | undefined {
   if (agent === undefined) return agentProblem(agent)
-  return agentProblem(agent) ?? (parts.rulebookOf(agent) === rulebook ? undefined : 'again')
+  const problem = agentProblem(agent) ?? keyProblem(agent, facts)
+  return problem ?? (parts.rulebookOf(agent) === rulebook ? undefined : 'again')
+}
+
+const keyRevoked = refuse(
+  'wrong_state',
+  'The key with which the agent sent this request has been revoked. It was not sent: deny it, or let it lapse.',
+)
+
+/** Whoever had a key that was revoked may have sent the request. */
+function keyProblem({ keys }: AgentRecord, { claims }: HeldFacts): Refusal | undefined {
+  const keyId = keyIdOf(claims)
+  return keyId === undefined || keys.some(({ id }) => id === keyId) ? undefined : keyRevoked
 }
 
 /** A request that may be sent now. */
@@ -88,6 +101,8 @@ async function prepare(request: HeldRequest, context: SendContext, parts: Sender
   if (typeof target === 'string') return refuse('invalid_target', target)
   const agent = parts.agentOf(agentId)
   if (agent === undefined) return refuse('unauthenticated')
+  const revoked = keyProblem(agent, facts)
+  if (revoked !== undefined) return revoked
   const blocked = parts.route.refuseName(target.origin)
   if (blocked !== undefined) return blocked
   const rulebook = parts.rulebookOf(agent)

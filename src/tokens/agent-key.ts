@@ -80,7 +80,7 @@ function claimsOf({ id, name, agentId, createdAt, expiresAt }: KnownKey): Claims
 }
 
 /** The id of the key that a request was authenticated with. */
-export function keyIdOf(claims: Claims | undefined): string | undefined {
+export function keyIdOf(claims: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const id = claims?.[keyIdClaim]
   return typeof id === 'string' ? id : undefined
 }

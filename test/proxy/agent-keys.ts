@@ -122,6 +122,26 @@ t.test('a revoked key is refused in every thread before the answer, and cuts off
   await reader?.cancel()
 })
 
+t.test('what was held for a key that was revoked since is not sent', async t => {
+  const policyName = await gateway.policy({ name: 'reviewed', default: 'Hitl' })
+  const bot = await gateway.agent({ policyName })
+  const [stolen, good] = [await createKey(bot.id), await createKey(bot.id)]
+  const hold = async (text: string) => {
+    const held = await gateway.proxy(text, `${origin.url}/`, { method: 'POST', body: 'x' })
+    return held.headers.get('gateway-hitl-id')
+  }
+  const ids = [await hold(stolen.key), await hold(good.key), await hold(bot.token)]
+  await gateway.manage('DELETE', `/keys/${stolen.id}`)
+  const answers = []
+  for (const id of ids) answers.push(await gateway.manage('POST', `/hitl/${id}/approve`, {}))
+  t.strictSame(
+    answers.map(({ status }) => status),
+    [409, 200, 200],
+  )
+  t.match(answers[0]?.text, /key .* has been revoked/)
+  t.equal(origin.seen.length, 2)
+})
+
 t.test('the log names the key by its id, and never has its text', async t => {
   const made = await createKey()
   await (await fetch(host, { headers: { Authorization: `Bearer ${made.key}` } })).text()
