@@ -114,7 +114,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
-  const record = createRecorder({
+  const recorder = createRecorder({
     log,
     clock,
     access: config.Logging.Access,
@@ -145,7 +145,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     links: linksOf(config),
-    record,
+    recorder,
     report: dataPlane.report,
   }
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))

@@ -1,7 +1,7 @@
 import type { AcceptCounts } from '../http/accept.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import { exposition, type Reading } from '../telemetry/exposition.ts'
-import { clientConnections, requests, upstreamConnections } from '../telemetry/layout.ts'
+import { clientConnections, requests, upstreamConnections, webSockets } from '../telemetry/layout.ts'
 import { createMetrics, type Metrics, readTotals, type Totals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { Base } from './base.ts'
@@ -45,7 +45,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
 /** The counters of one thread. Connections of a thread that died are gone. */
 export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: number): Counters {
   const metrics = createMetrics(memory.metrics, thread)
-  for (const gauge of [clientConnections, upstreamConnections]) metrics.set(gauge, 0)
+  for (const gauge of [clientConnections, upstreamConnections, webSockets]) metrics.set(gauge, 0)
   const loop = watchEventLoop(metrics)
   return {
     metrics,

@@ -19,7 +19,7 @@ import type { Credentials } from '../upstream/credentials.ts'
 import type { Route } from '../upstream/route.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
-import type { Exchange } from './exchange.ts'
+import type { Recorder } from './record.ts'
 import type { Watch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
@@ -60,8 +60,7 @@ export interface Parts {
   readonly noteTools: ToolNotes['note']
   readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
-  /** Records an exchange that is over. */
-  readonly record: (exchange: Exchange) => void
+  readonly recorder: Recorder
   /** Called for faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void
 }

@@ -209,6 +209,6 @@ function close(exchange: Exchange, parts: Parts): void {
   exchange.ending ??= 'aborted'
   closeCircuit(exchange, 'neutral', parts)
   if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
-  parts.record(exchange)
+  parts.recorder.over(exchange)
   exchange.loan?.end()
 }

@@ -34,19 +34,31 @@ export interface RecorderParts {
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }
 
-/** Records an exchange that is over: the agent's activity and trust, the counters, and the canonical log line. */
-export function createRecorder(parts: RecorderParts): (exchange: Exchange) => void {
-  return exchange => {
-    const { agent } = exchange
-    if (agent !== undefined) {
-      noteActivity(exchange, agent.id, parts)
-      if (exchange.decision !== undefined) noteDecision(exchange.decision, agent.policyName ?? '', parts)
-      if (exchange.ending === 'refused' || exchange.ending === 'suspended') noteIncident(exchange, agent.id, parts)
-      for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
-    }
-    const ms = parts.clock.steady() - exchange.startedAt
-    if (parts.metrics !== undefined) countExchange(exchange, parts.metrics, ms)
-    if (parts.access) writeLine(exchange, ms, parts)
+export interface Recorder {
+  /** An exchange is over: the agent's activity and trust, the counters, and the canonical log line. */
+  over(exchange: Exchange): void
+  /** A WebSocket is open: its canonical line comes at its end, which can be hours away. */
+  opened(exchange: Exchange): void
+}
+
+export function createRecorder(parts: RecorderParts): Recorder {
+  return {
+    over(exchange) {
+      const { agent } = exchange
+      if (agent !== undefined) {
+        noteActivity(exchange, agent.id, parts)
+        if (exchange.decision !== undefined) noteDecision(exchange.decision, agent.policyName ?? '', parts)
+        if (exchange.ending === 'refused' || exchange.ending === 'suspended') noteIncident(exchange, agent.id, parts)
+        for (const event of trustEvents(exchange)) parts.onTrust(agent.id, event, exchange.requestId)
+      }
+      const ms = parts.clock.steady() - exchange.startedAt
+      if (parts.metrics !== undefined) countExchange(exchange, parts.metrics, ms)
+      if (parts.access) writeLine(exchange, ms, parts)
+    },
+    opened(exchange) {
+      if (parts.access)
+        parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), 'websocket opened')
+    },
   }
 }
 
@@ -120,24 +132,34 @@ function trustEvents(exchange: Exchange): readonly TrustEvent[] {
   return events
 }
 
-/** One line tells the whole exchange. Queries are left out: they carry secrets too often. */
-function writeLine(exchange: Exchange, ms: number, { log, values, clientIpOf }: RecorderParts): void {
-  const { requestId, agent, req, target, ending = 'aborted' } = exchange
+/** One line tells the whole exchange. */
+function writeLine(exchange: Exchange, ms: number, parts: RecorderParts): void {
   const line =
+    callMembers(exchange, parts) +
+    failureMembers(exchange) +
+    decidedMembers(exchange, parts) +
+    plain('ending', exchange.ending ?? 'aborted') +
+    number('ms', Math.round(ms * 100) / 100) +
+    number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
+    number('bytesOut', exchange.bytesDown)
+  parts.log.line(line, 'exchange')
+}
+
+/** Who called what. Queries are left out: they carry secrets too often. */
+function callMembers(exchange: Exchange, { clientIpOf }: RecorderParts): string {
+  const { requestId, agent, req, target } = exchange
+  return (
     `"requestId":"${requestId}"${plain('agentId', agent?.id)}${plain('keyId', keyIdOf(exchange.claims))}` +
     plain('clientIp', clientIpOf(exchange.socket, req.rawHeaders)) +
     plain('method', req.method) +
     (target === undefined ? '' : plain('origin', target.origin.key) + text('path', pathOf(target.path))) +
-    number('status', statusOf(exchange)) +
-    failureMembers(exchange) +
-    decisionMembers(exchange, values) +
-    plain('hitlId', exchange.hitlId) +
-    plain('grantId', exchange.grantId) +
-    plain('ending', ending) +
-    number('ms', Math.round(ms * 100) / 100) +
-    number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
-    number('bytesOut', exchange.bytesDown)
-  log.line(line, 'exchange')
+    number('status', statusOf(exchange))
+  )
+}
+
+function decidedMembers(exchange: Exchange, { values }: RecorderParts): string {
+  const { hitlId, grantId } = exchange
+  return decisionMembers(exchange, values) + plain('hitlId', hitlId) + plain('grantId', grantId)
 }
 
 function failureMembers({ refusal, cause, failure, sentAgain }: Exchange): string {

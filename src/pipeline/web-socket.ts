@@ -7,6 +7,7 @@ import type { Socket } from 'node:net'
 import { type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
+import { webSockets } from '../telemetry/layout.ts'
 import { failureKind, noteFailure } from '../upstream/failure.ts'
 import {
   type Control,
@@ -200,6 +201,8 @@ class Tunnel {
     this.#client.write(`${head}\r\n`, 'latin1')
     this.#client.on('data', (chunk: Buffer) => this.#passUp(chunk)).on('end', () => this.#upstream.end())
     this.#timer = setInterval(() => this.#look(), lookMs)
+    this.#parts.metrics?.add(webSockets, 1)
+    this.#parts.recorder.opened(this.#exchange)
   }
 
   #passUp(chunk: Buffer): void {
@@ -277,6 +280,7 @@ class Tunnel {
     if (this.#isOver) return false
     this.#isOver = true
     clearInterval(this.#timer)
+    this.#parts.metrics?.add(webSockets, -1)
     this.#exchange.ending ??= ending
     return true
   }

@@ -118,6 +118,7 @@ export const requestBytes = counter('request_body_bytes_total', 'Body bytes sent
 export const responseBytes = counter('response_body_bytes_total', 'Body bytes of answers of upstreams.')
 export const clientConnections = gauge('client_connections', 'Open connections of clients.')
 export const upstreamConnections = gauge('upstream_connections', 'Open connections to upstreams.')
+export const webSockets = gauge('websockets', 'Open WebSockets.')
 export const loopDelay = gauge('event_loop_delay_p99_seconds', 'Delay of the event loop, the worst thread.', 'max')
 export const loopDelayMax = gauge('event_loop_delay_max_seconds', 'The same, the longest delay.', 'max')
 export const duration = histogram(
@@ -145,6 +146,7 @@ export const families: readonly Family[] = [
   responseBytes,
   clientConnections,
   upstreamConnections,
+  webSockets,
   loopDelay,
   loopDelayMax,
 ]

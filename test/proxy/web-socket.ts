@@ -75,10 +75,21 @@ async function opened(t: Test, asked: Asked) {
   return { raw, upstream }
 }
 
+async function openCount(): Promise<number> {
+  const { text } = await gateway.manage('GET', '/metrics')
+  return Number(/^agent_gateway_websockets (\d+)$/m.exec(text)?.[1])
+}
+
 t.test('an accepted handshake opens a tunnel; the token of the agent stays here', async t => {
-  const { token } = await gateway.agent()
+  const { id, token } = await gateway.agent()
   const { raw, upstream } = await opened(t, { token, lines: [...usual, 'Sec-WebSocket-Protocol: a, b'] })
   t.match(raw.text(), /\r\nGateway-Request-Id: /)
+  const [, requestId = ''] = /Gateway-Request-Id: (\S+)/.exec(raw.text()) ?? []
+  const lines = () => gateway.log.filter(line => line['requestId'] === requestId)
+  const begin = { agentId: id, method: 'GET', path: '/ws', status: 101, decision: 'Allow', policy: 'allow-all' }
+  t.match(await eventually(lines, ({ length }) => length > 0), [{ ...begin, message: 'websocket opened' }])
+  t.equal(lines().length, 1, 'the line of its end comes at its end')
+  t.equal(await openCount(), 1)
   const [req] = upstream.seen
   t.match(req?.headers, {
     upgrade: 'websocket',
@@ -98,6 +109,12 @@ t.test('an accepted handshake opens a tunnel; the token of the agent stays here'
     ),
     0,
   )
+  t.match((await eventually(lines, ({ length }) => length === 2))[1], {
+    ...begin,
+    message: 'exchange',
+    ending: 'forwarded',
+  })
+  t.equal(await openCount(), 0)
 })
 
 t.test('what is not allowed gets no tunnel, and the upstream hears nothing', async t => {
@@ -246,20 +263,47 @@ t.test('limits on bytes, silence and life, and the expiry of the token, end a tu
   t.match((await brief.exchanges(1))[0], { status: 101, refusal: 'unauthenticated', ending: 'broken' })
 })
 
-t.test('a side that does not read slows the other down, and loses nothing', async t => {
-  const { token } = await gateway.agent()
-  const { raw } = await opened(t, { token })
-  const before = raw.text().length
-  raw.socket.pause()
-  const size = 8_000_000
-  raw.write('y'.repeat(size))
-  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
-  raw.socket.resume()
-  await eventually(
-    () => raw.text().length,
-    length => length === before + size,
-  )
-  t.equal(raw.text().length, before + size)
+/** Writes `size` bytes as fast as they are taken. */
+function pump(socket: Duplex, size: number) {
+  const state = { left: size }
+  const more = (): void => {
+    while (state.left > 0) {
+      state.left -= piece.length
+      if (!socket.write(piece)) return void socket.once('drain', more)
+    }
+  }
+  more()
+  return state
+}
+const piece = Buffer.alloc(65_536, 'y')
+
+t.test('a side that does not read stops the other, and loses nothing', async t => {
+  // The system's buffers of two connections take 20 MB at most.
+  const size = 1_000 * piece.length
+  for (const direction of ['down', 'up']) {
+    const { token } = await gateway.agent()
+    const open = async () => {
+      const { raw, upstream } = await opened(t, { token })
+      const [far] = upstream.open
+      far!.removeAllListeners('data')
+      raw.socket.removeAllListeners('data')
+      const [from, to] = direction === 'down' ? [far!, raw.socket] : [raw.socket, far!]
+      let got = 0
+      to.on('data', (bytes: Buffer) => {
+        got += bytes.length
+      })
+      return { from, to, got: () => got }
+    }
+    const stopped = await open()
+    stopped.to.pause()
+    const pumped = pump(stopped.from, size)
+    const reading = await open()
+    pump(reading.from, size)
+    t.equal(await eventually(reading.got, got => got === size), size)
+    t.ok(pumped.left > size / 2, `${direction}: ${pumped.left} bytes were not taken`)
+    stopped.to.resume()
+    t.equal(await eventually(stopped.got, got => got === size), size)
+  }
 })
 
 t.test('each tunnel takes one of the places of its agent', async t => {
