@@ -64,11 +64,9 @@ function readOperations(facts: Facts): readonly Read[] | Read {
   return found === missing ? readRequest(inUrl) : unreadable
 }
 
-const names = ['query', 'operationName', 'extensions', 'documentId']
-
 /** Undefined when the URL contains no part of a GraphQL request. */
 function readUrl({ query }: Facts): Readonly<Record<string, unknown>> | undefined {
-  return names.some(name => name in query) ? query : undefined
+  return readsAsRequest(query) ? query : undefined
 }
 
 function readBatch(requests: readonly unknown[]): readonly Read[] | Read {

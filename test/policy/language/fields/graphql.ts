@@ -39,7 +39,9 @@ t.test('GET, forms and application/graphql are read as servers do', async t => {
   const get = (search: string) => ({ request: { url: `${url}?${search}` } })
   t.same(readField('graphql.fields', get('query=%7Ba%7D'), 'head'), { each: ['a'] }, 'known at the head')
   t.equal(readField('graphql.fields', get('query=%7Ba%7D&query=%7Bb%7D')), unreadable)
-  t.equal(readField('graphql.fields', get('extensions=%7B%7D')), unreadable)
+  for (const known of ['extensions=%7B%7D', 'doc_id=1', 'queryId=a', 'persistedQuery=a', 'documentId=a']) {
+    t.equal(readField('graphql.fields', get(known)), unreadable, known)
+  }
   t.equal(readField('graphql.fields', get('page=2')), missing)
   t.same(readField('graphql.fields', post('{ a }', { headers: { 'content-type': 'application/graphql' } })), {
     each: ['a'],
