@@ -46,11 +46,9 @@ export function asksForTools(exchange: Sendable, { config }: Parts): Asks {
   if (method === 'GET' && !fields.mcpStream) return undefined
   const { FilterTools, NoteToolChanges } = config.Mcp
   if (!FilterTools && !NoteToolChanges) return undefined
-  const isMcp = fields.mcpStream || isFromMcp(method, req.rawHeaders)
-  const lists = method === 'POST' && body !== undefined && asksForList(body, isMcp)
-  if (lists === true) return 'list'
-  if (!isMcp) return undefined
-  return lists === 'unreadable' ? 'list' : 'stream'
+  // Servers may answer clients that do not send the header fields of MCP.
+  if (method === 'POST' && body !== undefined && asksForList(body)) return 'list'
+  return fields.mcpStream || isFromMcp(method, req.rawHeaders) ? 'stream' : undefined
 }
 
 /** How an answer is read: as a whole, by its events, or not at all. A list that cannot be read is refused. */

@@ -1,5 +1,5 @@
 /** Threat T31 of SECURITY.md: a body that an MCP client sends is parsed only where that is quick. */
-import { readRpcCall } from '../../src/pipeline/json-rpc.ts'
+import { asksForList, readRpcCall } from '../../src/pipeline/json-rpc.ts'
 import t from '../fixtures/tap.ts'
 
 const call = (params: object) => Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
@@ -21,4 +21,26 @@ t.test('a body of too many values is not parsed', t => {
     undefined,
   )
   t.equal(readRpcCall(call({ text: 'x'.repeat(1_048_576) })), undefined, 'nor one of more than a megabyte')
+})
+
+t.test('a body that cannot be read asks for the tools when it is JSON and has the name of the method', t => {
+  const list = '{"method":"tools/list"}'
+  const escaped = String.raw`{"method":"\u0074ool\u0073\/lis\u0074"}`
+  const asking = {
+    twice: list.replace('{', '{"method":"ping",'),
+    mark: `\ufeff ${list}`,
+    cut: `[${list}`,
+    long: list.replace('}', `,"x":"${'x'.repeat(1_048_576)}"}`),
+    escaped,
+    'escaped twice': escaped.replace('{', '{"method":"ping",'),
+  }
+  for (const [name, body] of Object.entries(asking)) t.equal(asksForList(Buffer.from(body)), true, name)
+  const others = {
+    form: `--x\r\nContent-Type: application/json\r\n\r\n${list}\r\n--x--`,
+    prompt: JSON.stringify({ prompt: list, length: 'x'.repeat(1_048_576) }),
+    method: '{"method":"tools/lists"}',
+    param: '{"method":"tools/call","params":{"name":"tools/list"}}',
+    code: JSON.stringify({ text: 'a\n'.repeat(10_000) }),
+  }
+  for (const [name, body] of Object.entries(others)) t.equal(asksForList(Buffer.from(body)), false, name)
 })

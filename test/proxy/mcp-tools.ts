@@ -147,10 +147,18 @@ t.test('a request for the list is known however its method is written, and among
     slash: json(list).replace('tools/', 'tools\\/'),
     escapes: json(list).replace('tools/list', '\\u0074\\u006Fols\\u002flist'),
     batch: json([...many, list]),
+    last: json(list).replace('tools/list', 'tools/lis\\u0074'),
+    padded: `${json(list)}${' '.repeat(1_048_576)}`,
     long: json({ ...list, params: { _meta: { at: Array.from({ length: 10_001 }, () => 1) } } }),
   }
   for (const [name, body] of Object.entries(bodies)) {
     t.strictSame(namesIn(await (await ask(undefined, { body })).json()), ['add', 'pay'], name)
+    const plain = { Accept: '*/*' }
+    t.strictSame(
+      namesIn(await (await ask(undefined, { body, headers: plain })).json()),
+      ['add', 'pay'],
+      `${name}, no MCP`,
+    )
   }
 })
 
