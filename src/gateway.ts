@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRefusals } from './audit/refusals.ts'
+import { createVerification } from './audit/verification.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
 import type { Base } from './compose/base.ts'
@@ -171,7 +172,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, recent, dataPlane })
-  const watched = { ...foundation, hitl, recent, limits, telemetry, threadsAnswer: answering(foundation) }
+  const watched = { ...foundation, hitl, recent, limits, telemetry, ...watchesOf(foundation) }
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
   const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent, hitl) })
@@ -224,11 +225,12 @@ function tellQuarantines(
   }
 }
 
-/** Whether every thread answers. */
-const answering =
-  ({ followers }: Foundation) =>
-  (): boolean =>
-    (followers.pool?.stuck ?? 0) === 0
+/** What the gateway observes of itself. */
+const watchesOf = (foundation: Foundation) => ({
+  /** Whether every thread answers. */
+  threadsAnswer: (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0,
+  verification: createVerification(foundation),
+})
 
 function tellToolChanges({ identity, clock, log }: Foundation, recent: RecentActivity, { events }: Hitl) {
   return ({ agentId, ...change }: ToolChange, isTold: boolean): void => {

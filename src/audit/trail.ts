@@ -5,8 +5,8 @@
  * off, or that all of it was rewritten: for that, keep the last `hash` somewhere else.
  */
 import { printableJson } from '../base/deceptive.ts'
-import { genesis, hashOf } from '../storage/chain.ts'
-import type { AuditRecord, AuditTable } from '../storage/store.ts'
+import { faultOf, genesis } from '../storage/chain.ts'
+import type { AuditRecord, AuditTable, Link } from '../storage/store.ts'
 
 type Trail = Pick<AuditTable, 'after'>
 
@@ -19,22 +19,13 @@ const chunk = 500
 
 /** Checks every record from the first on. `firstBroken` is the seq of the first that is missing or not as written. */
 export async function verifyTrail(trail: Trail): Promise<Verification> {
-  let seq = 0
-  let previous = genesis
+  let last: Link = { seq: 0, hash: genesis }
   for await (const record of records(trail)) {
-    seq += 1
-    const why = fault(record, seq, previous)
-    if (why !== undefined) return { ok: false, firstBroken: seq, why }
-    previous = record.hash
+    const why = faultOf(record, last)
+    if (why !== undefined) return { ok: false, firstBroken: last.seq + 1, why }
+    last = record
   }
-  return { ok: true, entries: seq, lastHash: previous }
-}
-
-function fault(record: AuditRecord, seq: number, previous: string): string | undefined {
-  if (record.seq !== seq) return `record ${seq} is missing`
-  if (record.previous !== previous) return `record ${seq} does not follow from the one before it`
-  if (record.hash !== hashOf(record)) return `record ${seq} was changed after it was written`
-  return undefined
+  return { ok: true, entries: last.seq, lastHash: last.hash }
 }
 
 /** Each record as one line of JSON with its newline, oldest first. */

@@ -1,3 +1,4 @@
+import type { TrailVerification } from '../audit/verification.ts'
 import { uuid } from '../config/formats.ts'
 import { builtConsole, type ConsoleProvider } from '../management/console-files.ts'
 import { createManagement } from '../management/management.ts'
@@ -22,6 +23,7 @@ export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log'
   readonly hitl: ManagementParts['hitl']
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
   readonly overview: Overview
+  readonly verification: TrailVerification
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string | undefined
   readonly limits: Pick<SharedLimits, 'managementRate'>
@@ -39,6 +41,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     keys: identity.keys,
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
+    verification: parts.verification,
     hits: parts.recent.hits,
     shadows: parts.recent.shadows,
     hitl: parts.hitl,

@@ -1,3 +1,4 @@
+import type { TrailVerification } from '../audit/verification.ts'
 import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Hitl } from './hitl.ts'
@@ -11,6 +12,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly telemetry: Pick<Telemetry, 'sample'> | undefined
   readonly limits: Pick<SharedLimits, 'breaker'>
   readonly overview: Pick<Overview, 'sample'>
+  readonly verification: Pick<TrailVerification, 'step'>
 }
 
 /** Time between two sweeps, milliseconds. */
@@ -18,11 +20,12 @@ const sweepMs = 1_000
 
 /** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
-  const { clock, dataPlane, hitl, telemetry, limits, overview, report } = parts
+  const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report } = parts
   return setInterval(() => {
     dataPlane.sweep()
     telemetry?.sample()
     overview.sample().catch(error => report('waiting requests could not be counted', error))
+    verification.step().catch(error => report('the audit trail could not be verified', error))
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)

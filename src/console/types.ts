@@ -96,6 +96,15 @@ export interface AuditRecord {
   readonly hash: string
 }
 
+export interface AuditVerification {
+  readonly status: 'running' | 'intact' | 'broken'
+  readonly verifiedTo: number
+  readonly lastHash: string
+  readonly firstBroken: number | null
+  readonly why: string | null
+  readonly verifiedAt: string | null
+}
+
 export interface Condition {
   readonly field?: string
   readonly operator?: string

@@ -9,7 +9,7 @@ import { readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** The audit trail, for those who look into it afterwards. */
-export function auditHandlers({ store: { audit } }: ManagementParts): Handlers['guarded'] {
+export function auditHandlers({ store: { audit }, verification }: ManagementParts): Handlers['guarded'] {
   return {
     async listAudit(call) {
       const filter = readFilter(call)
@@ -17,6 +17,10 @@ export function auditHandlers({ store: { audit } }: ManagementParts): Handlers['
       const page = readPage(call)
       const { items, totalCount } = await audit.list(page, filter)
       return jsonReply(200, { items: items.map(show), ...page, totalCount })
+    },
+    getAuditVerification() {
+      const { verifiedAt, ...state } = verification.state()
+      return jsonReply(200, { ...state, verifiedAt: verifiedAt === null ? null : new Date(verifiedAt).toISOString() })
     },
     exportAudit: () => ({
       status: 200,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AgentKeys } from '../agents/keys.ts'
 import type { Registry } from '../agents/registry.ts'
+import type { TrailVerification } from '../audit/verification.ts'
 import type { Activity } from '../base/activity.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal, RefusalCode } from '../errors.ts'
@@ -26,6 +27,8 @@ export interface ManagementParts {
   readonly book: PolicyBook
   /** Decides a described request, which was checked against openapi.json. */
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
+  /** State of the verification of the audit trail. */
+  readonly verification: Pick<TrailVerification, 'state'>
   /** How often rules decided. */
   readonly hits: Pick<HitTally, 'of'>
   /** How often rules in shadow would have decided otherwise. */

@@ -42,10 +42,20 @@ export interface AuditFilter {
   readonly to?: number
 }
 
+/** Place in the chain. */
+export type Link = Pick<AuditRecord, 'seq' | 'hash'>
+
+/** What the chain says of a stretch of records. `isEnd`: no record follows. */
+export type Verified =
+  | { readonly last: Link; readonly isEnd: boolean }
+  | { readonly firstBroken: number; readonly why: string }
+
 export interface AuditTable {
   append(entry: AuditEntry): Promise<void>
   /** Newest first. */
   list(page: Page, filter?: AuditFilter): Promise<Paged<AuditRecord>>
   /** Oldest first, from `seq` on: for export and verification. */
   after(seq: number, limit: number): Promise<readonly AuditRecord[]>
+  /** Checks up to `limit` records that follow `link`; seq 0 is the beginning. */
+  verify(link: Link, limit: number): Promise<Verified>
 }

@@ -3,7 +3,7 @@
  */
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../base/json.ts'
-import type { AuditEntry, AuditRecord } from './store.ts'
+import type { AuditEntry, AuditRecord, Link } from './store.ts'
 
 /** `previous` of the first record. */
 export const genesis = '0'.repeat(64)
@@ -13,6 +13,15 @@ export function hashOf(record: Omit<AuditRecord, 'hash'>): string {
   const { previous, seq, at, actor, action, subject, requestId, details } = record
   const told = { seq, at, actor, action, subject, requestId, details }
   return hash('sha256', previous + canonicalJson(told), 'hex')
+}
+
+/** Why `record` is not the one that follows `before`; undefined when it is. */
+export function faultOf(record: AuditRecord, before: Link): string | undefined {
+  const seq = before.seq + 1
+  if (record.seq !== seq) return `record ${seq} is missing`
+  if (record.previous !== before.hash) return `record ${seq} does not follow from the one before it`
+  if (record.hash !== hashOf(record)) return `record ${seq} was changed after it was written`
+  return undefined
 }
 
 /** Text as every engine stores it: well-formed, and without U+0000, which PostgreSQL does not have. */

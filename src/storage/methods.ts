@@ -56,7 +56,7 @@ export const methods = {
   },
   grants: { insert: 'write', active: 'read', use: 'write', releaseKey: 'write', remove: 'write', prune: 'write' },
   tools: { seen: 'read', keep: 'write' },
-  audit: { append: 'write', list: 'read', after: 'read' },
+  audit: { append: 'write', list: 'read', after: 'read', verify: 'read' },
   probe: { ping: 'write' },
 } as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }
 

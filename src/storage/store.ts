@@ -6,7 +6,7 @@ import type { PolicyTable } from './policies.ts'
 import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
-export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Page, Paged } from './audit.ts'
+export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Page, Paged } from './audit.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
 export type { PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'

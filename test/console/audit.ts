@@ -51,3 +51,16 @@ t.test('the trail is readable on a phone, and not for reviewers', async t => {
   const other = await signedIn(t, reviewer, { route: '/audit' })
   await sees(t, other, 'This page needs another role')
 })
+
+t.test('whether the chain holds is shown', async t => {
+  const page = await signedIn(t, auditor)
+  const verification = JSON.parse((await bench.manage('GET', '/audit/verification')).text)
+  let state: object = { ...verification, status: 'intact', verifiedTo: 7, verifiedAt: new Date().toISOString() }
+  await page.route(/\/audit\/verification/, route => route.fulfill({ json: state }))
+  await page.goto(`${bench.url}/console/#/audit`)
+  await sees(t, page, /up to entry 7/)
+  await assertAccessible(t, page, 'intact trail')
+  state = { ...state, status: 'broken', firstBroken: 3, why: 'record 3 was changed after it was written' }
+  await page.reload()
+  await sees(t, page, /broken at entry 3/)
+})

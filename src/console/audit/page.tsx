@@ -10,6 +10,7 @@ import { search } from '../router.ts'
 import type { AgentPage, AuditPage as List } from '../types.ts'
 import { Entry } from './entry.tsx'
 import { FilterTime } from './filter-time.tsx'
+import { Verification } from './verification.tsx'
 
 /** What people and the gateway decided and changed, in the order in which it is chained. */
 export const AuditPage: Page = () => {
@@ -38,6 +39,7 @@ export const AuditPage: Page = () => {
         <FilterTime name="from" label="From" />
         <FilterTime name="to" label="Before" />
       </div>
+      <Verification />
       <Shown reading={reading}>
         {list =>
           list.items.length === 0 ? (

@@ -1,6 +1,6 @@
 import type { ExpressionBuilder } from 'kysely'
 import { canonicalJson } from '../../base/json.ts'
-import { link } from '../chain.ts'
+import { faultOf, link } from '../chain.ts'
 import type { Operations } from '../methods.ts'
 import type { AuditRow, Db, Schema } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
@@ -64,6 +64,20 @@ export const audit: Operations<'audit'> = {
   async after(db, seq, limit) {
     const rows = await db.selectFrom('audit').selectAll().where('seq', '>', seq).orderBy('seq').limit(limit).execute()
     return rows.map(toRecord)
+  },
+
+  async verify(db, link, limit) {
+    // A forged record below the first one must be found, too.
+    const from = link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq
+    const rows = await db.selectFrom('audit').selectAll().where('seq', '>', from).orderBy('seq').limit(limit).execute()
+    let last = link
+    for (const row of rows) {
+      const record = toRecord(row)
+      const why = faultOf(record, last)
+      if (why !== undefined) return { firstBroken: last.seq + 1, why }
+      last = { seq: record.seq, hash: record.hash }
+    }
+    return { last, isEnd: rows.length < limit }
   },
 }
 

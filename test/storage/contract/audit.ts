@@ -55,6 +55,20 @@ export function audit(t: Test, engine: Engine): void {
     t.same(await list(1, { subject: 'odd', from: 50 }), [[5], 1])
   })
 
+  t.test('the store verifies stretches of the trail from any link on', async t => {
+    const store = await engine(t)
+    const start = { seq: 0, hash: genesis }
+    t.same(await store.audit.verify(start, 2), { last: start, isEnd: true })
+    for (const action of ['a', 'b', 'c']) await store.audit.append(entry(action))
+    const [, second, third] = await trail(store)
+    const link = { seq: second!.seq, hash: second!.hash }
+    t.same(await store.audit.verify(start, 2), { last: link, isEnd: false })
+    t.same(await store.audit.verify(link, 2), { last: { seq: 3, hash: third!.hash }, isEnd: true })
+    t.match(await store.audit.verify({ seq: 2, hash: genesis }, 2), { firstBroken: 3, why: /does not follow/ })
+    t.match(await store.audit.verify({ seq: 1, hash: genesis }, 2), { firstBroken: 2 })
+    t.match(await store.audit.verify({ seq: -5, hash: genesis }, 2), { firstBroken: -4, why: /missing/ })
+  })
+
   t.test('the trail is read on from any record', async t => {
     const store = await engine(t)
     for (const action of ['a', 'b', 'c']) await store.audit.append(entry(action))
