@@ -13,7 +13,7 @@ import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { BodyLoan } from './body-memory.ts'
-import type { RpcAnswer } from './rpc-answer.ts'
+import type { RpcAnswer } from './mcp/rpc-answer.ts'
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'

@@ -28,10 +28,10 @@ import { freeKey } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { upstreamRequest } from './hops.ts'
 import { pairs, passInterim } from './interim.ts'
-import { readRpc } from './mcp.ts'
+import { readRpc } from './mcp/requests.ts'
+import { type Output, openToolAnswer, readingOf, type ToolAnswer, withoutBodyFields } from './mcp/tool-answer.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
-import { type Output, openToolAnswer, readingOf, type ToolAnswer, withoutBodyFields } from './tool-answer.ts'
 import { WebSocketSender } from './web-socket.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */

@@ -3,8 +3,8 @@ import { sendReply } from '../http/respond.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { UpstreamRequest } from '../upstream/handler.ts'
 import type { Exchange, Sendable } from './exchange.ts'
+import { asksForTools } from './mcp/tool-answer.ts'
 import type { Parts } from './parts.ts'
-import { asksForTools } from './tool-answer.ts'
 
 /** Whether the gateway is the last recipient: OPTIONS with `Max-Forwards: 0` (RFC 9110 section 7.6.2). */
 export function isLastHop({ req, fields }: Exchange): boolean {

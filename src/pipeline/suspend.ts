@@ -6,7 +6,7 @@ import type { Decided, Outcome } from './exchange.ts'
 import { answerHeld, type HeldCall, termsOf } from './held-call.ts'
 import { holdBody, letGo } from './hold-body.ts'
 import { requestFields, withoutCoding } from './hops.ts'
-import { cancelKeyOf, cancelsHeld, readRpc } from './mcp.ts'
+import { cancelKeyOf, cancelsHeld, readRpc } from './mcp/requests.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
 

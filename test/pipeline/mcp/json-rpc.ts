@@ -1,6 +1,6 @@
 /** Threat T31 of SECURITY.md: a body that an MCP client sends is parsed only where that is quick. */
-import { asksForList, readRpcCall } from '../../src/pipeline/json-rpc.ts'
-import t from '../fixtures/tap.ts'
+import { asksForList, readRpcCall } from '../../../src/pipeline/mcp/json-rpc.ts'
+import t from '../../fixtures/tap.ts'
 
 const call = (params: object) => Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
 

@@ -2,10 +2,10 @@
  * JSON-RPC 2.0 as clients of the Model Context Protocol send it over HTTP (MCP, "Streamable HTTP"): one message or, in
  * its revision of 2025-03-26, a batch.
  */
-import { parseStrictJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
-import type { Refusal } from '../errors.ts'
-import { fieldValues } from '../http/headers.ts'
+import { parseStrictJson } from '../../base/json.ts'
+import { isObject } from '../../base/records.ts'
+import type { Refusal } from '../../errors.ts'
+import { fieldValues } from '../../http/headers.ts'
 
 export type RpcId = string | number
 

@@ -3,12 +3,12 @@
  * wait for an answer in the body: after a 202 they would wait forever.
  */
 import type { ServerResponse } from 'node:http'
-import { printableJson } from '../base/deceptive.ts'
-import { parseJson } from '../base/json.ts'
-import { type Refusal, refuse } from '../errors.ts'
-import type { StoredAnswer } from '../hitl/model.ts'
-import { fieldValues } from '../http/headers.ts'
-import { jsonReply, ownHeaders, sendReply } from '../http/respond.ts'
+import { printableJson } from '../../base/deceptive.ts'
+import { parseJson } from '../../base/json.ts'
+import { type Refusal, refuse } from '../../errors.ts'
+import type { StoredAnswer } from '../../hitl/model.ts'
+import { fieldValues } from '../../http/headers.ts'
+import { jsonReply, ownHeaders, sendReply } from '../../http/respond.ts'
 import { isMessage, progressMessage, type RpcCall, rpcError } from './json-rpc.ts'
 
 /** Interval of messages to a waiting client, milliseconds: shorter than the time limits of proxies in between. */

@@ -1,12 +1,12 @@
 /** MCP clients: their JSON-RPC requests get JSON-RPC answers, and they can cancel held requests. */
-import { isRefusal, type Refusal, type RefusalCode } from '../errors.ts'
-import { fieldValues } from '../http/headers.ts'
-import { sendReply } from '../http/respond.ts'
-import { type Admitted, type Decided, type Exchange, isAdmitted } from './exchange.ts'
-import { holdBody } from './hold-body.ts'
+import { isRefusal, type Refusal, type RefusalCode } from '../../errors.ts'
+import { fieldValues } from '../../http/headers.ts'
+import { sendReply } from '../../http/respond.ts'
+import { type Admitted, type Decided, type Exchange, isAdmitted } from '../exchange.ts'
+import { holdBody } from '../hold-body.ts'
+import type { Parts } from '../parts.ts'
+import { isOver } from '../rights.ts'
 import { isFromMcp, maxCancellation, type RpcId, readCancellation, readRpcCall } from './json-rpc.ts'
-import type { Parts } from './parts.ts'
-import { isOver } from './rights.ts'
 import { RpcAnswer } from './rpc-answer.ts'
 
 /**

@@ -1,15 +1,15 @@
 /** Answers of MCP servers that list tools, on their way to the agent. Everything else of an event stream is not delayed. */
 
-import { Gathered } from '../base/gathered.ts'
-import { type Refusal, refuse } from '../errors.ts'
-import { fieldValues } from '../http/headers.ts'
-import type { ResponseHead } from '../upstream/handler.ts'
+import { Gathered } from '../../base/gathered.ts'
+import { type Refusal, refuse } from '../../errors.ts'
+import { fieldValues } from '../../http/headers.ts'
+import type { ResponseHead } from '../../upstream/handler.ts'
+import type { Exchange, Sendable } from '../exchange.ts'
+import type { Parts } from '../parts.ts'
+import { asksForMetadata, onVirtualHost } from '../resource-metadata.ts'
+import { isOver } from '../rights.ts'
 import { dataOf, EventSplitter, withData } from './event-splitter.ts'
-import type { Exchange, Sendable } from './exchange.ts'
 import { asksForList, isFromMcp, readRpcCall, rpcError } from './json-rpc.ts'
-import type { Parts } from './parts.ts'
-import { asksForMetadata, onVirtualHost } from './resource-metadata.ts'
-import { isOver } from './rights.ts'
 import { longestList, readToolList } from './tool-list.ts'
 
 /** Where the answer goes. */

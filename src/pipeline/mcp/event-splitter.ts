@@ -1,4 +1,4 @@
-import { Gathered } from '../base/gathered.ts'
+import { Gathered } from '../../base/gathered.ts'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d

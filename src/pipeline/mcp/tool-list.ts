@@ -2,15 +2,15 @@
 
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import type { SeenTool } from '../agents/tools.ts'
-import { canonicalPieces } from '../base/json.ts'
-import { JsonDocument, JsonReading } from '../policy/request/json.ts'
-import { stepsPerTurn } from '../policy/turns/evaluation.ts'
-import { isRecord } from '../policy/values/path.ts'
-import { wouldDenyTool } from './decide.ts'
-import type { Sendable } from './exchange.ts'
-import type { Parts } from './parts.ts'
-import { pathOf } from './record.ts'
+import type { SeenTool } from '../../agents/tools.ts'
+import { canonicalPieces } from '../../base/json.ts'
+import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
+import { stepsPerTurn } from '../../policy/turns/evaluation.ts'
+import { isRecord } from '../../policy/values/path.ts'
+import { wouldDenyTool } from '../decide.ts'
+import type { Sendable } from '../exchange.ts'
+import type { Parts } from '../parts.ts'
+import { pathOf } from '../record.ts'
 
 /** Longer lists are not read, bytes. */
 export const longestList = 1_048_576
