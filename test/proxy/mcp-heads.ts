@@ -51,6 +51,19 @@ t.test('heads that do not agree get 400 with the JSON-RPC error of the protocol'
   t.strictSame(origin.seen, [])
 })
 
+t.test('a gateway that only observes lets them pass and logs what it would have done', async t => {
+  const lax = await startGateway(t, { config: { Policy: { Mode: 'observe' } } })
+  const { token } = await lax.agent()
+  const headers = { ...mcpHeaders, 'Mcp-Method': 'ping' }
+  const answer = await lax.proxy(token, `${origin.url}/mcp`, {
+    method: 'POST',
+    body: JSON.stringify(call('add')),
+    headers,
+  })
+  t.equal(answer.status, 200)
+  t.match(await lax.exchanges(1), [{ decision: 'Deny', source: 'mcp-mismatch', ending: 'forwarded' }])
+})
+
 t.test('a body that cannot be read agrees with no heads', async t => {
   const headers = { ...mcpHeaders, 'Mcp-Method': 'tools/call', 'Mcp-Name': 'add' }
   const bodies = [

@@ -20,6 +20,7 @@ export type LintCode =
   | 'W_SHADOW_OLD'
   | 'W_ANY_ORIGIN'
   | 'W_ONE_READING'
+  | 'W_MCP_HEADER'
 
 /** Something in a policy that is allowed and probably not meant. */
 export interface LintWarning {
@@ -35,7 +36,7 @@ export interface LintWarning {
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
   const leaves = rule.conditions.flatMap((node, index) => leavesOf(node, `${path}.conditions[${index}]`))
   const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))
-  found.push(...originWarnings(rule, path, leaves))
+  found.push(...originWarnings(rule, path, leaves), ...mcpHeaderWarnings(rule, path, leaves))
   const contradiction = contradictionIn(rule.conditions, scope)
   if (contradiction === undefined) return found
   const message = `never matches: ${contradiction}`
@@ -49,6 +50,15 @@ function originWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): Lint
   if (fields.has('input.scheme') || fields.has('input.port') || fields.has('input.origin')) return []
   const message = 'also allows plain http and any port: use input.origin, or add input.scheme or input.port'
   return [{ code: 'W_ANY_ORIGIN', path, rule: rule.name, message }]
+}
+
+/** Agents write the header fields of MCP as they like; only some are compared with the body. */
+function mcpHeaderWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): LintWarning[] {
+  const fields = leaves.map(({ condition }) => condition.field)
+  const header = fields.find(field => /^input\.headers\.mcp-/i.test(field))
+  if (rule.effect !== 'Allow' || header === undefined || fields.some(field => field.startsWith('mcp.'))) return []
+  const message = `allows what the agent claims in ${header}: use mcp.method, mcp.tool or mcp.arguments`
+  return [{ code: 'W_MCP_HEADER', path, rule: rule.name, message }]
 }
 
 const literalOperators = ['eq', 'in', 'startsWith', 'endsWith', 'contains', 'pathMatches']

@@ -197,6 +197,17 @@ t.test('an Allow rule on a host alone also allows plain http and any port', asyn
   t.strictSame(lint([rule([is('input.origin', 'eq', 'https://a.example')], allow)]), [])
 })
 
+t.test('an Allow rule must not rest on what an agent says in the header fields of MCP', async t => {
+  const allow = { effect: 'Allow' }
+  const claims = { ...is('input.headers.Mcp-Name', 'eq', 'add'), quantifier: 'all' }
+  t.strictSame(lint([rule([claims], allow)]), ['W_MCP_HEADER rules[0]'])
+  t.strictSame(lint([rule([{ any: [{ ...claims, field: 'input.headers.mcp-param-region' }] }], allow)]), [
+    'W_MCP_HEADER rules[0]',
+  ])
+  t.strictSame(lint([rule([claims], { effect: 'Deny' })]), [])
+  t.strictSame(lint([rule([claims, is('mcp.tool', 'eq', 'add')], allow)]), [])
+})
+
 t.test('a path value that only some readings can have is pointed out', async t => {
   for (const [operator, value] of [
     ['eq', '/a%2fb'],
