@@ -1,0 +1,65 @@
+import { sees, startConsole } from '../fixtures/console.ts'
+import t from '../fixtures/tap.ts'
+
+const bench = await startConsole(t)
+const { reviewer, hold, signedIn, deny } = bench
+const path = `/${'a-long-segment-without-any-break'.repeat(12)}?q=${'x'.repeat(400)}`
+const headers = { 'Content-Type': 'application/json', 'X-Long': 'y'.repeat(2_000) }
+
+for (const [name, viewport] of [
+  ['360 pixels', { width: 360, height: 740 }],
+  // 1280 pixels at 200 %.
+  ['twice the size', { width: 640, height: 430 }],
+] as const) {
+  t.test(`a verdict is given in a window of ${name}, and nothing is wider than it`, async t => {
+    const page = await signedIn(t, reviewer, { viewport, hasTouch: true })
+    const overflow = async () =>
+      Number(await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'))
+    const id = await hold(path, { headers, body: JSON.stringify({ long: 'z'.repeat(3_000) }) })
+    await page.locator('.row a').tap()
+    await page.locator('.fields summary').tap()
+    t.equal(await overflow(), 0)
+    t.notOk(await page.locator('.row').isVisible(), 'one column')
+    await page.getByRole('button', { name: '← Queue' }).tap()
+    t.ok(await page.locator('.row').isVisible())
+    await page.locator('.row a').tap()
+    await page.getByRole('button', { name: 'Deny…' }).tap()
+    await page.getByRole('button', { name: /Ask the owner/ }).tap()
+    const box = await page.locator('dialog').boundingBox()
+    t.ok(box !== null && box.x >= 0 && box.x + box.width <= viewport.width && box.height <= viewport.height)
+    await page.getByRole('button', { name: 'Deny', exact: true }).tap()
+    await sees(t, page.locator('.detail'), 'Denied by you')
+    t.equal(JSON.parse((await bench.manage('GET', `/hitl/${id}`)).text).status, 'Denied')
+  })
+}
+
+t.test('by keyboard alone: through the page, over the list, into the verdict, and back', async t => {
+  const page = await signedIn(t, reviewer)
+  const ids = [await hold('/one'), await hold('/two')]
+  await page.getByText('2 waiting').first().waitFor()
+  await page.keyboard.press('Tab')
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content')
+  await page.keyboard.press('Enter')
+  t.equal(await page.evaluate('document.activeElement.id'), 'main')
+  await page.keyboard.press('/')
+  await page.keyboard.type('two')
+  await sees(t, page, '1 of 2 waiting')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.locator('.request').waitFor()
+  await page.keyboard.press('x')
+  await sees(t, page, '1 selected')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('d')
+  await page.getByRole('button', { name: 'Deny', exact: true }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('?')
+  await page.getByRole('checkbox', { name: /single key/ }).waitFor()
+  await page.keyboard.press('Shift+Tab')
+  await page.getByRole('checkbox', { name: /single key/ }).uncheck()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('d')
+  t.equal(await page.locator('dialog').count(), 0, 'shortcuts are switched off')
+  for (const id of ids) await deny(id)
+})
