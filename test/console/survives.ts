@@ -51,6 +51,27 @@ t.test('without a network the page says so, and takes up again what it missed', 
   await sees(t, page, 'Denied by you')
 })
 
+t.test('a list that is older than an event takes nothing away', async t => {
+  const bench = await startConsole(t)
+  const { page } = await bench.window(t)
+  const [asked, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  await page.route('**/hitl', async route => {
+    const answer = await route.fetch()
+    asked.resolve()
+    await told.promise
+    await route.fulfill({ response: answer })
+  })
+  await page.goto(await bench.link(bench.reviewer.id))
+  await asked.promise
+  const id = await bench.hold('/late')
+  await page.getByText('1 waiting', { exact: false }).or(page.locator('.count')).first().waitFor()
+  told.resolve()
+  await page.locator('.row a').click()
+  await sees(t, page.locator('.row'), /left/)
+  t.equal(await page.locator('.row.over').count(), 0)
+  await bench.deny(id)
+})
+
 t.test('a stream on which nothing comes is not live', async t => {
   const bench = await startConsole(t)
   const { page } = await bench.window(t)
