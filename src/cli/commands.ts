@@ -36,6 +36,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'print the audit trail as lines of JSON',
     load: async () => (await import('./audit.ts')).exporting,
   },
+  'storage copy': {
+    summary: 'copy all data to PostgreSQL or back, while the gateway is stopped',
+    load: () => import('./storage-copy.ts'),
+  },
 }
 
 /** Runs the command that the arguments name and gives the exit code. Failures are one line, without a stack. */

@@ -41,14 +41,39 @@ begin
   end loop;
 end $$`
 
+/** What else is done in the transaction that prepares the schema. */
+type Fill = (client: PoolClient) => Promise<void>
+
 /** @throws StartupError with one line that says what to change; nothing was created then */
-export async function prepareDatabase(connections: Connections, settings: PostgresSettings): Promise<void> {
+export async function prepareDatabase(
+  connections: Connections,
+  settings: PostgresSettings,
+  fill: Fill = async () => {},
+): Promise<void> {
+  await withClient(connections, settings, async client => {
+    await assertServer(client)
+    const prepare: Fill = async () => {
+      await migrateAll(client, connections, settings)
+      await fill(client)
+    }
+    for (let tries = 1; !(await inTransaction(client, prepare, tries === mostTries)); ) tries++
+  })
+}
+
+/**
+ * Calls `work` with a client of its own, which ends then.
+ * @throws StartupError with one line that says what to change
+ */
+export async function withClient<T>(
+  connections: Connections,
+  settings: PostgresSettings,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
   const client = await connections.acquire().catch(error => {
     throw new StartupError(connectProblem(error))
   })
   try {
-    await assertServer(client)
-    for (let tries = 1; !(await migrateOnce(client, connections, settings, tries === mostTries)); ) tries++
+    return await work(client)
   } catch (error) {
     throw error instanceof StartupError ? error : new StartupError(schemaProblem(error, settings))
   } finally {
@@ -57,17 +82,12 @@ export async function prepareDatabase(connections: Connections, settings: Postgr
 }
 
 /** False when a schema that belongs to others went away while all were looked at. */
-async function migrateOnce(
-  client: PoolClient,
-  connections: Connections,
-  settings: PostgresSettings,
-  isLast: boolean,
-): Promise<boolean> {
+async function inTransaction(client: PoolClient, prepare: Fill, isLast: boolean): Promise<boolean> {
   try {
     await client.query(`begin; set local statement_timeout = ${migrationMs}; set local lock_timeout = ${migrationMs};
       set local idle_in_transaction_session_timeout = ${migrationMs}`)
     await client.query('select pg_advisory_xact_lock($1)', [migrationLock])
-    await migrateAll(client, connections, settings)
+    await prepare(client)
     await client.query('commit')
     return true
   } catch (error) {

@@ -54,7 +54,7 @@ export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 
   const file = join(directory, 'gateway.db')
   const lock = claimFolder(directory)
   try {
-    if (!existsSync(file)) await create(file, directory)
+    if (!existsSync(file)) await createDatabase(directory)
     await assertSound(file)
     assertUnused(file)
     assertWhole(file)
@@ -147,8 +147,37 @@ function makePrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
 }
 
-/** Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage. */
-async function create(file: string, directory: string): Promise<void> {
+/**
+ * Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage.
+ *
+ * @param fill writes the first rows, in one transaction
+ */
+export async function createDatabase(
+  directory: string,
+  fill: (db: Db) => Promise<void> = async () => {},
+): Promise<void> {
+  const file = join(directory, 'gateway.db')
+  assertNotLost(file, directory)
+  const draft = `${file}.new`
+  rmSync(draft, { force: true })
+  rmSync(`${draft}-journal`, { force: true })
+  makePrivate(draft)
+  const opened = connect(draft)
+  try {
+    await migrateWhole(opened, migrations)
+    opened.connection.exec('begin')
+    await fill(opened.db)
+    opened.connection.exec('commit')
+  } finally {
+    opened.connection.close()
+  }
+  renameSync(draft, file)
+  const folder = openSync(directory, 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+}
+
+function assertNotLost(file: string, directory: string): void {
   if (existsSync(`${file}-wal`)) {
     throw new StartupError(`${file} is missing, but gateway.db-wal beside it exists. Restore both or remove both.`)
   }
@@ -158,17 +187,6 @@ async function create(file: string, directory: string): Promise<void> {
         `remove ${markFile}: the gateway starts with an empty database, without agents and audit trail.`,
     )
   }
-  const draft = `${file}.new`
-  rmSync(draft, { force: true })
-  rmSync(`${draft}-journal`, { force: true })
-  makePrivate(draft)
-  const opened = connect(draft)
-  await migrateWhole(opened, migrations)
-  opened.connection.close()
-  renameSync(draft, file)
-  const folder = openSync(directory, 'r')
-  fsyncSync(folder)
-  closeSync(folder)
 }
 
 /**

@@ -1,0 +1,181 @@
+/** Takes a gateway from SQLite to PostgreSQL, and back. */
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { verifyTrail } from '../audit/trail.ts'
+import { StartupError } from '../errors.ts'
+import { type Copied, copyTables, type Ends, trailOf } from '../storage/copy.ts'
+import type { PostgresSettings } from '../storage/postgres/settings.ts'
+import { fillPostgres, readPostgres } from '../storage/postgres/whole.ts'
+import type { Db } from '../storage/schema.ts'
+import { fillSqlite, readSqlite } from '../storage/sqlite/whole.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { readArgs, type Shell, UsageError } from './shell.ts'
+
+export const help = `usage: agent-gateway storage copy --from data --to postgres://user@host/database [OPTIONS]
+       agent-gateway storage copy --from postgres://user@host/database --to data [OPTIONS]
+
+Copies everything of a gateway from the data folder (SQLite) to an empty PostgreSQL schema, or back: agents and their
+keys, policies, held requests with their sealed bodies and answers, grants, seen tools and the audit trail. Stop the
+gateways first. The copy is made completely or not at all. Before it counts, every table is read back, and the audit
+trail is verified link by link; the last hash is printed. The source stays as it is.
+
+  --from, --to   a data folder, or postgres://user:password@host:port/database
+                 Other users of this machine can read arguments (ps). Put an address with a password into the
+                 environment instead: AGENT_GATEWAY_STORAGE_FROM, AGENT_GATEWAY_STORAGE_TO.
+  --schema NAME  schema in the database, agent_gateway if absent; created by the copy
+  --tls MODE     VerifyFull (default), or Off for a database on this machine
+  --ca-file FILE certificates to trust, PEM; those of the system if absent
+${configHelp}
+
+Do not start the source again after gateways have run on the copy: approved requests could be sent twice.`
+
+const options = {
+  ...configOption,
+  from: { type: 'string' },
+  to: { type: 'string' },
+  schema: { type: 'string', default: 'agent_gateway' },
+  tls: { type: 'string', default: 'VerifyFull' },
+  'ca-file': { type: 'string' },
+} as const
+
+/** Reads or fills one of the ends. */
+interface End {
+  readonly isFolder: boolean
+  read<T>(work: (db: Db) => Promise<T>): Promise<T>
+  fill<T>(work: (db: Db) => Promise<T>): Promise<T>
+}
+
+interface Result {
+  readonly copied: readonly Copied[]
+  readonly lastHash: string
+}
+
+export async function run(shell: Shell): Promise<number> {
+  const { values, positionals } = readArgs(shell, options, Number.POSITIVE_INFINITY)
+  // An operand may be an address with a password: it is not repeated.
+  if (positionals.length > 0) throw new UsageError('name the source with --from and the target with --to')
+  const configuration = readConfiguration(shell, values.config)
+  const end = (name: 'from' | 'to') => openEnd(shell, { name, ...values, given: values[name] })
+  const [from, to] = [end('from'), end('to')]
+  if (from.isFolder === to.isFolder) {
+    throw new UsageError('one of --from and --to must be a data folder, the other one postgres://...')
+  }
+  const proceed = createBrake(shell)
+  const { copied, lastHash } = await from
+    .read(source => to.fill(target => copyVerified({ from: source, to: target, proceed })))
+    .catch(error => {
+      throw inOptions(error, to.isFolder ? '--from' : '--to')
+    })
+  for (const { table, rows } of copied) shell.print(`${table.padEnd(14)}${rows}`)
+  shell.print(`the audit trail was verified at the target; the last hash is ${lastHash}`)
+  const folder = resolve(values.from ?? shell.env['AGENT_GATEWAY_STORAGE_FROM'] ?? '')
+  for (const line of to.isFolder ? keysOfFolder : keysOfDatabase(configuration, folder)) shell.print(line)
+  return 0
+}
+
+async function copyVerified(ends: Ends): Promise<Result> {
+  const before = await verified(ends.from, 'source')
+  const copied = await copyTables(ends)
+  const lastHash = await verified(ends.to, 'target')
+  ends.proceed()
+  if (lastHash !== before) throw new StartupError('The audit trail of the target ends differently. Nothing was copied.')
+  return { copied, lastHash }
+}
+
+async function verified(db: Db, place: string): Promise<string> {
+  const result = await verifyTrail(trailOf(db))
+  if (result.ok) return result.lastHash
+  throw new StartupError(
+    `The audit trail of the ${place} is broken at entry ${result.firstBroken}: ${result.why}. Nothing was copied.`,
+  )
+}
+
+/** A signal ends the copy between two batches, so that it is rolled back in order; a second one ends it at once. */
+function createBrake(shell: Shell): () => void {
+  let isPulled = false
+  const pull = (): void => {
+    if (isPulled) shell.exit(1)
+    isPulled = true
+  }
+  shell.onSignal('SIGINT', pull)
+  shell.onSignal('SIGTERM', pull)
+  return () => {
+    if (isPulled) throw new StartupError('Interrupted. Nothing was copied.')
+  }
+}
+
+interface Named {
+  readonly name: 'from' | 'to'
+  readonly given: string | undefined
+  readonly schema: string
+  readonly tls: string
+  readonly 'ca-file'?: string | undefined
+}
+
+function openEnd(shell: Shell, named: Named): End {
+  const { name } = named
+  const place = named.given ?? shell.env[`AGENT_GATEWAY_STORAGE_${name.toUpperCase()}`]
+  if (place === undefined || place === '') throw new UsageError(`--${name} is missing`)
+  if (/^postgres(ql)?:/i.test(place)) return databaseEnd(shell, toSettings(place, named))
+  if (/[=@]|:\/\//.test(place) && !existsSync(place)) {
+    throw new StartupError(`--${name}: must be a data folder or postgres://user:password@host:port/database`)
+  }
+  const directory = resolve(place)
+  return {
+    isFolder: true,
+    read: work => readSqlite(directory, work),
+    fill: work => fillSqlite(directory, work),
+  }
+}
+
+function databaseEnd(shell: Shell, settings: PostgresSettings): End {
+  const onWatch = (names: string): void =>
+    shell.complain(`registered, and watched for a minute to see whether they run: ${names}`)
+  return {
+    isFolder: false,
+    read: work => readPostgres(settings, { onWatch }, work),
+    fill: work => fillPostgres(settings, work),
+  }
+}
+
+function toSettings(connectionString: string, { schema, tls, 'ca-file': caFile }: Named): PostgresSettings {
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new StartupError('--schema: must be lower-case letters, digits and underscores')
+  }
+  if (tls !== 'VerifyFull' && tls !== 'Off') throw new StartupError('--tls: must be VerifyFull or Off')
+  return { connectionString, schema, tls, caFile, poolSize: 1 }
+}
+
+/** The problem in the words of this command, which reads no settings of the database. */
+function inOptions(error: unknown, name: string): unknown {
+  if (!(error instanceof StartupError)) return error
+  const message = error.message
+    .replaceAll('Storage:PostgreSQL:ConnectionString', name)
+    .replaceAll('Storage:PostgreSQL:Tls', '--tls')
+    .replaceAll(/(Storage:PostgreSQL:)?CaFile/g, '--ca-file')
+  return new StartupError(message)
+}
+
+const keysOfFolder = [
+  'A gateway on the folder needs the same Security:AgentAuth:TokenIssuance:Secret and Security:Sealing:Secret as those on',
+  'the database: without them held requests cannot be sent.',
+]
+
+/** What gateways on the database need to open what is sealed. Names keys, but never shows them. */
+function keysOfDatabase({ config: { Security } }: Configuration, folder: string): readonly string[] {
+  const file = join(folder, 'signing.key')
+  const epoch = join(folder, 'tokens.epoch')
+  const { Secret } = Security.AgentAuth.TokenIssuance
+  const signing =
+    Secret === undefined
+      ? [`  SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: the text of ${file}, "$(cat ${file})"`]
+      : ['  Security:AgentAuth:TokenIssuance:Secret and PreviousSecrets, as they are configured now']
+  const sealing = Security.Sealing.Secret === undefined ? [] : ['  Security:Sealing:Secret, as it is configured now']
+  const tokens = existsSync(epoch) ? [`  ${epoch} in Storage:DataDirectory: tokens that were made void stay void`] : []
+  return [
+    'every gateway on the database needs these keys, or held requests cannot be sent:',
+    ...signing,
+    ...sealing,
+    ...tokens,
+  ]
+}

@@ -1,0 +1,134 @@
+/** Copies all that a gateway keeps from one engine to another, a few rows at a time, and reads it back. */
+import { createHash, hash } from 'node:crypto'
+import { type RawBuilder, sql } from 'kysely'
+import { StartupError } from '../errors.ts'
+import type { Db, Schema } from './schema.ts'
+import type { AuditTable } from './store.ts'
+import { audit } from './tables/audit.ts'
+
+export type CopiedTable = Exclude<keyof Schema, 'probe'>
+
+/** The primary keys. Tables come after those that they refer to. */
+const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[] } = {
+  agents: ['id'],
+  agent_keys: ['id'],
+  policies: ['name'],
+  hitl: ['id'],
+  hitl_shown: ['id'],
+  hitl_sealed: ['id'],
+  hitl_waiting: ['agentId'],
+  grants: ['id'],
+  granted_keys: ['agentId', 'key'],
+  seen_tools: ['agentId', 'server'],
+  audit: ['seq'],
+}
+
+// They are the keys of the object above.
+export const copiedTables = Object.keys(keys) as readonly CopiedTable[]
+
+/** Rows that are in memory at a time. Those with bodies can have many megabytes each. */
+const mostRows = 200
+const mostBodies = 4
+const withBodies: readonly string[] = ['hitl_shown', 'hitl_sealed'] satisfies CopiedTable[]
+
+type Value = string | number | Uint8Array | null
+type Row = Readonly<Record<string, Value>>
+
+export interface Copied {
+  readonly table: CopiedTable
+  readonly rows: number
+}
+
+/** What a copy reads and writes. Nobody else changes either meanwhile. */
+export interface Ends {
+  readonly from: Db
+  /** Empty, and in a transaction. */
+  readonly to: Db
+  /** Called before each batch; throws to end the copy. */
+  readonly proceed: () => void
+}
+
+/**
+ * Copies every table, then reads it at the target.
+ * @throws StartupError when a table does not read back as it was; the transaction must then be rolled back
+ */
+export async function copyTables({ from, to, proceed }: Ends): Promise<readonly Copied[]> {
+  const copied: Copied[] = []
+  for (const table of copiedTables) {
+    const read = new Digest()
+    for await (const rows of batchesOf(from, table)) {
+      proceed()
+      await insertRows(to, table, rows)
+      read.add(rows)
+    }
+    const written = new Digest()
+    for await (const rows of batchesOf(to, table)) {
+      proceed()
+      written.add(rows)
+    }
+    if (read.end() !== written.end()) {
+      throw new StartupError(`The table ${table} does not read back as it was written. Nothing was copied.`)
+    }
+    copied.push({ table, rows: read.rows })
+  }
+  return copied
+}
+
+/** The tables that have rows, for people; empty when there are none. */
+export async function describeRows(db: Db): Promise<string> {
+  const found: string[] = []
+  for (const table of copiedTables) {
+    const counted = await sql<{ rows: number }>`select count(*) as rows from ${sql.table(table)}`.execute(db)
+    const rows = Number(counted.rows[0]?.rows)
+    if (rows > 0) found.push(`${table} ${rows}`)
+  }
+  return found.join(', ')
+}
+
+/** The audit trail, to be verified. */
+export function trailOf(db: Db): Pick<AuditTable, 'after'> {
+  return { after: (seq, limit) => audit.after(db, seq, limit) }
+}
+
+async function* batchesOf(db: Db, table: CopiedTable): AsyncGenerator<readonly Row[], void, void> {
+  const key = sql.join(keys[table].map(column => sql.ref(column)))
+  const limit = withBodies.includes(table) ? mostBodies : mostRows
+  let after: RawBuilder<unknown> = sql``
+  for (;;) {
+    const { rows } = await sql<Row>`select * from ${sql.table(table)} ${after} order by ${key} limit ${limit}`.execute(
+      db,
+    )
+    const last = rows.at(-1)
+    if (last === undefined) return
+    yield rows
+    after = sql`where (${key}) > (${sql.join(keys[table].map(column => last[column]))})`
+  }
+}
+
+async function insertRows(db: Db, table: CopiedTable, rows: readonly Row[]): Promise<void> {
+  const columns = Object.keys(rows[0] ?? {})
+  const names = sql.join(columns.map(column => sql.ref(column)))
+  const values = rows.map(row => sql`(${sql.join(columns.map(column => row[column]))})`)
+  await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(values)}`.execute(db)
+}
+
+/** SHA-256 over rows in their order, whatever the order of their columns. */
+class Digest {
+  readonly #hash = createHash('sha256')
+  rows = 0
+
+  add(rows: readonly Row[]): void {
+    this.rows += rows.length
+    for (const row of rows) {
+      const columns = Object.keys(row).sort()
+      this.#hash.update(`${JSON.stringify(columns.map(column => [column, toText(row[column])]))}\n`)
+    }
+  }
+
+  end(): string {
+    return this.#hash.digest('hex')
+  }
+}
+
+const toText = (value: Value | undefined) =>
+  value instanceof Uint8Array ? { bytes: hash('sha256', value, 'hex') } : value

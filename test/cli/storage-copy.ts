@@ -1,0 +1,286 @@
+/** A gateway with everything that it can keep moves to PostgreSQL and back, and what must not be copied is refused. */
+import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { runCommand } from '../../src/cli/commands.ts'
+import type { Shell } from '../../src/cli/shell.ts'
+import { link } from '../../src/storage/chain.ts'
+import { copiedTables } from '../../src/storage/copy.ts'
+import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import { readPostgres } from '../../src/storage/postgres/whole.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import { runMain } from '../fixtures/process.ts'
+import { careful, startReview } from '../fixtures/review.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+import { entry } from '../storage/contract/samples.ts'
+
+type Database = Awaited<ReturnType<typeof createSchema>>
+
+/** The address comes by the environment, as the help advises. */
+async function copy({ connectionString, schema }: Database, args: readonly string[], over: Partial<Shell> = {}) {
+  const name = args.includes('--from') ? 'TO' : 'FROM'
+  const env = { [`AGENT_GATEWAY_STORAGE_${name}`]: connectionString }
+  const shell = fakeShell(['storage', 'copy', '--schema', schema, '--tls', 'Off', ...args], env)
+  const code = await runCommand({ ...shell, ...over })
+  const said = [...shell.printed, ...shell.complained].join('\n')
+  return { code, said }
+}
+
+/** All rows, with bytes in hex. */
+function dumpFolder(directory: string): Record<string, readonly unknown[]> {
+  const database = new DatabaseSync(join(directory, 'gateway.db'), { readOnly: true })
+  const rows = copiedTables.map(table => [table, database.prepare(`select * from ${table}`).all().map(plain)] as const)
+  database.close()
+  return Object.fromEntries(rows.map(([table, all]) => [table, sorted(all)]))
+}
+
+async function dumpSchema({ admin }: Database): Promise<Record<string, readonly unknown[]>> {
+  const dumped: Record<string, readonly unknown[]> = {}
+  for (const table of copiedTables) {
+    const { rows } = await admin.query(`select * from ${table}`)
+    const types = await admin.query(
+      `select column_name as name from information_schema.columns
+      where table_schema = current_schema() and table_name = $1 and data_type = 'bigint'`,
+      [table],
+    )
+    const numbers = new Set(types.rows.map(({ name }) => name))
+    const toNumber = ([name, value]: [string, unknown]) =>
+      [name, numbers.has(name) && value !== null ? Number(value) : value] as const
+    dumped[table] = sorted(rows.map(row => plain(Object.fromEntries(Object.entries(row).map(toNumber)))))
+  }
+  return dumped
+}
+
+const plain = (row: object): object =>
+  Object.fromEntries(
+    Object.entries(row)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, value]) => [name, value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value]),
+  )
+const sorted = (rows: readonly object[]) => rows.map(row => JSON.stringify(row)).sort()
+
+async function hasSchema({ admin, schema }: Database): Promise<boolean> {
+  return (await admin.query('select from pg_namespace where nspname = $1', [schema])).rowCount !== 0
+}
+
+/** The data folder of a gateway that has kept something in every table, and is closed; `waiting` is held. */
+async function fullFolder(t: Test) {
+  const directory = t.testdir()
+  const origin = await startOrigin(t, (_, res) => void res.end('the answer'))
+  const review = await startReview(t, { directory, origin })
+  const sent = await review.hold('/sent', { body: 'sent ü' })
+  t.equal((await review.approve(sent, { grant: { minutes: 60, maxUses: 10 } })).status, 200)
+  const outcome = async () => JSON.parse((await review.manage('GET', `/hitl/${sent}`)).text).pending.replay
+  t.equal(await eventually(outcome, replay => replay === 'completed'), 'completed')
+  const headers = { 'Idempotency-Key': 'k2' }
+  const granted = await review.proxy(review.bot.token, `${origin.url}/sent`, { method: 'POST', headers })
+  t.equal(await granted.text(), 'the answer')
+  const denied = await review.hold('/denied', { body: 'no' })
+  t.equal((await review.deny(denied, { comment: 'never' })).status, 200)
+  const waiting = await review.hold('/waiting', { body: 'held body', headers: { 'Idempotency-Key': 'k1' } })
+  t.equal((await review.manage('POST', `/agents/${review.bot.id}/keys`, { name: 'ci' })).status, 201)
+  await review.policy({ name: 'made-over-the-api', default: 'Deny' })
+  await review.close()
+  const data = join(directory, 'data')
+  const store = await openSqliteStore({ directory: data })
+  const seen = { agentId: review.bot.id, server: 'https://mcp.example/mcp', digests: { tool: 'd'.repeat(64) }, at: 1 }
+  await store.tools.keep(seen, 10, undefined)
+  await store.close()
+  return { data, origin, waiting }
+}
+
+t.test('a gateway moves to PostgreSQL and back, and goes on there', async t => {
+  const database = await createSchema(t)
+  const { data, origin, waiting } = await fullFolder(t)
+  const before = dumpFolder(data)
+  for (const table of copiedTables) t.ok(before[table]!.length > 0, `the sample has rows in ${table}`)
+  const verify = fakeShell(['audit', 'verify'], { STORAGE__DATADIRECTORY: data })
+  t.equal(await runCommand(verify), 0)
+  const lastHash = verify.printed[0]!.slice(-64)
+
+  const there = await copy(database, ['--from', data])
+  t.equal(there.code, 0, there.said)
+  t.match(there.said, `the audit trail was verified at the target; the last hash is ${lastHash}`)
+  for (const table of copiedTables) t.match(there.said, new RegExp(`^${table} +${before[table]!.length}$`, 'm'))
+  t.match(there.said, `SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: the text of ${join(data, 'signing.key')}`)
+  const secret = readFileSync(join(data, 'signing.key'), 'utf8').trim()
+  t.notOk(there.said.includes(secret), 'no key is shown')
+  t.strictSame(await dumpSchema(database), before)
+  t.strictSame(dumpFolder(data), before, 'the source is as it was')
+
+  const store = await openPostgresStore({ settings: database })
+  await store.audit.append(entry('went.on'))
+  t.match(await store.audit.list({ page: 1, pageSize: 1 }), { items: [{ action: 'went.on', previous: lastHash }] })
+  await store.close()
+  const moved = await dumpSchema(database)
+
+  const directory = t.testdir({})
+  const back = join(directory, 'data')
+  const returned = await copy(database, ['--to', back])
+  t.equal(returned.code, 0, returned.said)
+  t.strictSame(dumpFolder(back), moved)
+  t.strictSame(readdirSync(back).sort(), ['gateway.db', 'gateway.lock'])
+  const again = fakeShell(['audit', 'verify'], { STORAGE__DATADIRECTORY: back })
+  t.equal(await runCommand(again), 0)
+  t.match(returned.said, again.printed[0]!.slice(-64))
+
+  copyFileSync(join(data, 'bootstrap.json'), join(back, 'bootstrap.json'))
+  const Security = { AgentAuth: { TokenIssuance: { Secret: secret } } }
+  const gateway = await startGateway(t, {
+    directory,
+    config: { Policies: [careful], Security },
+  })
+  const sentBefore = origin.seen.length
+  t.equal((await gateway.manage('POST', `/hitl/${waiting}/approve`)).status, 200)
+  t.equal(origin.seen.length, sentBefore + 1)
+  t.equal(origin.seen.at(-1)!.body.toString(), 'held body', 'what was sealed is sent as it was held')
+})
+
+t.test('a source that is in use is not copied, and nothing is created', async t => {
+  const database = await createSchema(t)
+  const gateway = await startGateway(t)
+  t.match(await copy(database, ['--from', join(gateway.directory, 'data')]), {
+    code: 1,
+    said: /in use by another gateway/,
+  })
+  t.notOk(await hasSchema(database))
+  await gateway.close()
+
+  const store = await openPostgresStore({ settings: database, name: 'gateway-of-berlin' })
+  t.teardown(() => store.close())
+  const folder = join(t.testdir({}), 'data')
+  t.match(await copy(database, ['--to', folder]), {
+    code: 1,
+    said: /run on the database: gateway-of-berlin\. Stop them/,
+  })
+  t.notOk(existsSync(folder))
+})
+
+t.test('the row of a gateway that was killed does not hold a copy up for ever', async t => {
+  const database = await createSchema(t)
+  await (await openPostgresStore({ settings: database })).close()
+  await database.admin.query(`insert into members values (gen_random_uuid(), 1, 1, 'killed', '')`)
+  const watched: string[] = []
+  const options = { silent: 5, onWatch: (names: string) => watched.push(names) }
+  t.equal(await readPostgres(database, options, async () => 'read'), 'read')
+  t.strictSame(watched, ['killed'])
+})
+
+t.test('a target that is not empty is refused and unchanged', async t => {
+  const database = await createSchema(t)
+  const { data } = await fullFolder(t)
+  const store = await openPostgresStore({ settings: database })
+  await store.audit.append(entry('was.there'))
+  await store.close()
+  const before = await dumpSchema(database)
+  t.match(await copy(database, ['--from', data]), { code: 1, said: /schema test_\w+ is not empty: audit 1\./ })
+  t.strictSame(await dumpSchema(database), before)
+
+  const folder = dumpFolder(data)
+  t.match(await copy(database, ['--to', data]), { code: 1, said: /is not empty: gateway\.db,.* gateway\.mark\./ })
+  t.strictSame(dumpFolder(data), folder)
+})
+
+t.test('what PostgreSQL cannot hold, and a broken trail, is named before anything is written', async t => {
+  const cases: readonly [string, RegExp][] = [
+    [`update agents set name = 'a' || char(0) || 'b' where rowid = 1`, /agents\.name of "\S+" has U\+0000/],
+    [`update hitl set attempt = 3000000000`, /hitl\.attempt of "\S+" has U\+0000 or a value/],
+    [`update grants set "expiresAt" = 'soon'`, /grants\.expiresAt of /],
+    [`update audit set subject = 'someone else' where seq = 2`, /trail of the source is broken at entry 2/],
+  ]
+  const database = await createSchema(t)
+  for (const [change, said] of cases) {
+    const { data } = await fullFolder(t)
+    const connection = new DatabaseSync(join(data, 'gateway.db'))
+    connection.exec(change)
+    connection.close()
+    t.match(await copy(database, ['--from', data]), { code: 1, said })
+    t.notOk(await hasSchema(database), change)
+  }
+})
+
+t.test('a wrong command line says what to change, and shows no password', async t => {
+  const database = await createSchema(t)
+  const { data } = await fullFolder(t)
+  const wrong = Object.assign(new URL(database.connectionString), { password: 'hunter22' }).href
+  const cases: readonly [readonly string[], number, RegExp][] = [
+    [[data, wrong], 2, /name the source with --from and the target with --to/],
+    [['--from', data, '--to', 'elsewhere'], 2, /one of --from and --to must be a data folder/],
+    [['--from', wrong, '--to', wrong], 2, /one of --from and --to must be a data folder/],
+    [['--from', data, '--to', wrong], 1, /the user or the password is wrong\. Set --to\./],
+    [['--from', data, '--to', 'host=db password=hunter22'], 1, /--to: must be a data folder or postgres:/],
+    [
+      ['--from', data, '--to', 'postgres://u:hunter22@db.example/d'],
+      1,
+      /--tls: must be VerifyFull, because db\.example/,
+    ],
+    [['--from', data, '--to', `${wrong}?sslmode=disable`], 1, /TLS is set by --tls and --ca-file/],
+    [['--from', join(data, 'none'), '--to', wrong], 1, /does not exist: there is nothing to copy/],
+    [['--from', database.connectionString, '--to', join(data, 'new')], 1, /There is no gateway in the schema test_/],
+    [['--from', data, '--to', wrong, '--schema', 'x; drop'], 1, /--schema: must be lower-case letters/],
+    [['--from', data, '--to', wrong, '--tls', 'prefer'], 1, /--tls: must be VerifyFull or Off/],
+  ]
+  for (const [args, code, said] of cases) {
+    const answer = await copy(database, args)
+    t.match(answer, { code, said })
+    t.notMatch(answer.said, /hunter22/)
+  }
+  const { code, said } = await copy(database, [])
+  t.equal(code, 2)
+  t.match(said, /--to is missing/)
+  t.notOk(await hasSchema(database))
+})
+
+for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+  t.test(`a copy that ${signal} ends half way leaves nothing behind`, async t => {
+    const database = await createSchema(t)
+    const cwd = t.testdir({})
+    const data = join(cwd, 'data')
+    await (await openSqliteStore({ directory: data })).close()
+    writeTrail(data, 20_000)
+    const args = ['storage', 'copy', '--from', 'data', '--schema', database.schema, '--tls', 'Off']
+    const run = runMain(t, args, { cwd, env: { AGENT_GATEWAY_STORAGE_TO: database.connectionString } })
+    const backends = async () => {
+      const { rows } = await database.admin.query(
+        `select query from pg_stat_activity where application_name = $1 and backend_xid is not null`,
+        [`agent-gateway/${database.schema}`],
+      )
+      return rows.map(({ query }) => String(query))
+    }
+    await eventually(backends, queries => queries.some(query => query.startsWith('insert into "audit"')))
+    run.child.kill(signal)
+    t.equal(await run.ended, signal === 'SIGINT' ? 1 : 'SIGKILL')
+    if (signal === 'SIGINT') t.match(run.err(), /Interrupted\. Nothing was copied\./)
+    t.strictSame(await eventually(backends, queries => queries.length === 0), [])
+    t.notOk(await hasSchema(database))
+    t.match(await copy(database, ['--from', data]), { code: 0, said: /^audit +20000$/m }, 'it can be done again')
+  })
+}
+
+t.test('an interrupted copy to a folder leaves no database there', async t => {
+  const database = await createSchema(t)
+  await (await openPostgresStore({ settings: database })).close()
+  const directory = t.testdir({})
+  const pull: Shell['onSignal'] = (name, handler) => name === 'SIGINT' && handler()
+  const { code, said } = await copy(database, ['--to', directory], { onSignal: pull })
+  t.match({ code, said }, { code: 1, said: /Interrupted/ })
+  t.strictSame(readdirSync(directory), ['gateway.lock'])
+})
+
+function writeTrail(directory: string, count: number): void {
+  const connection = new DatabaseSync(join(directory, 'gateway.db'))
+  const insert = connection.prepare('insert into audit values (?, ?, ?, ?, ?, ?, ?, ?, ?)')
+  connection.exec('begin')
+  let last: ReturnType<typeof link> | undefined
+  for (let n = 0; n < count; n++) {
+    last = link(entry('some.action'), last)
+    const { seq, at, actor, action, subject, previous, hash } = last
+    insert.run(seq, at, actor, action, subject, null, '{}', previous, hash)
+  }
+  connection.exec('commit')
+  connection.close()
+}
