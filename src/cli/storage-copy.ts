@@ -62,7 +62,11 @@ export async function run(shell: Shell): Promise<number> {
   }
   const proceed = createBrake(shell)
   const { copied, lastHash } = await from
-    .read(source => to.fill(target => copyVerified({ from: source, to: target, proceed })))
+    .read(async source => {
+      // First, so that no transaction of the target waits for it.
+      const lastHash = await verified(source, 'source')
+      return to.fill(target => copyVerified({ from: source, to: target, proceed }, lastHash))
+    })
     .catch(error => {
       throw inOptions(error, to.isFolder ? '--from' : '--to')
     })
@@ -73,8 +77,8 @@ export async function run(shell: Shell): Promise<number> {
   return 0
 }
 
-async function copyVerified(ends: Ends): Promise<Result> {
-  const before = await verified(ends.from, 'source')
+/** @param before hash of the last record of the source */
+async function copyVerified(ends: Ends, before: string): Promise<Result> {
   const copied = await copyTables(ends)
   const lastHash = await verified(ends.to, 'target')
   ends.proceed()
@@ -165,16 +169,19 @@ const keysOfFolder = [
 function keysOfDatabase({ config: { Security } }: Configuration, folder: string): readonly string[] {
   const file = join(folder, 'signing.key')
   const epoch = join(folder, 'tokens.epoch')
-  const { Secret } = Security.AgentAuth.TokenIssuance
+  const { Secret, PreviousSecrets } = Security.AgentAuth.TokenIssuance
+  const name = 'Security:AgentAuth:TokenIssuance'
   const signing =
     Secret === undefined
       ? [`  SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: the text of ${file}, "$(cat ${file})"`]
-      : ['  Security:AgentAuth:TokenIssuance:Secret and PreviousSecrets, as they are configured now']
+      : [`  ${name}:Secret, as it is configured now`]
+  const previous = PreviousSecrets.length === 0 ? [] : [`  ${name}:PreviousSecrets, as they are configured now`]
   const sealing = Security.Sealing.Secret === undefined ? [] : ['  Security:Sealing:Secret, as it is configured now']
   const tokens = existsSync(epoch) ? [`  ${epoch} in Storage:DataDirectory: tokens that were made void stay void`] : []
   return [
     'every gateway on the database needs these keys, or held requests cannot be sent:',
     ...signing,
+    ...previous,
     ...sealing,
     ...tokens,
   ]

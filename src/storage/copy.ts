@@ -26,9 +26,9 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
 // They are the keys of the object above.
 export const copiedTables = Object.keys(keys) as readonly CopiedTable[]
 
-/** Rows that are in memory at a time. Those with bodies can have many megabytes each. */
+/** Rows that are in memory at a time. Those with bodies can have ten megabytes each. */
 const mostRows = 200
-const mostBodies = 4
+const mostBodies = 1
 const withBodies: readonly string[] = ['hitl_shown', 'hitl_sealed'] satisfies CopiedTable[]
 
 type Value = string | number | Uint8Array | null

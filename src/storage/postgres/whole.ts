@@ -12,7 +12,7 @@ import type { PostgresSettings } from './settings.ts'
 
 const locked = (schema: string): string => [...copiedTables, 'members'].map(table => `${schema}.${table}`).join(', ')
 
-/** Limits of a transaction that copies, milliseconds: a copy that was stopped holds its locks no longer. */
+/** Longest time of a statement, milliseconds. Between two of them the target may be read for longer. */
 const copyMs = 60_000
 /** Time after which a gateway that took no turn has stopped to serve, with the longest fence that can be set. */
 const silentMs = 60_700
@@ -80,7 +80,7 @@ export async function readPostgres<T>(
       await assertCurrent(client, connections.over(client), settings)
       const stopped = await watchMembers(client, options)
       await client.query(`begin isolation level repeatable read; set local statement_timeout = ${copyMs};
-        set local lock_timeout = ${copyMs}; set local idle_in_transaction_session_timeout = ${copyMs};
+        set local lock_timeout = ${copyMs}; set local idle_in_transaction_session_timeout = 0;
         lock table ${locked(settings.schema)} in share mode`)
       assertSilent(stopped, await membersOf(client))
       return work(connections.over(client))
