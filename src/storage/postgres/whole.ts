@@ -37,7 +37,7 @@ export async function fillPostgres<T>(settings: PostgresSettings, work: (db: Db)
       }
       filled.push(await work(db))
     })
-    return filled.at(-1)!
+    return filled[filled.length - 1]!
   } catch (error) {
     if (filled.length === 0 || !(error instanceof StartupError)) throw error
     throw new StartupError(
