@@ -19,7 +19,7 @@ export class Exchanges {
   readonly #fresh: boolean
   #socket: Socket | undefined
   onAnswer: OnAnswer
-  /** For whoever sends. */
+  /** For the sender. */
   due = 0
   /** What has come of a head. */
   #text = ''

@@ -1,6 +1,6 @@
 /**
  * Verifies the audit trail in the background, a stretch at a time in the thread of the store: all of it when the gateway
- * starts and once an hour, and in between what is new. For people to look at; `audit verify` does the same at once.
+ * starts and once an hour, and new entries in between. The result is for people; `audit verify` does the same at once.
  */
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -10,11 +10,11 @@ import type { AuditTable, Link } from '../storage/store.ts'
 export interface VerificationState {
   /** `running`: the first pass has not reached the end yet. */
   readonly status: 'running' | 'intact' | 'broken'
-  /** Seq of the last entry that is as it was written; 0 of none. */
+  /** Seq of the last unchanged entry; 0 when there is none. */
   readonly verifiedTo: number
-  /** Hash of that entry: kept elsewhere, it also shows a trail that was cut off or written anew. */
+  /** Hash of that entry: kept elsewhere, it also reveals a trail that was cut off or rewritten. */
   readonly lastHash: string
-  /** When the end was reached last, milliseconds since the epoch. */
+  /** Last time at which the end was reached, milliseconds since the epoch. */
   readonly verifiedAt: number | null
   /** Seq of the first entry that is missing or was changed. */
   readonly firstBroken: number | null
@@ -35,7 +35,7 @@ export interface VerificationParts {
 
 /** Entries of one stretch: some milliseconds of the store. */
 const stretch = 250
-/** Time between two readings of what is new, and between two passes over all of it, milliseconds. */
+/** Time between two readings of new entries, and between two passes over the whole trail, milliseconds. */
 const newMs = 10_000
 const passMs = 3_600_000
 

@@ -25,7 +25,7 @@ export interface ConsoleProvider {
   readonly scope: string
 }
 
-/** That of the documentation, and no text that becomes markup. The page talks to the provider of identities alone. */
+/** The policy of the documentation; text must not become markup. Of other hosts, the page calls only the identity provider. */
 function securityPolicy(provider: ConsoleProvider | undefined): string {
   const connect =
     provider === undefined ? "connect-src 'self'" : `connect-src 'self' ${new URL(provider.authority).origin}`
@@ -75,7 +75,7 @@ export function consoleFileHandlers({ folder, provider }: ConsoleFiles): Handler
   }
 }
 
-/** The page with what it must know of the provider. */
+/** The page, with the settings of the identity provider in it. */
 function readPage(folder: string, provider: ConsoleProvider | undefined): File {
   const text = readFileSync(join(folder, 'index.html'), 'utf8')
   const told = provider && JSON.stringify(provider).replace(/[&"<>]/g, found => `&#${found.charCodeAt(0)};`)

@@ -35,7 +35,7 @@ export interface RecorderParts {
 }
 
 export interface Recorder {
-  /** An exchange is over: the agent's activity and trust, the counters, and the canonical log line. */
+  /** An exchange is over: notes the agent's activity and trust, the counters, and the canonical log line. */
   over(exchange: Exchange): void
   /** A WebSocket is open: its canonical line comes at its end, which can be hours away. */
   opened(exchange: Exchange): void

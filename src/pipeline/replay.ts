@@ -80,7 +80,7 @@ const keyRevoked = refuse(
   'The key with which the agent sent this request has been revoked. It was not sent: deny it, or let it lapse.',
 )
 
-/** Whoever had a key that was revoked may have sent the request. */
+/** The sender of the request may be someone who had a revoked key. */
 function keyProblem({ keys }: AgentRecord, { claims }: HeldFacts): Refusal | undefined {
   const keyId = keyIdOf(claims)
   return keyId === undefined || keys.some(({ id }) => id === keyId) ? undefined : keyRevoked

@@ -99,7 +99,7 @@ async function authenticate(
   return proof && agent.status === 'Active' ? agent : undefined
 }
 
-/** Somebody who comes from the identity provider to the console does not know the id of the agent that is theirs. */
+/** People who come from the identity provider to the console do not know the id of their agent. */
 async function signedIn({ console: isConsole, externalToken }: GrantRequest, parts: GrantParts): Promise<string> {
   if (isConsole !== true || externalToken === undefined) return ''
   return (await parts.agentOfToken?.(externalToken)) ?? ''

@@ -18,7 +18,7 @@ const replay = async (folder: string, ...more: string[]) => {
 
 const lines = (...all: object[]): string => all.map(line => `${JSON.stringify(line)}\n`).join('')
 
-t.test('what a gateway logs is decided anew, and each change is told with how often it came', async t => {
+t.test('logged requests are decided again, and each change is printed with its count', async t => {
   const origin = await startOrigin(t)
   const gateway = await startGateway(t)
   await gateway.policy({ name: 'shop', default: 'Allow' })

@@ -31,7 +31,7 @@ t.test('who comes back hears first what it missed', async t => {
   )
 })
 
-t.test('who was away too long, or comes from another run, is told to read anew', async t => {
+t.test('who was away too long, or comes from another run, is told to read everything again', async t => {
   const log = createEventLog({ clock, capacity: 2, report: silent })
   const first: HitlEvent[] = []
   log.subscribe(event => first.push(event))

@@ -88,7 +88,7 @@ t.test('half-open lets exactly one probe out; its success closes the circuit', a
   t.equal(breaker.size(), 0)
 })
 
-t.test('a failed probe opens the circuit anew', async t => {
+t.test('a failed probe opens the circuit again', async t => {
   const breaker = create()
   open(breaker, 0)
   breaker.release(permit(breaker, 'k', 30_000), 'failure', 30_500)

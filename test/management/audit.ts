@@ -66,7 +66,7 @@ const pair = (field: string, before: unknown, after: unknown) => ({
   after: { [field]: after },
 })
 
-t.test('whoever asks for more than the role allows is on record, and nothing is done', async t => {
+t.test('a call that needs another role is recorded, and nothing is done', async t => {
   const bot = await person('agent')
   const body = { roles: ['admin'] }
   t.match(await call('PUT', `/agents/${bot.agent.id}/roles`, { token: bot.token, body }), { status: 403 })

@@ -44,7 +44,7 @@ t.test('a policy with errors is refused whole, with all of them', async t => {
   t.equal((await store.policies.all()).length, before.length)
 })
 
-t.test('a name that is taken is 409, whoever has it', async t => {
+t.test('a name that is in use is 409, with any owner', async t => {
   const { call, admin, book } = control
   await loadInto(book, [{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
   const create = (name: string) => call('POST', '/policies', { token: admin.token, body: { name } })

@@ -69,7 +69,7 @@ t.test('an agent whose policy was taken away while its request was held gets no 
   t.equal(origin.seen[0]?.headers.authorization, undefined)
 })
 
-t.test('a reload reads the file anew, and keeps the old value when it cannot', async t => {
+t.test('a reload reads the file again, and keeps the old value when it cannot', async t => {
   writeFileSync(keyFile, 'second')
   t.equal(await gateway.gateway.reload(), true)
   await gateway.proxy(bot.token, target)

@@ -195,7 +195,7 @@ t.test('T04 a name whose answers alternate is never followed to a refused addres
   t.ok(dialled.length <= 2, 'no socket for what is refused')
 })
 
-t.test('T04 a request that was held is checked anew when it is approved', async t => {
+t.test('T04 a request that was held is checked again when it is approved', async t => {
   let address = '127.0.0.1'
   const clock = createClock(Date.now())
   const gateway = await startGateway(t, { clock, lookup: async () => [address] })

@@ -219,7 +219,7 @@ t.test('no head in time is a headers_timeout, interim answers or not', async t =
   t.ok(connection.destroyed)
 })
 
-t.test('the time for a head counts anew for each request', async t => {
+t.test('the time for a head starts again with each request', async t => {
   const { told, say, connection } = begin(new Told(), {}, { ...short, headersTimeoutMs: 150 })
   await wait(100)
   say(answer)
@@ -312,7 +312,7 @@ t.test('a connection that is used again does not close for the time that it was 
   say(answer)
   await next.over
   await wait(60)
-  t.notOk(connection.destroyed, 'its time has begun anew')
+  t.notOk(connection.destroyed, 'its time has started again')
   await wait(100)
   t.ok(connection.destroyed)
 })

@@ -123,7 +123,7 @@ function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): strin
 function regardlessReason(effect: Effect, { pending, last }: Walk): string {
   const names = pending.map(rule => `rule ${JSON.stringify(rule.rule.name)}`)
   names.push(last === undefined ? 'the default' : `rule ${JSON.stringify(last.rule.name)}`)
-  return `${effect} whatever the body holds: ${names.join(', ')}`
+  return `${effect} for any body: ${names.join(', ')}`
 }
 
 function publicReasonOf({ source, differs }: Outcome, compiled: CompiledRule | undefined): string {

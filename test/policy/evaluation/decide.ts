@@ -78,7 +78,7 @@ t.test('the head decides when the body cannot change the outcome', async t => {
   const rulebook = rulebookOf(policy([rule('b', 'Deny', [amount]), rule('c', 'Deny', [isPost])]))
   const found = headDecision(rulebook, post({ amount: 1 }))
   t.match(found, { decision: 'Deny', source: 'regardless-of-body', rule: null, matched: [], phase: 'head' })
-  t.match(found, { reason: 'Deny whatever the body holds: rule "b", rule "c"' })
+  t.match(found, { reason: 'Deny for any body: rule "b", rule "c"' })
 })
 
 t.test('the head asks for the body, and only what waited is decided with it', async t => {
