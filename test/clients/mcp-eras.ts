@@ -61,7 +61,15 @@ for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
     t.equal((await client.listPrompts()).prompts.length, 1)
     const prompt = await client.getPrompt({ name: 'hello', arguments: { name: 'you' } })
     t.match(prompt.messages, [{ content: { text: 'Hello you' } }])
+    t.match((await client.listResourceTemplates()).resourceTemplates, [{ uriTemplate: 'note:///{id}' }])
+    t.match((await client.readResource({ uri: 'note:///7' })).contents, [{ text: 'a note' }])
+    const completed = await client.complete({
+      ref: { type: 'ref/prompt', name: 'hello' },
+      argument: { name: 'name', value: 'a' },
+    })
+    t.strictSame(completed.completion.values, ['anna'])
     if (era === 'legacy') await client.ping()
+    else await (await client.listen({ toolsListChanged: true })).close()
 
     const paid = client.callTool({ name: 'pay', arguments: {} })
     await decide('approve')
