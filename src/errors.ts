@@ -190,6 +190,11 @@ export const refusalKinds = {
     title: 'Storage unavailable',
     detail: 'The gateway cannot record this now, so nothing was done. Try again later.',
   },
+  fenced: {
+    status: 503,
+    title: 'Out of date',
+    detail: 'The gateway cannot reach its database, so it does not know the latest changes. Try again shortly.',
+  },
   draining: { status: 503, title: 'Shutting down', detail: 'The gateway is stopping. Try again shortly.' },
   upstream_timeout: { status: 504, title: 'Upstream timeout', detail: 'The upstream did not answer in time.' },
   http_version_not_supported: {

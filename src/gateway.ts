@@ -5,7 +5,7 @@ import { createRefusals } from './audit/refusals.ts'
 import { createVerification } from './audit/verification.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
-import type { Base } from './compose/base.ts'
+import { type Base, createFenced } from './compose/base.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
 import { createControlPlane } from './compose/control-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
@@ -15,6 +15,7 @@ import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
+import { openStorage } from './compose/storage.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
 import { createTelemetry, type Telemetry } from './compose/telemetry.ts'
@@ -26,7 +27,6 @@ import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
 import type { LogStatus } from './log-output.ts'
 import { createClientIp } from './pipeline/client-ip.ts'
-import { openSqliteStore } from './storage/sqlite/open.ts'
 import { quarantines } from './telemetry/layout.ts'
 import { openPool } from './threads/open.ts'
 import type { Pool } from './threads/pool.ts'
@@ -65,6 +65,8 @@ export interface Gateway {
    * Returns how many were cut off.
    */
   close(): Promise<number>
+  /** Resolves with the reason when it serves no more and must be closed. */
+  readonly lost: Promise<string>
   /** The threads that serve beside this one; undefined when it is alone. */
   readonly pool: Pick<Pool, 'kill' | 'close' | 'replaced' | 'stuck'> | undefined
 }
@@ -74,6 +76,7 @@ interface Foundation extends Base {
   readonly passedSockets: readonly number[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
+  readonly lost: Gateway['lost']
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
@@ -121,10 +124,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const report: Base['report'] = (what, error) => log.error({ error }, what)
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
-  const onFault = (why: string): void => log.error({}, `the storage writes no more: ${why}`)
-  const onRestored = (what: string): void => log.warn({}, `an older database was brought back: ${what}`)
-  const onStale = (error: unknown): void => report('agents and policies could not be read again', error)
-  const store = await openSqliteStore({ directory: dataDirectory, clock, onFault, onRestored, onStale })
+  const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
+  const { store, fence, lost } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -149,7 +150,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
-  const opened = { consoleFolder, report, store, refusals, upstreams, identity, rules, followers, onGrant }
+  await storage.untilOpen()
+  const opened = { consoleFolder, report, store, fence, lost, refusals, upstreams, identity, rules, followers, onGrant }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 
@@ -165,7 +167,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const telemetry = createTelemetry({ ...foundation, limits, memory })
   closers.push(() => telemetry?.close())
   const dataPlane = createDataPlane({
-    ...{ ...foundation, limits, recent, clientIpOf },
+    ...{ ...foundation, limits, recent, clientIpOf, fencedAs: createFenced(foundation.fence) },
     metrics: telemetry?.metrics,
     agents: identity.registry,
     verifyToken: identity.tokens.verify,
@@ -190,8 +192,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const sweeper = startSweeps({ ...watched, dataPlane, overview })
   closers.push(() => clearInterval(sweeper))
   return {
-    summary: summarise(foundation),
-    pool,
+    ...{ summary: summarise(foundation), lost: foundation.lost, pool },
     async listen() {
       const addresses = await listening.listen()
       await pool?.listen(addresses.flatMap(({ port }) => port ?? []))

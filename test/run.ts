@@ -75,9 +75,9 @@ function testFiles(): readonly string[] {
 
 /** One database server for all files that need one. */
 async function runTests(files: readonly string[], measured: boolean): Promise<void> {
-  const needsServer = files.some(file =>
-    /createSchema|postgresContract\(t\)/.test(readFileSync(join(root, file), 'utf8')),
-  )
+  const needsServer =
+    env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' ||
+    files.some(file => /createSchema|postgresContract\(t\)/.test(readFileSync(join(root, file), 'utf8')))
   const server = needsServer ? await startPostgres() : undefined
   if (server !== undefined) env['GATEWAY_TEST_POSTGRES'] = server.url
   await runAll(files, measured).finally(() => server?.stop())

@@ -14,10 +14,15 @@ import { probationTrust } from './trust.ts'
 interface FirstAdmin {
   /** Storage:DataDirectory. */
   readonly dataDirectory: string
+  /** Whether a credential may be made and written there; otherwise it must be configured. */
+  readonly mayMakeCredential: boolean
   /** Security:Bootstrap, as config/ has checked it. */
   readonly agentId: string | undefined
   readonly clientSecret: string | undefined
 }
+
+const mustBeSet =
+  'Security:Bootstrap: AgentId and ClientSecret must be set for the first admin, because none is generated when Storage:Provider is PostgreSQL.'
 
 export interface BootstrapOptions extends FirstAdmin {
   readonly registry: Registry
@@ -58,7 +63,13 @@ function configured({ agentId, clientSecret }: FirstAdmin): Credential | undefin
   return { agentId: agentId.toLowerCase(), clientSecret }
 }
 
-async function fromFile({ registry, dataDirectory, agentId }: BootstrapOptions): Promise<Credential> {
+async function fromFile({
+  registry,
+  dataDirectory,
+  agentId,
+  mayMakeCredential,
+}: BootstrapOptions): Promise<Credential> {
+  if (!mayMakeCredential) throw new StartupError(mustBeSet)
   const path = bootstrapFile(dataDirectory)
   const found = parseCredential(await readPrivateFile(path))
   const wanted = agentId?.toLowerCase()
@@ -84,6 +95,7 @@ async function writeCredential(dataDirectory: string, agentId: string): Promise<
 export async function resetAdmin(options: ResetOptions): Promise<string> {
   const { store, secrets, clock, dataDirectory } = options
   const given = configured(options)
+  if (given === undefined && !options.mayMakeCredential) throw new StartupError(mustBeSet)
   const admin = await findAdmin(options)
   const { clientSecret } = given ?? (await writeCredential(dataDirectory, admin.id))
   const secretHash = await secrets.hash(clientSecret)

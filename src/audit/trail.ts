@@ -8,7 +8,7 @@ import { printableJson } from '../base/deceptive.ts'
 import { faultOf, genesis } from '../storage/chain.ts'
 import type { AuditRecord, AuditTable, Link } from '../storage/store.ts'
 
-type Trail = Pick<AuditTable, 'after'>
+export type Trail = Pick<AuditTable, 'after'>
 
 export type Verification =
   | { readonly ok: true; readonly entries: number; readonly lastHash: string }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { bootstrapFile, resetAdmin } from '../agents/bootstrap.ts'
 import { createSecretHasher } from '../agents/secret.ts'
 import { systemClock } from '../clock.ts'
-import { openSqliteStore } from '../storage/sqlite/open.ts'
+import { openStorage, type StorageParts, usesPostgres } from '../compose/storage.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell } from './shell.ts'
 
@@ -10,7 +10,7 @@ export const help = `usage: agent-gateway admin reset [--config FILE]
 
 Gives the first admin a new secret and makes it active again. Stop the gateway first.
 The secret is that of Security:Bootstrap:ClientSecret, or else a new one, written to bootstrap.json in
-Storage:DataDirectory. Every token that was issued before becomes void, those of agents too. The audit trail records it.
+Storage:DataDirectory; with PostgreSQL it must be configured. Every token that was issued before becomes void, those of agents too. The audit trail records it.
 
 ${configHelp}`
 
@@ -19,10 +19,11 @@ export async function run(shell: Shell): Promise<number> {
   const { config, baseDirectory } = readConfiguration(shell, values.config)
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const { AgentId, ClientSecret } = config.Security.Bootstrap
-  const store = await openSqliteStore({ directory: dataDirectory })
+  const mayMakeCredential = !usesPostgres(config)
+  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock: systemClock, ...quietly(shell) })
   const secrets = createSecretHasher({ cost: config.Security.AgentAuth.TokenRequests.BcryptCost, queueLength: 1 })
   try {
-    const given = { dataDirectory, agentId: AgentId, clientSecret: ClientSecret }
+    const given = { dataDirectory, mayMakeCredential, agentId: AgentId, clientSecret: ClientSecret }
     const id = await resetAdmin({ store, secrets, clock: systemClock, ...given })
     const where = ClientSecret === undefined ? bootstrapFile(dataDirectory) : 'Security:Bootstrap'
     shell.print(`admin ${id} has a new secret: ${where}. All tokens are void. Start the gateway.`)
@@ -31,4 +32,10 @@ export async function run(shell: Shell): Promise<number> {
     await secrets.close()
     await store.close()
   }
+}
+
+/** What the store has to say goes to the person who runs the command. */
+function quietly({ complain }: Shell): Pick<StorageParts, 'log' | 'report'> {
+  const say = (_: object, text: string) => complain(text)
+  return { log: { info: say, warn: say, error: say }, report: (what, error) => complain(`${what}: ${String(error)}`) }
 }

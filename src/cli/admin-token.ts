@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { bootstrapFile, type Credential, parseCredential } from '../agents/bootstrap.ts'
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
+import { usesPostgres } from '../compose/storage.ts'
 import { StartupError } from '../errors.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import type { Configuration } from './configuration.ts'
@@ -16,6 +17,9 @@ export async function requestAdminToken(configuration: Configuration, entrypoint
 async function readCredential({ config, baseDirectory }: Configuration): Promise<Credential> {
   const { AgentId, ClientSecret } = config.Security.Bootstrap
   if (AgentId !== undefined && ClientSecret !== undefined) return { agentId: AgentId, clientSecret: ClientSecret }
+  if (usesPostgres(config)) {
+    throw new StartupError('Security:Bootstrap: AgentId and ClientSecret must be set to those of an admin.')
+  }
   const path = bootstrapFile(resolve(baseDirectory, config.Storage.DataDirectory))
   const credential = parseCredential(await readPrivateFile(path))
   if (credential !== undefined) return credential

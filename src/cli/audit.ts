@@ -1,14 +1,16 @@
 /** Commands that read the audit trail, also while a gateway writes it. */
 import { resolve } from 'node:path'
-import { exportTrail, verifyTrail } from '../audit/trail.ts'
-import { openSqliteTrail, type SqliteTrail } from '../storage/sqlite/trail.ts'
+import { exportTrail, type Trail, verifyTrail } from '../audit/trail.ts'
+import { postgresSettings, usesPostgres } from '../compose/storage.ts'
+import { openPostgresTrail } from '../storage/postgres/trail.ts'
+import { openSqliteTrail } from '../storage/sqlite/trail.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { type Command, readArgs, type Shell } from './shell.ts'
 
 export const exporting: Command = {
   help: `usage: agent-gateway audit export [--config FILE]
 
-Prints the audit trail in Storage:DataDirectory as lines of JSON, oldest first, also while the gateway runs.
+Prints the audit trail in Storage:DataDirectory, or in PostgreSQL, as lines of JSON, oldest first, also while the gateway runs.
 
 ${configHelp}`,
   run: shell =>
@@ -21,7 +23,7 @@ ${configHelp}`,
 export const verifying: Command = {
   help: `usage: agent-gateway audit verify [--config FILE]
 
-Checks the audit trail in Storage:DataDirectory link by link, also while the gateway runs, and names the first entry
+Checks the audit trail in Storage:DataDirectory, or in PostgreSQL, link by link, also while the gateway runs, and names the first entry
 that is missing or was changed. Exit code 0 when there is none, else 1.
 It cannot detect that the newest entries were removed: keep the last hash somewhere else and compare.
 
@@ -36,9 +38,11 @@ ${configHelp}`,
     }),
 }
 
-async function withTrail(shell: Shell, work: (trail: SqliteTrail) => Promise<number>): Promise<number> {
+async function withTrail(shell: Shell, work: (trail: Trail) => Promise<number>): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const { config, baseDirectory } = readConfiguration(shell, values.config)
-  const trail = openSqliteTrail(resolve(baseDirectory, config.Storage.DataDirectory))
+  const trail = usesPostgres(config)
+    ? openPostgresTrail(postgresSettings(config, baseDirectory))
+    : openSqliteTrail(resolve(baseDirectory, config.Storage.DataDirectory))
   return work(trail).finally(() => trail.close())
 }

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../clock.ts'
+import { usesPostgres } from '../compose/storage.ts'
+import { StartupError } from '../errors.ts'
 import { backUp, bringBack } from '../storage/sqlite/backup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { type Command, readArgs, type Shell, UsageError } from './shell.ts'
@@ -9,7 +11,7 @@ export const backup: Command = {
 
 Copies Storage:DataDirectory as it is at one moment into DIRECTORY, which must be new or empty, also while the gateway
 runs: the database, signing.key, tokens.epoch and bootstrap.json. Keep the copy as private as the original.
-agent-gateway restore restores it.
+agent-gateway restore restores it. With Storage:Provider PostgreSQL use pg_dump.
 
 ${configHelp}`,
   async run(shell) {
@@ -41,11 +43,15 @@ ${configHelp}`,
   },
 }
 
+const withPostgres =
+  'The gateway keeps its data in PostgreSQL (Storage:Provider). Back it up with pg_dump; see docs/postgresql.md.'
+
 /** The folder that the command names, and the data folder. */
 function readFolders(shell: Shell) {
   const { values, positionals } = readArgs(shell, configOption, 1)
   const [given] = positionals
   if (given === undefined) throw new UsageError('name the DIRECTORY of the backup')
   const { config, baseDirectory } = readConfiguration(shell, values.config)
+  if (usesPostgres(config)) throw new StartupError(withPostgres)
   return { given, dataDirectory: resolve(baseDirectory, config.Storage.DataDirectory) }
 }

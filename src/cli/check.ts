@@ -4,6 +4,7 @@ import { readCurrentCertificate } from '../compose/certificate.ts'
 import { checkHooks } from '../compose/hitl.ts'
 import { decisionSettings, readPolicies, soloRulebooks } from '../compose/language.ts'
 import { createSelfTest } from '../compose/policy-tests.ts'
+import { describeStorage } from '../compose/storage.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
@@ -52,12 +53,18 @@ async function startProblems({ config, baseDirectory }: Configuration, env: Envi
   const parts = [
     readCurrentCertificate(config, baseDirectory, systemClock.now()),
     tryUpstreams(config, baseDirectory, env),
+    tryStorage(config, baseDirectory),
   ]
   return (await Promise.allSettled(parts)).flatMap(part => {
     if (part.status === 'fulfilled') return []
     if (part.reason instanceof StartupError) return [part.reason.message]
     throw part.reason
   })
+}
+
+/** The database is not called. */
+async function tryStorage(config: Config, baseDirectory: string): Promise<void> {
+  describeStorage({ config, baseDirectory })
 }
 
 async function tryUpstreams(config: Config, baseDirectory: string, env: Environment): Promise<void> {

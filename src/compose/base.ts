@@ -1,6 +1,7 @@
 import type { Refusals } from '../audit/refusals.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import type { Fence } from '../fleet/fence.ts'
 import type { Log } from '../log.ts'
 import type { LogStatus } from '../log-output.ts'
 import type { Store } from '../storage/store.ts'
@@ -15,9 +16,16 @@ export interface Base {
   readonly log: Log
   readonly logStatus: () => LogStatus
   readonly store: Store
+  /** Whether this gateway may serve, with a store that another process can open as well. */
+  readonly fence: Fence | undefined
   readonly refusals: Refusals
   /** Called for faults that change no answer. */
   readonly report: (what: string, error: unknown) => void
+}
+
+/** Why this gateway may not serve; undefined while it may. */
+export function createFenced(fence: Fence | undefined): () => 'fenced' | undefined {
+  return fence === undefined ? () => undefined : () => (fence.isOpen ? undefined : 'fenced')
 }
 
 /** The origin under which people and agents reach the gateway; undefined when it is not configured. */

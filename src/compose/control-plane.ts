@@ -9,14 +9,15 @@ import type { WorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { createQuiet } from '../telemetry/quiet.ts'
 import type { RecentActivity } from './activity.ts'
-import type { Base } from './base.ts'
+import { type Base, createFenced } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
-export interface ControlPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'refusals'> {
+export interface ControlPlaneParts
+  extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'refusals'> {
   readonly threadsAnswer: () => boolean
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
@@ -56,6 +57,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
       return wait
     },
     store,
+    fencedAs: createFenced(parts.fence),
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
     metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },

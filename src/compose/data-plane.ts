@@ -37,8 +37,7 @@ export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 
   readonly recent: RecentActivity
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined
-  /** Whether the main thread has given this one up. It never gives up itself. */
-  readonly isFenced?: () => boolean
+  readonly fencedAs: Parts['fencedAs']
   readonly clientIpOf: ClientIp
 }
 
@@ -141,7 +140,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     agentOf: id => agents.get(id),
     trustOf: agent => agents.trustOf(agent),
     rulebookOf: dataPlane.rulebookOf,
-    isFenced: dataPlane.isFenced ?? (() => false),
+    fencedAs: dataPlane.fencedAs,
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     links: linksOf(config),

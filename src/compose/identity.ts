@@ -9,6 +9,7 @@ import type { SubmitForm } from '../tokens/introspection.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
 import { openTokens, type Tokens } from '../tokens/open.ts'
 import type { Base } from './base.ts'
+import { usesPostgres } from './storage.ts'
 
 export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
@@ -67,6 +68,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     await bootstrapAdmin({
       registry,
       dataDirectory,
+      mayMakeCredential: !usesPostgres(config),
       agentId: config.Security.Bootstrap.AgentId,
       clientSecret: config.Security.Bootstrap.ClientSecret,
     })

@@ -6,8 +6,9 @@ import type { Base } from './base.ts'
 import { describeCertificate } from './certificate.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
+import { describeStorage, usesPostgres } from './storage.ts'
 
-export interface SummaryParts extends Pick<Base, 'config' | 'dataDirectory'> {
+export interface SummaryParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory'> {
   readonly certificate: Certificate | undefined
   readonly identity: Pick<Identity, 'tokens'>
   readonly rules: Pick<Rules, 'policies'>
@@ -24,6 +25,7 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
   const { Threads } = config.System.Server
   const { DenyPrivateNetworks } = config.Egress
   return [
+    ...row('Storage', describeStorage(parts)),
     ['Bootstrap', bootstrapText(parts)],
     ...row('Certificate', certificate && describeCertificate(certificate)),
     ...row('Threads', Threads === 1 ? undefined : String(Threads)),
@@ -51,8 +53,10 @@ function hostWarnings({ Hosts, System }: Config): readonly string[] {
 }
 
 /** Where the credential of the first admin is. */
-function bootstrapText({ config: { Security }, dataDirectory }: SummaryParts): string {
-  if (Security.Bootstrap.ClientSecret !== undefined) return 'the credential of the first admin is Security:Bootstrap'
+function bootstrapText({ config, dataDirectory }: SummaryParts): string {
+  if (config.Security.Bootstrap.ClientSecret !== undefined)
+    return 'the credential of the first admin is Security:Bootstrap'
+  if (usesPostgres(config)) return 'the credential of the first admin is not in the configuration'
   const file = bootstrapFile(dataDirectory)
   if (existsSync(file)) return `${file} (credential of the first admin)`
   return `${file} is missing; "agent-gateway admin reset" gives the first admin a new credential`

@@ -26,7 +26,30 @@ const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_limit /
 export const longestHeldBody = ({ Proxy: proxy, HumanInTheLoop }: Config): number =>
   Math.max(proxy.MaxEvaluatedBodyBytes, HumanInTheLoop.MaxStoredBodyBytes) + readBytes
 
+const { PostgreSQL } = schema.Storage
+const { TokenIssuance } = schema.Security.AgentAuth
+
 const checks: readonly CrossCheck[] = [
+  {
+    settings: [PostgreSQL.ConnectionString, schema.Storage.Provider],
+    problem({ Storage }) {
+      const isGiven = Storage.PostgreSQL.ConnectionString !== undefined
+      if (usesPostgres(Storage)) return !isGiven && 'must be set when Provider is PostgreSQL'
+      return isGiven && 'must not be set unless Provider is PostgreSQL'
+    },
+  },
+  {
+    settings: [TokenIssuance.Secret, schema.Storage.Provider],
+    problem: ({ Storage, Security }) =>
+      usesPostgres(Storage) &&
+      Security.AgentAuth.TokenIssuance.Secret === undefined &&
+      'must be set when Storage:Provider is PostgreSQL, because no key is generated then; "openssl rand -base64 48" makes one',
+  },
+  {
+    settings: [PostgreSQL.CaFile, PostgreSQL.Tls],
+    problem: ({ Storage: { PostgreSQL: given } }) =>
+      given.CaFile !== undefined && given.Tls === 'Off' && 'must not be set when Tls is Off',
+  },
   {
     settings: [schema.Proxy.MaxHeldBytes, schema.Proxy.MaxEvaluatedBodyBytes, schema.HumanInTheLoop.MaxStoredBodyBytes],
     problem(config) {
@@ -136,6 +159,7 @@ const checks: readonly CrossCheck[] = [
   },
 ]
 
+const usesPostgres = ({ Provider: provider }: Config['Storage']) => provider === 'PostgreSQL'
 const isExternal = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Provider !== undefined
 const jwtOf = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Jwt
 

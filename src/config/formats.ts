@@ -131,6 +131,12 @@ export const clientSecret: Format = value =>
 /** The one kind of identity provider (spec.md 5.6). */
 export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
 
+/** Nothing in it must be quoted. PostgreSQL keeps names that begin with pg_ for itself. */
+export const schemaName: Format = value =>
+  /^(?!pg_)[a-z_][a-z0-9_]{0,50}$/.test(value)
+    ? undefined
+    : 'must be up to 51 lower-case letters, digits and underscores, and not begin with a digit or pg_'
+
 /** `08:00-18:00`; an end before the start lies on the next day. */
 export const hours: Format = value => (parseWindow(value) === undefined ? 'must be like 08:00-18:00' : undefined)
 

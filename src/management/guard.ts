@@ -29,6 +29,8 @@ export function createGuard(parts: ManagementParts): Guard {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
 
   const problemNow: Guard['problemNow'] = ({ agent, ownOnly, keyId, until }, { access }) => {
+    const fenced = parts.fencedAs()
+    if (fenced !== undefined) return refuse(fenced)
     const now = parts.registry.get(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
     if (keyId !== undefined && !now.keys.some(({ id }) => id === keyId)) return refuse('unauthenticated')
@@ -83,6 +85,8 @@ export function createGuard(parts: ManagementParts): Guard {
 
 /** The active agent whose token the request carries (spec 5.3). */
 async function authenticate(req: IncomingMessage, parts: ManagementParts): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
+  const fenced = parts.fencedAs()
+  if (fenced !== undefined) return refuse(fenced)
   const token = presentedToken(fieldValues(req.rawHeaders, 'authorization'), 'Authorization')
   if (typeof token !== 'string') return token
   const claims = await parts.verify(token)

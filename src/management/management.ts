@@ -1,3 +1,4 @@
+import { StoreError } from '../storage/store.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
 import { consoleFileHandlers } from './console-files.ts'
@@ -28,7 +29,10 @@ export function createManagement(parts: ManagementParts): Management {
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
     ...healthHandlers({
       checks: {
-        storage: () => store.ping(),
+        storage: async () => {
+          await store.ping()
+          if (parts.fencedAs() !== undefined) throw new StoreError('not up to date')
+        },
         threads: () => (parts.threadsAnswer() ? Promise.resolve() : Promise.reject()),
       },
       watched: { log: parts.logIsWritten },

@@ -50,6 +50,8 @@ export interface ManagementParts {
   /** Takes one call of a caller: 0, or the milliseconds until it may call. */
   readonly takeCall: (callerId: string, requestId: string) => number
   readonly store: Pick<Store, 'audit' | 'ping'>
+  /** Why nobody is let in, when the gateway may lack the latest changes. */
+  readonly fencedAs: () => 'fenced' | undefined
   /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */

@@ -21,6 +21,8 @@ export function signInHandlers(parts: ManagementParts): Handlers {
   return {
     open: {
       async issueToken(call) {
+        const fenced = parts.fencedAs()
+        if (fenced !== undefined) return refuse(fenced)
         const { req, requestId } = call
         const request = bodyOf<GrantRequest>(call)
         const address = clientAddress(req)
@@ -30,6 +32,8 @@ export function signInHandlers(parts: ManagementParts): Handlers {
         return token
       },
       async openSession({ body, req, requestId }) {
+        const fenced = parts.fencedAs()
+        if (fenced !== undefined) return refuse(fenced)
         const { code } = bodyOf<{ readonly code: string }>({ body })
         const agent = registry.get(signIn.takeCode(code) ?? '')
         if (agent?.status === 'Active' && isPrivileged(agent)) return session(agent, await signIn.issue(agent))

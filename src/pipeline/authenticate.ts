@@ -12,7 +12,8 @@ import type { Parts } from './parts.ts'
  * read from the registry.
  */
 export function authenticate(exchange: Exchange, parts: Parts): Step {
-  if (parts.isFenced()) return refuse('draining')
+  const fenced = parts.fencedAs()
+  if (fenced !== undefined) return refuse(fenced)
   const token = tokenOf(exchange, parts)
   if (typeof token !== 'string') return refuseUnauthenticated(exchange, token)
   exchange.token = token

@@ -47,8 +47,11 @@ export interface Parts {
   readonly credentials: Credentials | undefined
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
-  /** Whether the main thread has given this thread up because it hung. It gets no more changes, so nothing may be sent. */
-  readonly isFenced: () => boolean
+  /**
+   * Why nothing may be sent, when this thread may lack the latest changes: the main thread has given it up because it
+   * hung, or the gateway cannot reach its database.
+   */
+  readonly fencedAs: () => 'draining' | 'fenced' | undefined
   readonly clientIpOf: ClientIp
   readonly links: Links
   readonly watch: Watch

@@ -24,7 +24,10 @@ import { type HeldParts, refuseHeld } from './decide-held.ts'
 import type { Parts } from './parts.ts'
 
 type SenderParts = HeldParts &
-  Pick<Parts, 'agentOf' | 'bounds' | 'breaker' | 'connections' | 'credentials' | 'metrics' | 'route' | 'rulebookOf'>
+  Pick<
+    Parts,
+    'agentOf' | 'bounds' | 'breaker' | 'connections' | 'credentials' | 'fencedAs' | 'metrics' | 'route' | 'rulebookOf'
+  >
 
 /**
  * Sends an approved request: the same checks of policy, destination and circuit as for a proxied request, made again
@@ -70,6 +73,8 @@ function problemOf(
   { facts, rulebook }: Pick<SendContext, 'facts'> & Pick<Ready, 'rulebook'>,
   parts: SenderParts,
 ): Refusal | 'again' | undefined {
+  const fenced = parts.fencedAs()
+  if (fenced !== undefined) return refuse(fenced)
   if (agent === undefined) return agentProblem(agent)
   const problem = agentProblem(agent) ?? keyProblem(agent, facts)
   return problem ?? (parts.rulebookOf(agent) === rulebook ? undefined : 'again')

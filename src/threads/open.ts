@@ -13,7 +13,8 @@ import { createPool, type Pool } from './pool.ts'
 import { PortStream } from './port-stream.ts'
 import type { ControlCalls } from './protocol.ts'
 
-export interface OpenPoolParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'log'> {
+export interface OpenPoolParts
+  extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'log' | 'fence'> {
   readonly identity: Identity
   readonly rules: Rules
   readonly hitl: Hitl
@@ -34,12 +35,23 @@ export interface PoolGiven {
 export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefined {
   const { config, baseDirectory, dataDirectory, clock, log, identity, rules, limits, memory, channelName } = parts
   const { Threads } = config.System.Server
+  const storeFence = parts.fence && { memory: parts.fence.memory, limitMs: parts.fence.limitMs }
   if (Threads === 1) return undefined
   const { env = {}, lookup } = given
   const asksForLookup = lookup !== undefined
   return createPool({
     count: Threads - 1,
-    data: { config, baseDirectory, dataDirectory, env, memory, channelName, clock: clock.memory, asksForLookup },
+    data: {
+      config,
+      baseDirectory,
+      dataDirectory,
+      env,
+      memory,
+      channelName,
+      clock: clock.memory,
+      asksForLookup,
+      storeFence,
+    },
     agents: () => identity.registry.values(),
     policies: () => rules.policies.book.list(),
     methods: controlOf(parts, lookup ?? systemLookup),

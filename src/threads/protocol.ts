@@ -6,6 +6,7 @@ import type { SharedMemory } from '../compose/shared.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
+import type { Fence } from '../fleet/fence.ts'
 import type { CallTerms } from '../hitl/calls.ts'
 import type { UsedGrant } from '../hitl/grants.ts'
 import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
@@ -30,6 +31,8 @@ export interface ThreadData {
   readonly agents: readonly AgentRecord[]
   /** One number, 1 when the main thread has given this one up: then nothing more may be sent. */
   readonly fence: Int32Array
+  /** That of a store which several processes can open; absent for others. */
+  readonly storeFence: Pick<Fence, 'memory' | 'limitMs'> | undefined
   /** A clock of the main thread's own; the system's when absent. */
   readonly clock: SharedArrayBuffer | undefined
   /** Names are looked up by the main thread. */

@@ -10,9 +10,11 @@ import { createRulebooks } from '../compose/rules.ts'
 import { openSharedLimits } from '../compose/shared.ts'
 import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
+import { Fence } from '../fleet/fence.ts'
 import { type Link, openLink } from '../link.ts'
 import { describeError, type Log, type LogLevel } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
+import type { Parts } from '../pipeline/parts.ts'
 import type { KeyUse } from '../storage/store.ts'
 import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
@@ -92,7 +94,7 @@ async function serve() {
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },
     metrics: counters?.metrics,
-    isFenced: () => Atomics.load(data.fence, 0) !== 0,
+    fencedAs: fencedAs(data),
     verifyToken: known.verify,
     rulebookOf: createRulebooks(config, decisionSettings(config), policies),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
@@ -121,6 +123,15 @@ async function serve() {
       recent.close()
       return cutOff
     },
+  }
+}
+
+/** The main thread may have given this one up, or lack the latest changes itself. */
+function fencedAs({ fence, storeFence }: ThreadData): Parts['fencedAs'] {
+  const store = storeFence && new Fence(systemClock, storeFence.limitMs, storeFence.memory)
+  return () => {
+    if (Atomics.load(fence, 0) !== 0) return 'draining'
+    return store?.isOpen === false ? 'fenced' : undefined
   }
 }
 

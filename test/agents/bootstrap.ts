@@ -10,7 +10,8 @@ const id = '0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11'
 async function openData(t: Test) {
   const bench = await openBench()
   const dataDirectory = join(t.testdir(), 'data')
-  const options: BootstrapOptions = { ...bench, dataDirectory, agentId: undefined, clientSecret: undefined }
+  const unset = { agentId: undefined, clientSecret: undefined, mayMakeCredential: true }
+  const options: BootstrapOptions = { ...bench, dataDirectory, ...unset }
   const file = bootstrapFile(dataDirectory)
   return { ...bench, options, file, credential: () => parseCredential(readFileSync(file, 'utf8'))! }
 }

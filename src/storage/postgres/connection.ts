@@ -5,10 +5,10 @@ import pg, { type Client, type ClientConfig, type Pool, type PoolClient, type Qu
 import { bindable } from '../chain.ts'
 import type { Db, Schema } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
-import { type Address, type PostgresSettings, parseAddress } from './settings.ts'
+import { type Address, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
 
-/** Longest wait for a connection, milliseconds. */
-const connectMs = 1_400
+/** Longest wait for a connection, as a share of Storage:PostgreSQL:TimeoutSeconds. */
+const connectShare = 0.7
 /** Calls that may wait for a connection. */
 const mostWaiting = 256
 /** Different statements that are kept prepared in a connection. */
@@ -18,12 +18,12 @@ const mostPrepared = 300
  * Limits that the server keeps, milliseconds: a gateway that was stopped in a transaction holds its locks no longer, and
  * what nobody waits for any more ends.
  */
-const serverLimits = {
+const serverLimits = (timeoutMs: number) => ({
   idle_in_transaction_session_timeout: 1_000,
-  lock_timeout: 1_200,
-  statement_timeout: 5_000,
+  lock_timeout: timeoutMs * 0.6,
+  statement_timeout: timeoutMs * 2.5,
   client_connection_check_interval: 1_000,
-}
+})
 
 /** 64-bit integers as numbers: times, counts and sequences stay below 2^53. */
 const int8 = 20
@@ -39,11 +39,12 @@ const types: ClientConfig['types'] = {
 }
 
 export function configOf(settings: PostgresSettings, address: Address = parseAddress(settings)): ClientConfig {
-  const limits = Object.entries(serverLimits).map(([name, ms]) => `-c ${name}=${ms}`)
+  const timeoutMs = timeoutOf(settings)
+  const limits = Object.entries(serverLimits(timeoutMs)).map(([name, ms]) => `-c ${name}=${ms}`)
   return {
     ...address,
     types,
-    connectionTimeoutMillis: connectMs,
+    connectionTimeoutMillis: timeoutMs * connectShare,
     options: [`-c search_path=${settings.schema}`, ...limits].join(' '),
     application_name: `agent-gateway/${settings.schema}`,
     keepAlive: true,

@@ -11,6 +11,7 @@ import { Channel, type Feeds } from '../feed.ts'
 import { run } from '../operations.ts'
 import type { AgentRecord, PolicyRecord } from '../store.ts'
 import { StoreError } from '../store-error.ts'
+import { register, registerAlone, type Self, TakenError } from './claim.ts'
 import type { Connections } from './connection.ts'
 import type { PostgresSettings } from './settings.ts'
 import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
@@ -30,14 +31,6 @@ interface Passed {
   readonly inForce: Promise<unknown> | undefined
 }
 
-/** This process among the gateways. */
-export interface Self {
-  /** UUID, random for each process. */
-  readonly id: string
-  readonly name: string
-  readonly version: string
-}
-
 export interface PostgresFeedsOptions {
   readonly settings: PostgresSettings
   readonly connections: Connections
@@ -46,6 +39,8 @@ export interface PostgresFeedsOptions {
   readonly fence: Fence
   /** Called when changes cannot be read; it is tried on. */
   readonly onStale: (error: unknown) => void
+  /** When this gateway must be the only one: called with the name of another one that has taken its place. */
+  readonly onTaken?: ((name: string) => void) | undefined
 }
 
 export class PostgresFeeds implements Feeds {
@@ -94,6 +89,14 @@ export class PostgresFeeds implements Feeds {
   async start(): Promise<void> {
     await this.#look()
     this.#timer = setInterval(() => void this.#look().catch(() => {}), turnMs).unref()
+  }
+
+  /** Resolves when this gateway may serve. */
+  async open(): Promise<void> {
+    while (!this.#closed && !this.#options.fence.isOpen) {
+      await this.#look()
+      await this.#settled
+    }
   }
 
   /** Resolves when this change is in force in every gateway that serves, this one among them. */
@@ -169,7 +172,7 @@ export class PostgresFeeds implements Feeds {
       await this.#turns.run(client => this.#readOn(client))
       this.#failing = false
     } catch (error) {
-      if (!this.#failing) this.#options.onStale(error)
+      if (!this.#failing && !this.#closed) this.#options.onStale(error)
       this.#failing = true
       throw error
     }
@@ -210,12 +213,15 @@ export class PostgresFeeds implements Feeds {
   }
 
   async #register(client: TurnClient): Promise<void> {
-    const { self, fence } = this.#options
+    const { self, fence, onTaken } = this.#options
     fence.drop()
-    await client.query(
-      'insert into members (id, beat, applied, name, version) values ($1, $2, -1, $3, $4) on conflict do nothing',
-      [self.id, randomInt(2 ** 47), self.name, self.version],
-    )
+    if (onTaken === undefined) return register(client, self)
+    const other = await registerAlone(client, self)
+    if (other === undefined) return
+    // What that one changes need not wait for this one. So no turn may open the fence again.
+    this.#closed = true
+    onTaken(other.name)
+    throw new TakenError(`a gateway on ${other.name} has taken the schema`)
   }
 
   #passOn(newest: number, list: readonly Row[]): void {

@@ -167,7 +167,8 @@ const untrusted = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
 ])
 
-function connectProblem(error: unknown): string {
+/** What to change when no connection can be made. */
+export function connectProblem(error: unknown): string {
   const { code = '', message } = asError(error)
   const problem = untrusted.has(code)
     ? 'its certificate is not trusted. Set Storage:PostgreSQL:CaFile.'

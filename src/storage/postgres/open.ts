@@ -3,15 +3,17 @@ import { hostname } from 'node:os'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { Fence } from '../../fleet/fence.ts'
+import { Peers } from '../../fleet/peers.ts'
 import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
 import { type Store, StoreError } from '../store.ts'
+import { claim } from './claim.ts'
 import { type Attempt, type CommitParts, type Committed, commit, resolveDoubt } from './commit.ts'
 import { Connections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
 import { prepareDatabase } from './migrate.ts'
-import type { PostgresSettings } from './settings.ts'
+import { type PostgresSettings, timeoutOf } from './settings.ts'
 import { undoOf } from './undo.ts'
 
 export interface PostgresOptions {
@@ -26,6 +28,15 @@ export interface PostgresOptions {
   readonly fenceClock?: Clock
   /** Called when changes of agents and policies cannot be read. It is tried on. */
   readonly onStale?: (error: unknown) => void
+  /** Present when this gateway must be the only one on the schema. */
+  readonly alone?: Alone
+}
+
+export interface Alone {
+  /** Called with the name of a gateway that stopped without a word: it is waited for until it cannot serve any more. */
+  readonly onWait: (name: string) => void
+  /** Called with the name of a gateway that took the schema while this one could not be heard. The fence stays down. */
+  readonly onTaken: (name: string) => void
 }
 
 /** A store that several gateways share. */
@@ -34,10 +45,12 @@ export interface SharedStore extends Store {
   readonly fence: Fence
   /** How many gateways share the database, this one among them. */
   gateways(): number
+  /** Resolves when this gateway may serve. Call it once agents and policies are followed. */
+  untilOpen(): Promise<void>
 }
 
-/** Longest time that a call takes, milliseconds: operations of a few calls are then answered within two seconds. */
-const callMs = 1_500
+/** Share of Storage:PostgreSQL:TimeoutSeconds that a call may take: operations of a few calls are then answered in time. */
+const callShare = 0.75
 /** Pause before the outcome of a write in doubt is asked for again, milliseconds. */
 const doubtMs = 1_000
 
@@ -47,26 +60,42 @@ const doubtMs = 1_000
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, clock = systemClock, fenceClock = systemClock, onStale = () => {} } = options
-  const { name = hostname(), version = '', fenceMs = 10_000 } = options
+  const { name = hostname(), version = '', fenceMs = 10_000, alone } = options
+  const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
   const self = { id: randomUUID(), name, version }
-  const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, onStale })
-  const calls = new PostgresCalls({ connections, clock, fenceClock }, feeds)
-  try {
-    await prepareDatabase(connections, settings)
-    await feeds.start()
-  } catch (error) {
-    await connections.close()
-    throw error
-  }
-  let closing: Promise<void> | undefined
+  const feeds = new PostgresFeeds({
+    settings,
+    connections,
+    clock: fenceClock,
+    self,
+    fence,
+    onStale,
+    onTaken: alone?.onTaken,
+  })
+  const calls = new PostgresCalls({ connections, clock, fenceClock, callMs }, feeds)
   async function closeAll(): Promise<void> {
+    // Idle connections do not keep the process running; it would end before they are closed.
+    const held = setInterval(() => {}, callMs)
     feeds.leave()
     await calls.close()
     await feeds.close()
     await connections.close()
+    clearInterval(held)
   }
+  try {
+    await prepareDatabase(connections, settings)
+    if (alone !== undefined) {
+      const silentMs = new Peers(self.id, fenceMs).fencedAfter
+      await claim({ connections, self, clock: fenceClock, silentMs, onWait: alone.onWait })
+    }
+    await feeds.start()
+  } catch (error) {
+    await closeAll()
+    throw error
+  }
+  let closing: Promise<void> | undefined
   function close(): Promise<void> {
     closing ??= closeAll()
     return closing
@@ -77,11 +106,13 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     clock,
     close,
   })
-  return { ...store, fence, gateways: () => feeds.count }
+  return { ...store, fence, gateways: () => feeds.count, untilOpen: () => feeds.open() }
 }
 
 interface CallParts extends CommitParts {
   readonly fenceClock: Clock
+  /** Longest time that a call takes, milliseconds. */
+  readonly callMs: number
 }
 
 class PostgresCalls {
@@ -138,7 +169,7 @@ class PostgresCalls {
   async #attempt<T>(asked: Asked, attempt: Attempt, work: () => Promise<T>): Promise<T> {
     const { table, method } = asked
     try {
-      return await inTime(work(), callMs, () => {
+      return await inTime(work(), this.#parts.callMs, () => {
         throw new StoreError('it took too long')
       })
     } catch (error) {

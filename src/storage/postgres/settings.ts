@@ -15,7 +15,12 @@ export interface PostgresSettings {
   /** Path of the certificates that are trusted, PEM; those of the system when absent. */
   readonly caFile?: string | undefined
   readonly poolSize: number
+  /** Time within which a call is answered; 2 when absent. */
+  readonly timeoutSeconds?: number
 }
+
+/** Time within which a call is answered, milliseconds. */
+export const timeoutOf = ({ timeoutSeconds = 2 }: PostgresSettings): number => timeoutSeconds * 1_000
 
 /** What a client connects to. */
 export interface Address {

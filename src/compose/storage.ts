@@ -1,0 +1,88 @@
+import { resolve } from 'node:path'
+import { asError } from '../base/as-error.ts'
+import { inTime } from '../clock.ts'
+import type { Config } from '../config/schema.ts'
+import { StartupError } from '../errors.ts'
+import type { Fence } from '../fleet/fence.ts'
+import type { Log } from '../log.ts'
+import { openPostgresStore } from '../storage/postgres/open.ts'
+import { type PostgresSettings, parseAddress } from '../storage/postgres/settings.ts'
+import { openSqliteStore } from '../storage/sqlite/open.ts'
+import type { Store } from '../storage/store.ts'
+import type { Base } from './base.ts'
+
+export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+}
+
+export interface Storage {
+  readonly store: Store
+  readonly fence: Fence | undefined
+  /** Resolves with the reason when this process may not use the store any more. */
+  readonly lost: Promise<string>
+  /** Resolves when the gateway may serve. Call it once agents and policies are followed. */
+  untilOpen(): Promise<void>
+}
+
+/** Longest wait of a start until the gateway has every change, milliseconds. */
+const openMs = 10_000
+
+export const usesPostgres = ({ Storage: { Provider } }: Config): boolean => Provider === 'PostgreSQL'
+
+/** @throws StartupError with one line that says what to change */
+export function openStorage(parts: StorageParts): Promise<Storage> {
+  return usesPostgres(parts.config) ? openDatabase(parts) : openFile(parts)
+}
+
+async function openFile({ dataDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+  const store = await openSqliteStore({
+    ...{ directory: dataDirectory, clock },
+    onFault: why => log.error({}, `the storage writes no more: ${why}`),
+    onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
+    onStale: error => report('agents and policies could not be read again', error),
+  })
+  return { store, fence: undefined, lost: new Promise(() => {}), untilOpen: async () => {} }
+}
+
+async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+  const { promise: lost, resolve: lose } = Promise.withResolvers<string>()
+  const store = await openPostgresStore({
+    ...{ settings: postgresSettings(config, baseDirectory), clock },
+    onStale: error => report('changes of agents and policies cannot be read', error),
+    alone: {
+      onWait: name => log.warn({}, `waiting until the gateway on ${name}, which ended without a word, cannot serve`),
+      onTaken: name => lose(`another gateway, on ${name}, has taken the database: this one stops`),
+    },
+  })
+  const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
+  return {
+    ...{ store, lost, fence: store.fence },
+    untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
+  }
+}
+
+function toStartupError(error: unknown): never {
+  if (error instanceof StartupError) throw error
+  throw new StartupError(`The database failed during the start: ${asError(error).message}`)
+}
+
+/** The settings under Storage:PostgreSQL. */
+export function postgresSettings({ Storage }: Config, baseDirectory: string): PostgresSettings {
+  const { ConnectionString = '', Schema, Tls, CaFile, PoolSize, TimeoutSeconds } = Storage.PostgreSQL
+  return {
+    connectionString: ConnectionString,
+    schema: Schema,
+    tls: Tls,
+    caFile: CaFile === undefined ? undefined : resolve(baseDirectory, CaFile),
+    poolSize: PoolSize,
+    timeoutSeconds: TimeoutSeconds,
+  }
+}
+
+/** The database for people, without user and password; undefined for SQLite. */
+export function describeStorage({ config, baseDirectory }: Pick<Base, 'config' | 'baseDirectory'>): string | undefined {
+  if (!usesPostgres(config)) return undefined
+  const settings = postgresSettings(config, baseDirectory)
+  const { host, port, database } = parseAddress(settings)
+  return `PostgreSQL: database ${database} at ${host}:${port}, schema ${settings.schema}`
+}
