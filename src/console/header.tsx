@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Help } from './help.tsx'
 import { useKeys } from './keys.ts'
 import { liveness } from './live.ts'
@@ -11,10 +11,20 @@ import { hasRole, me, signOut } from './session.ts'
 
 const words = { off: 'Signed out', connecting: 'Connecting…', live: 'Live', silent: 'Not live' }
 
+/** Left of the name of the open page, pixels: part of another name shows that there are more. */
+const nearEdge = 48
+
 export function Header() {
   const [helps, setHelps] = useState(false)
   useKeys({ '?': () => setHelps(true) })
   const agent = me.value
+  const at = path.value
+  const pages = useRef<HTMLElement>(null)
+  // On a narrow screen the names of the pages are wider than it. `scrollIntoView` would change where Tab goes next.
+  useEffect(() => {
+    const link = pages.current?.querySelector<HTMLElement>('[aria-current]')
+    if (link) pages.current?.scrollTo({ left: link.offsetLeft - pages.current.offsetLeft - nearEdge })
+  }, [at])
   return (
     <header class="top">
       <button type="button" class="skip" onClick={skip}>
@@ -23,7 +33,7 @@ export function Header() {
       <a class="brand" href="#/">
         Agent Gateway
       </a>
-      <nav aria-label="Pages">
+      <nav aria-label="Pages" ref={pages}>
         <ul>
           {routes
             .filter(({ name, roles }) => name !== undefined && hasRole(...roles))

@@ -543,6 +543,7 @@ export interface Problem {
     | 'busy'
     | 'review_pending'
     | 'store_unavailable'
+    | 'fenced'
     | 'draining'
     | 'upstream_timeout'
     | 'http_version_not_supported'

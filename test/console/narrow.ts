@@ -33,6 +33,15 @@ for (const [name, viewport] of [
   })
 }
 
+t.test('the name of the open page is in sight on a narrow screen', async t => {
+  const admin = await bench.agent({ roles: ['admin'], ownerId: 'people' })
+  const page = await signedIn(t, admin, { viewport: { width: 360, height: 740 }, route: '/overview' })
+  const name = page.locator('nav [aria-current]', { hasText: 'Overview' })
+  await name.waitFor()
+  const box = await name.boundingBox()
+  t.ok(box !== null && box.x >= 0 && box.x + box.width <= 360)
+})
+
 t.test('by keyboard alone: through the page, over the list, into the verdict, and back', async t => {
   const page = await signedIn(t, reviewer)
   const ids = [await hold('/one'), await hold('/two')]
