@@ -13,8 +13,8 @@ import { runFile } from './fixtures/run-file.ts'
 
 /** Least share of src/ that the tests run through, per cent. */
 const leastCoverage = { lines: 95, branches: 95 }
-/** One more than the processors that CI has: some tests wait for the clock, most for the disk. */
-const jobs = 3
+/** Two more than the processors that CI has: some tests wait for the clock, most for the disk. */
+const jobs = 4
 
 /** Tests that repeat one thing thousands of times take longer measured, and run through nothing that others do not. */
 const unmeasured = /\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
