@@ -5,9 +5,11 @@
  * Each file is a program that prints TAP (test/fixtures/tap.ts).
  */
 import { spawn } from 'node:child_process'
-import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { consoleBuild } from './fixtures/console-build.ts'
 import { startPostgres } from './fixtures/postgres.ts'
 import { runFile } from './fixtures/run-file.ts'
 
@@ -73,14 +75,20 @@ function testFiles(): readonly string[] {
   return [...longest, ...found.filter(file => !longest.includes(file))]
 }
 
-/** One database server for all files that need one. */
+/** One database server, and one build of the console, for all files that need them. */
 async function runTests(files: readonly string[], measured: boolean): Promise<void> {
-  const needsServer =
-    env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' ||
-    files.some(file => /createSchema|postgresContract\(t\)/.test(readFileSync(join(root, file), 'utf8')))
+  const texts = files.map(file => readFileSync(join(root, file), 'utf8'))
+  const needs = (pattern: RegExp) => texts.some(text => pattern.test(text))
+  const folder = needs(/fixtures\/console\.ts/) ? mkdtempSync(join(tmpdir(), 'gateway-console-')) : undefined
+  if (folder !== undefined) {
+    await check('the console is built', consoleBuild(folder))
+    env['GATEWAY_TEST_CONSOLE'] = folder
+  }
+  const needsServer = env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' || needs(/createSchema|postgresContract\(t\)/)
   const server = needsServer ? await startPostgres() : undefined
   if (server !== undefined) env['GATEWAY_TEST_POSTGRES'] = server.url
   await runAll(files, measured).finally(() => server?.stop())
+  if (folder !== undefined) rmSync(folder, { recursive: true })
 }
 
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
