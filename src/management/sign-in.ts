@@ -49,6 +49,9 @@ export function signInHandlers(parts: ManagementParts): Handlers {
         if (isRefusal(agent)) return agent
         const entry = { at: clock.now(), ...by(call), action: 'console.code', subject: agent.id, details: {} }
         await parts.store.audit.append(entry)
+        // A caller that was revoked meanwhile gets nothing that signs somebody in.
+        const problem = call.problemNow()
+        if (problem !== undefined) return problem
         const { code, expiresAt } = signIn.openCode(agent.id)
         const { id, name } = agent
         return jsonReply(201, { code, expiresAt: new Date(expiresAt).toISOString(), agent: { id, name } })

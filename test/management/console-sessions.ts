@@ -1,10 +1,12 @@
 /** Threats T16 and T44 of SECURITY.md: no ambient authority, and a link that is worth nothing a moment later. */
 import { decodeJwt } from 'jose'
+import type { AuditEntry } from '../../src/storage/store.ts'
 import { startControl } from '../fixtures/control.ts'
 import { secret } from '../fixtures/registry.ts'
 import t from '../fixtures/tap.ts'
 
 const minute = 60_000
+const by = { actor: 'gateway', requestId: null }
 
 t.test('a code signs in once, as the agent that it was made for', async t => {
   const { call, agent, admin, store } = await startControl(t)
@@ -29,6 +31,20 @@ t.test('a code signs in once, as the agent that it was made for', async t => {
   t.equal((await open()).status, 401)
 })
 
+t.test('an admin that is revoked while the code is recorded gets none', async t => {
+  const { call, person, registry, store } = await startControl(t)
+  const { agent, token } = await person('admin')
+  const { append } = store.audit
+  Object.assign(store.audit, {
+    async append(entry: AuditEntry) {
+      await append(entry)
+      if (entry.action === 'console.code') await registry.transition(agent.id, 'revoke', by)
+    },
+  })
+  const made = await call('POST', '/console/codes', { token })
+  t.match(made, { status: 403, json: { code: 'agent_revoked' } })
+})
+
 t.test('a code is over after a minute', async t => {
   const { call, admin, clock } = await startControl(t)
   const code = async () => (await call('POST', '/console/codes', { token: admin.token })).json.code
@@ -51,7 +67,6 @@ t.test('no more than a hundred codes are kept: the oldest gives way', async t =>
 
 t.test('a code is for an active agent that uses the console, and known by one name', async t => {
   const { call, agent, admin, registry } = await startControl(t)
-  const by = { actor: 'gateway', requestId: null }
   const make = async (name: string) => call('POST', '/console/codes', { token: admin.token, body: { agent: name } })
   const [one] = [await agent({ name: 'twin', roles: ['reviewer'] }), await agent({ name: 'twin', roles: ['auditor'] })]
   await agent({ name: 'bot' })
@@ -106,7 +121,6 @@ t.test('a token for a secret is renewed when it was asked for the console', asyn
 
 t.test('revocation and the loss of its roles end a session at once', async t => {
   const { call, agent, registry } = await startControl(t)
-  const by = { actor: 'gateway', requestId: null }
   const changes = [
     (id: string) => registry.transition(id, 'revoke', by),
     (id: string) => registry.transition(id, 'quarantine', by),
