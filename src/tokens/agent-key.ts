@@ -1,7 +1,7 @@
 import { hashKey, isAgentKey } from '../base/agent-key.ts'
 import type { Clock } from '../clock.ts'
 import { LRUCache } from '../lru.ts'
-import { type Claims, isAlive } from './claims.ts'
+import { type Claims, isAlive, never } from './claims.ts'
 import type { Verify } from './verify.ts'
 
 /** A key as the registry has it now. */
@@ -36,8 +36,6 @@ interface Known {
 const maxKnown = 20_000
 /** Uses of a key are noted no more often than this, milliseconds. */
 const noteEveryMs = 600_000
-/** The end of the year 9999, seconds since the epoch: the key does not expire. */
-const never = 253_402_300_799
 
 /**
  * Verifies keys. Only the hash of a text is remembered; whether there is such a key the registry says each time, so that

@@ -5,6 +5,9 @@ export type Claims = Readonly<Record<string, unknown>> & {
   readonly exp: number
 }
 
+/** The end of the year 9999, seconds since the epoch: the expiry of claims that have none. */
+export const never = 253_402_300_799
+
 /** How far the clocks of issuer and gateway may be apart, seconds. */
 export const leewaySeconds = 60
 
@@ -21,7 +24,8 @@ export function areClaims(payload: Readonly<Record<string, unknown>>, now: numbe
   return !Array.isArray(aud) || aud.every(one => typeof one === 'string')
 }
 
-const isTime = (value: unknown): value is number =>
+/** A time as claims have it: whole seconds since the epoch. */
+export const isTime = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 
 /** Whether a token that was verified before is still good. It ends at `exp` sharp. */

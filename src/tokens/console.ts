@@ -3,6 +3,7 @@
  * time is over like any other; nothing is stored, and the registry ends a session at once.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { forgetOldest } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
@@ -50,10 +51,7 @@ export function createConsoleSignIn({ clock, issue, trustOf }: ConsoleParts): Co
       const code = randomBytes(32).toString('base64url')
       const expiresAt = clock.now() + codeMs
       codes.set(hashOf(code), { agentId, until: clock.steady() + codeMs })
-      for (const hash of codes.keys()) {
-        if (codes.size <= maxCodes) break
-        codes.delete(hash)
-      }
+      forgetOldest(codes, maxCodes)
       return { code, expiresAt }
     },
     takeCode(code) {

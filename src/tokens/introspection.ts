@@ -7,7 +7,7 @@ import { isObject } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
 import { createFairLine } from '../limits/fair-line.ts'
 import { LRUCache } from '../lru.ts'
-import { type Claims, isAlive, leewaySeconds } from './claims.ts'
+import { type Claims, isAlive, isTime, leewaySeconds, never } from './claims.ts'
 import type { TokenProblem } from './problem.ts'
 import type { Verified } from './verify.ts'
 
@@ -45,8 +45,6 @@ const limits = { atOnce: 16, atOnceEach: 4, waitingEach: 16 }
 const mostUnderway = 512
 /** RFC 6750 section 2.1. */
 const form = /^[\w.~+/-]{16,2048}=*$/
-/** End of a token whose provider does not tell it: the answer itself is short-lived. */
-const untold = 253_402_300_799
 
 interface Known {
   readonly verified: Verified
@@ -131,7 +129,8 @@ function basicOf(id: string, secret: string): string {
 
 /** The claims of an active token; a client that acts for itself has no subject, and is its own (RFC 9068 section 2.2). */
 function claimsOf(answer: Readonly<Record<string, unknown>>, parts: IntrospectionParts): Verified {
-  const { exp = untold, nbf, sub = answer['client_id'], typ, token_type: type = typ, cnf } = answer
+  // Without an expiry the short life of the answer counts alone.
+  const { exp = never, nbf, sub = answer['client_id'], typ, token_type: type = typ, cnf } = answer
   // Refresh tokens have no type. A token that is bound to a key of its client is no bearer token (RFC 7800, RFC 9449).
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer' || cnf !== undefined) return 'foreign'
   if (typeof sub !== 'string' || sub === '' || !isTime(exp)) return 'claims'
@@ -141,6 +140,3 @@ function claimsOf(answer: Readonly<Record<string, unknown>>, parts: Introspectio
   const claims: Claims = { ...answer, sub, exp }
   return isAlive(claims, now) ? (parts.problemOf(claims) ?? claims) : 'expired'
 }
-
-const isTime = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
