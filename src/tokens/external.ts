@@ -156,19 +156,19 @@ function openIntrospection(where: DiscoveryOptions, parts: ExternalParts): Intro
   let found: Promise<Discovery> | undefined
   const published = async (): Promise<URL | undefined> => {
     found ??= discover(where)
-    try {
-      return (await found).introspectionUrl
-    } catch (error) {
-      found = undefined
-      throw error
-    }
+    return (await found).introspectionUrl
   }
   return createIntrospection({
     endpoint: Endpoint === undefined ? published : async () => new URL(Endpoint),
     clientId: ClientId,
     clientSecret: ClientSecret,
     problemOf: claims => foreignProblem(claims, parts.settings),
-    ...{ submitForm, clock, onError },
+    onError(error) {
+      // The address may have changed.
+      found = undefined
+      onError?.(error)
+    },
+    ...{ submitForm, clock },
   })
 }
 

@@ -40,7 +40,7 @@ function open(answers: Record<string, unknown> = {}, more: object = {}) {
     iss: authority,
     exp: clock.now() / 1_000 + 600,
   }
-  return { verify, external: external!, answers, asked, clock, active, errors }
+  return { verify, external: external!, answers, asked, clock, active, errors, documents }
 }
 
 t.test('a token is what the provider says, and the provider is asked as RFC 7662 says', async t => {
@@ -65,6 +65,23 @@ t.test('the configured address comes before the published one', async t => {
   const { verify, asked } = open({}, { Endpoint: 'https://idp.test/other' })
   t.equal(await verify(opaque), 'inactive')
   t.equal(asked[0]?.url, 'https://idp.test/other')
+})
+
+t.test('the published address is read again after a failure: the provider may have moved it', async t => {
+  const { verify, answers, asked, active, documents } = open()
+  const published = documents[discoveryUrl] as object
+  documents[discoveryUrl] = { ...published, introspection_endpoint: undefined }
+  t.equal(await verify(opaque), 'unverified')
+  documents[discoveryUrl] = published
+  answers[opaque] = () => Promise.reject(new TypeError('moved'))
+  t.equal(await verify(opaque), 'unverified')
+  documents[discoveryUrl] = { ...published, introspection_endpoint: `${authority}/moved` }
+  answers[opaque] = active
+  t.match(await verify(opaque), { sub: agent.id })
+  t.strictSame(
+    asked.map(({ url }) => url),
+    [endpoint, `${authority}/moved`],
+  )
 })
 
 t.test('a client that acts for itself is its own subject', async t => {
