@@ -248,7 +248,12 @@ function withAgent(claims: Claims | TokenProblem, parts: ExternalParts): Claims 
   const named = agentIdIn(claims, settings.Jwt.AgentIdClaim)
   const found = named === undefined ? agentOfSubject(claims.sub) : agent(named)
   if (found === undefined) return 'unknown_agent'
-  // What the gateway says with these claims no provider can say.
-  const { [keyIdClaim]: _, [keyNameClaim]: __, ...theirs } = claims
-  return { ...theirs, sub: found.id, external_sub: claims.sub }
+  return { ...(saysKey(claims) ? withoutKey(claims) : claims), sub: found.id, external_sub: claims.sub }
+}
+
+const saysKey = (claims: Claims): boolean => Object.hasOwn(claims, keyIdClaim) || Object.hasOwn(claims, keyNameClaim)
+
+/** Only the gateway says which of its keys was used, no provider. */
+function withoutKey({ [keyIdClaim]: _, [keyNameClaim]: __, ...theirs }: Claims) {
+  return theirs
 }
