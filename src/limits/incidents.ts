@@ -50,6 +50,8 @@ export interface IncidentLimits {
   readonly ofAgent: number
   /** Names counted at the same time, of each kind. */
   readonly names: number
+  /** Hosts of these that one agent may be the first to name. */
+  readonly hostsOfAgent: number
 }
 
 const slotMs = 300_000
@@ -64,9 +66,13 @@ interface Slot {
   readonly rules: Map<string, number>
   readonly hosts: Map<string, number>
   readonly agents: Map<string, number>
+  /** Hosts that each agent was the first to name: agents can make up as many as they like. */
+  readonly hostsBy: Map<string, number>
 }
 
-export function createIncidents(limits: IncidentLimits = { agents: 500, ofAgent: 20, names: 200 }): Incidents {
+const usualLimits: IncidentLimits = { agents: 500, ofAgent: 20, names: 200, hostsOfAgent: 20 }
+
+export function createIncidents(limits = usualLimits): Incidents {
   const byAgent = new Map<string, Incident[]>()
   let slots: Slot[] = []
 
@@ -74,7 +80,7 @@ export function createIncidents(limits: IncidentLimits = { agents: 500, ofAgent:
     const number = Math.floor(now / slotMs)
     const newest = slots.at(-1)
     if (newest !== undefined && number <= newest.number) return newest
-    const slot = { number, rules: new Map(), hosts: new Map(), agents: new Map() }
+    const slot = { number, rules: new Map(), hosts: new Map(), agents: new Map(), hostsBy: new Map() }
     slots = [...slots.filter(old => old.number > number - slotsKept), slot]
     return slot
   }
@@ -82,6 +88,13 @@ export function createIncidents(limits: IncidentLimits = { agents: 500, ofAgent:
     const before = names.get(name) ?? 0
     // Names that agents invent must not displace names that are counted already.
     if (before > 0 || names.size < limits.names) names.set(name, before + 1)
+  }
+  const countHost = ({ hosts, hostsBy }: Slot, { origin, agentId }: Incident) => {
+    const isNew = !hosts.has(origin)
+    const named = hostsBy.get(agentId) ?? 0
+    if (isNew && (named >= limits.hostsOfAgent || hosts.size >= limits.names)) return
+    if (isNew) hostsBy.set(agentId, named + 1)
+    count(hosts, origin)
   }
   const rank = (kind: 'rules' | 'hosts' | 'agents', now: number): readonly Ranked[] => {
     const total = new Map<string, number>()
@@ -105,7 +118,7 @@ export function createIncidents(limits: IncidentLimits = { agents: 500, ofAgent:
       if (!incident.denied) return
       const slot = slotAt(incident.at)
       count(slot.rules, `${incident.policy ?? ''}/${incident.rule ?? ''}`)
-      count(slot.hosts, incident.origin)
+      countHost(slot, incident)
       count(slot.agents, agentId)
     },
     of: agentId => (byAgent.get(agentId) ?? []).toReversed(),

@@ -19,7 +19,7 @@ const incident = (more: Partial<Incident> = {}): Incident => ({
 })
 
 t.test('the latest of each agent are kept, the latest first', async t => {
-  const incidents = createIncidents({ agents: 2, ofAgent: 2, names: 9 })
+  const incidents = createIncidents({ agents: 2, ofAgent: 2, names: 9, hostsOfAgent: 9 })
   for (const path of ['/1', '/2', '/3']) incidents.note(incident({ path }))
   t.strictSame(
     incidents.of('a1').map(({ path }) => path),
@@ -62,11 +62,18 @@ t.test('denials of the last hour are ranked by rule, host and agent', async t =>
 })
 
 t.test('names that an agent makes up take no more room than there is, and push nothing out', async t => {
-  const incidents = createIncidents({ agents: 2, ofAgent: 2, names: 3 })
+  const incidents = createIncidents({ agents: 2, ofAgent: 2, names: 3, hostsOfAgent: 3 })
   incidents.note(incident({ origin: 'https://real.example' }))
   for (let count = 0; count < 100; count++) incidents.note(incident({ origin: `https://${count}.example` }))
   incidents.note(incident({ origin: 'https://real.example' }))
   const { hosts } = incidents.denials(0)
   t.equal(hosts.length, 3)
   t.strictSame(hosts[0], { name: 'https://real.example', count: 2 })
+})
+
+t.test('hosts that one agent makes up leave room for those of the others', async t => {
+  const incidents = createIncidents()
+  for (let count = 0; count < 1_000; count++) incidents.note(incident({ origin: `https://${count}.example` }))
+  for (let count = 0; count < 2; count++) incidents.note(incident({ agentId: 'a2', origin: 'https://real.example' }))
+  t.strictSame(incidents.denials(0).hosts[0], { name: 'https://real.example', count: 2 })
 })
