@@ -165,6 +165,14 @@ t.test('no turn takes more than its steps, whatever rules and bodies are, and th
   }
 })
 
+t.test('the documents of a GraphQL batch are read in turns', async t => {
+  const given = request(Array.from({ length: 50 }, () => ({ query: `{${' a'.repeat(4_990)}}` })))
+  const rulebook = rulesOn(condition('graphql.fields', 'eq', 'x'))
+  const { decision, turns, steps } = inTurns(rulebook, given)
+  t.same(decision, atOnce(rulebook, given))
+  t.ok(turns > 20 && steps < mostStepsOfTurn, `${turns} turns, at most ${steps} steps in one`)
+})
+
 t.test('what a condition takes is counted: with it there are more turns', async t => {
   const numbers = request(Array.from({ length: 99_000 }, () => 7))
   const texts = request({ a: 'ab'.repeat(400_000) })

@@ -75,12 +75,15 @@ t.test('documents that are broken, long, deep or of many tokens are unreadable',
     '{ a',
     'type A { a: Int }',
     deep,
+    `#${'}'.repeat(201)}\n${deep}`,
+    deep.replaceAll('{a', '{a(b:"}")'),
     `{${' a'.repeat(5_001)} }`,
     `{a}#${'x'.repeat(131_072)}`,
   ]) {
     t.equal(fieldsOf(query), unreadable, query.slice(0, 20))
   }
   t.same(fieldsOf(`{${' a'.repeat(4_000)} }`), { each: ['a'] })
+  t.same(fieldsOf(`{a(b:"${'{'.repeat(201)}")}#${'{'.repeat(201)}`), { each: ['a'] }, 'a text of brackets is not deep')
 })
 
 t.test('the requests of a batch must agree', async t => {
