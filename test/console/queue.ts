@@ -137,6 +137,39 @@ t.test('several are decided at once, each with its outcome', async t => {
   await waiting(bot, 0)
 })
 
+t.test('outcomes stay on the screen when the last request of the selection is decided', async t => {
+  const page = await signedIn(t, reviewer)
+  const ids = [await hold('/both?a=1'), await hold('/both?a=2')]
+  await sees(t, page, '2 waiting')
+  for (const box of await page.locator('.row input').all()) await box.click()
+  await page.locator('.several').getByRole('button', { name: 'Deny…' }).click()
+  await deny(ids[1]!)
+  await sees(t, page, '1 selected')
+  await page.getByRole('button', { name: 'Deny 2' }).click()
+  const dialog = page.getByRole('dialog')
+  await sees(t, dialog, 'decided already')
+  await sees(t, page, '0 waiting')
+  await sees(t, dialog, 'denied')
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  t.equal(await page.getByText('selected').count(), 0)
+})
+
+t.test('of more than a hundred selected requests the others stay selected', async t => {
+  const page = await signedIn(t, reviewer)
+  // The denials cost this agent its trust.
+  const many = await bench.newBot()
+  for (let count = 0; count < 101; count++) await hold(`/many?a=${count}`, { bot: many })
+  await sees(t, page, '101 waiting')
+  await page.locator('.row a').first().click()
+  await page.getByRole('button', { name: 'Select all 101' }).click()
+  await page.locator('.several').getByRole('button', { name: 'Deny…' }).click()
+  await sees(t, page, 'The first 100 of 101; the others stay selected')
+  await page.getByRole('button', { name: 'Deny 100' }).click()
+  await sees(t, page, '100 requests denied')
+  await sees(t, page, '1 selected')
+  await deny((await waiting(many, 1))[0]!.id)
+})
+
 t.test('own requests say why they cannot be decided', async t => {
   const both = await bench.agent({ name: 'both', roles: ['reviewer', 'agent'], policyName: 'careful' })
   const page = await signedIn(t, both)

@@ -61,6 +61,12 @@ export function chooseAll(list: readonly Row[]): void {
   chosen.value = new Set([...chosen.peek(), ...list.map(({ view }) => view.id)])
 }
 
+export function unchoose(views: readonly HitlSummary[]): void {
+  const next = new Set(chosen.peek())
+  for (const { id } of views) next.delete(id)
+  chosen.value = next
+}
+
 export function clearChoice(): void {
   chosen.value = new Set()
 }

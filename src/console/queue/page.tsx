@@ -53,7 +53,7 @@ export function QueuePage() {
           />
           <span class="hint">{countText()}</span>
         </div>
-        {chosenRows.value.length > 0 && <Several />}
+        <Several />
         {shown.value.length === 0 ? <Nothing /> : <QueueList />}
       </section>
       <section class="detail" aria-label="Request">

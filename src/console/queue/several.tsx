@@ -7,7 +7,7 @@ import { Text } from '../parts/text.tsx'
 import { CommentField, denyPresets } from '../request/comment.tsx'
 import { plural } from '../text.ts'
 import type { HitlSummary, VerdictOutcome } from '../types.ts'
-import { chosenRows, clearChoice, groupOf } from './choice.ts'
+import { chosenRows, clearChoice, groupOf, unchoose } from './choice.ts'
 
 /** Most requests in one call. */
 const most = 100
@@ -19,26 +19,31 @@ export function Several() {
   const [asks, setAsks] = useState<Verdict>()
   const views = chosenRows.value.map(({ view }) => view)
   const isGroup = new Set(views.map(groupOf)).size === 1
+  // The dialog outlasts the selection: requests that are decided are no longer selected, and it shows their outcomes.
   return (
-    <section class="several" aria-label="Selected requests">
-      <span>{views.length} selected</span>
-      <button
-        type="button"
-        disabled={!isGroup}
-        title={isGroup ? '' : approvesAGroup}
-        onClick={() => setAsks('approve')}
-      >
-        Approve…
-      </button>
-      <button type="button" onClick={() => setAsks('deny')}>
-        Deny…
-      </button>
-      <button type="button" class="plain" onClick={clearChoice}>
-        Clear
-      </button>
-      {!isGroup && <p class="hint">{approvesAGroup}</p>}
+    <>
+      {views.length > 0 && (
+        <section class="several" aria-label="Selected requests">
+          <span>{views.length} selected</span>
+          <button
+            type="button"
+            disabled={!isGroup}
+            title={isGroup ? '' : approvesAGroup}
+            onClick={() => setAsks('approve')}
+          >
+            Approve…
+          </button>
+          <button type="button" onClick={() => setAsks('deny')}>
+            Deny…
+          </button>
+          <button type="button" class="plain" onClick={clearChoice}>
+            Clear
+          </button>
+          {!isGroup && <p class="hint">{approvesAGroup}</p>}
+        </section>
+      )}
       {asks !== undefined && <SeveralDialog verdict={asks} views={views} onClose={() => setAsks(undefined)} />}
-    </section>
+    </>
   )
 }
 
@@ -52,7 +57,8 @@ interface SeveralProps {
 
 function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
   // What is decided is what was listed when the dialog opened.
-  const [items] = useState(views.slice(0, most))
+  const [listed] = useState(views)
+  const items = listed.slice(0, most)
   const [comment, setComment] = useState('')
   const [outcomes, setOutcomes] = useState<readonly VerdictOutcome[]>()
   const [problem, setProblem] = useState<string>()
@@ -73,14 +79,15 @@ function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
     else setOutcomes(answer.data.outcomes)
   }
   const finish = () => {
-    clearChoice()
+    unchoose(items)
     onClose()
   }
+  const close = outcomes === undefined ? onClose : finish
   return (
-    <Dialog title={`${verb} ${plural(items.length, 'request')}`} onClose={onClose}>
-      {views.length > most && (
+    <Dialog title={`${verb} ${plural(items.length, 'request')}`} onClose={close}>
+      {listed.length > most && (
         <p class="notice warn">
-          The first {most} of {views.length}; the others stay selected.
+          The first {most} of {listed.length}; the others stay selected.
         </p>
       )}
       <ol class="items">
@@ -100,7 +107,7 @@ function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
         </p>
       )}
       <p class="actions">
-        <button type="button" onClick={outcomes === undefined ? onClose : finish}>
+        <button type="button" onClick={close}>
           {outcomes === undefined ? 'Cancel' : 'Close'}
         </button>
         {outcomes === undefined && (
