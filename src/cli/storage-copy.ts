@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { verifyTrail } from '../audit/trail.ts'
+import { schemaName } from '../config/formats.ts'
 import { StartupError } from '../errors.ts'
 import { type Copied, copyTables, type Ends, trailOf } from '../storage/copy.ts'
 import type { PostgresSettings } from '../storage/postgres/settings.ts'
@@ -40,7 +41,8 @@ const options = {
 
 /** Reads or fills one of the ends. */
 interface End {
-  readonly isFolder: boolean
+  /** Path of a data folder; undefined for a database. */
+  readonly folder: string | undefined
   read<T>(work: (db: Db) => Promise<T>): Promise<T>
   fill<T>(work: (db: Db) => Promise<T>): Promise<T>
 }
@@ -57,7 +59,7 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const end = (name: 'from' | 'to') => openEnd(shell, { name, ...values, given: values[name] })
   const [from, to] = [end('from'), end('to')]
-  if (from.isFolder === to.isFolder) {
+  if ((from.folder === undefined) === (to.folder === undefined)) {
     throw new UsageError('one of --from and --to must be a data folder, the other one postgres://...')
   }
   const proceed = createBrake(shell)
@@ -68,12 +70,13 @@ export async function run(shell: Shell): Promise<number> {
       return to.fill(target => copyVerified({ from: source, to: target, proceed }, lastHash))
     })
     .catch(error => {
-      throw inOptions(error, to.isFolder ? '--from' : '--to')
+      throw inOptions(error, to.folder === undefined ? '--to' : '--from')
     })
   for (const { table, rows } of copied) shell.print(`${table.padEnd(14)}${rows}`)
   shell.print(`the audit trail was verified at the target; the last hash is ${lastHash}`)
-  const folder = resolve(values.from ?? shell.env['AGENT_GATEWAY_STORAGE_FROM'] ?? '')
-  for (const line of to.isFolder ? keysOfFolder : keysOfDatabase(configuration, folder)) shell.print(line)
+  for (const line of from.folder === undefined ? keysOfFolder : keysOfDatabase(configuration, from.folder)) {
+    shell.print(line)
+  }
   return 0
 }
 
@@ -124,11 +127,11 @@ function openEnd(shell: Shell, named: Named): End {
   if (/[=@]|:\/\//.test(place) && !existsSync(place)) {
     throw new StartupError(`--${name}: must be a data folder or postgres://user:password@host:port/database`)
   }
-  const directory = resolve(place)
+  const folder = resolve(place)
   return {
-    isFolder: true,
-    read: work => readSqlite(directory, work),
-    fill: work => fillSqlite(directory, work),
+    folder,
+    read: work => readSqlite(folder, work),
+    fill: work => fillSqlite(folder, work),
   }
 }
 
@@ -136,16 +139,15 @@ function databaseEnd(shell: Shell, settings: PostgresSettings): End {
   const onWatch = (names: string): void =>
     shell.complain(`registered, and watched for a minute to see whether they run: ${names}`)
   return {
-    isFolder: false,
+    folder: undefined,
     read: work => readPostgres(settings, { onWatch }, work),
     fill: work => fillPostgres(settings, work),
   }
 }
 
 function toSettings(connectionString: string, { schema, tls, 'ca-file': caFile }: Named): PostgresSettings {
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new StartupError('--schema: must be lower-case letters, digits and underscores')
-  }
+  const problem = schemaName(schema)
+  if (problem !== undefined) throw new StartupError(`--schema: ${problem}`)
   if (tls !== 'VerifyFull' && tls !== 'Off') throw new StartupError('--tls: must be VerifyFull or Off')
   return { connectionString, schema, tls, caFile, poolSize: 1 }
 }

@@ -221,7 +221,9 @@ t.test('a wrong command line says what to change, and shows no password', async 
     [['--from', data, '--to', `${wrong}?sslmode=disable`], 1, /TLS is set by --tls and --ca-file/],
     [['--from', join(data, 'none'), '--to', wrong], 1, /does not exist: there is nothing to copy/],
     [['--from', database.connectionString, '--to', join(data, 'new')], 1, /There is no gateway in the schema test_/],
-    [['--from', data, '--to', wrong, '--schema', 'x; drop'], 1, /--schema: must be lower-case letters/],
+    [['--from', data, '--to', wrong, '--schema', 'x; drop'], 1, /--schema: must be up to 51 lower-case letters/],
+    // A gateway could not be started on such a copy.
+    [['--from', data, '--to', wrong, '--schema', 'x'.repeat(52)], 1, /--schema: must be up to 51 lower-case letters/],
     [['--from', data, '--to', wrong, '--tls', 'prefer'], 1, /--tls: must be VerifyFull or Off/],
   ]
   for (const [args, code, said] of cases) {
