@@ -1,4 +1,5 @@
 import { normaliseHost } from '../base/host.ts'
+import { Near } from '../base/near.ts'
 import type { Origin } from '../base/origin.ts'
 import { parseTarget } from '../base/target.ts'
 
@@ -41,11 +42,19 @@ interface HostSetting {
   readonly Upstream: string | undefined
 }
 
+/** The answer for a `Host` field, also when it names no virtual host: every request asks. */
+interface Found {
+  readonly virtual: VirtualHost | undefined
+}
+
+const maxKnownLength = 256
+
 /** The virtual hosts of a configuration; undefined when there are none. */
 export function createVirtualHosts(settings: readonly HostSetting[]): VirtualHosts | undefined {
   if (settings.length === 0) return undefined
   const byHost = new Map<string, VirtualHost>()
   const byUpstream = new Map<string, VirtualHost>()
+  const near = new Near<Found>(256)
   for (const { Host = '', Upstream = '' } of settings) {
     const host = hostOf(Host)
     const upstream = upstreamOf(Upstream)
@@ -54,9 +63,13 @@ export function createVirtualHosts(settings: readonly HostSetting[]): VirtualHos
     byHost.set(host, made)
     if (!byUpstream.has(upstream.key)) byUpstream.set(upstream.key, made)
   }
+  const learn = (field: string): Found => {
+    const found = { virtual: byHost.get(hostOf(field) ?? '') }
+    if (field.length <= maxKnownLength) near.set(field, found)
+    return found
+  }
   return {
-    // Most clients write the name as it is configured.
-    find: field => byHost.get(field) ?? byHost.get(hostOf(field) ?? ''),
+    find: field => (near.get(field) ?? learn(field)).virtual,
     of: key => byUpstream.get(key),
   }
 }
