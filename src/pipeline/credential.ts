@@ -57,12 +57,11 @@ function tokenOfVirtualHost(exchange: Exchange): string | Refusal {
   const [first = candidates.find(({ text }) => text !== undefined)] = keys
   if (candidates.length === 0) return refuseMissing('Authorization')
   if (first?.text === undefined) return refuseUnreadable('Authorization')
-  const taken = keys.length > 0 ? keys : [first]
-  exchange.tokenNames = [...exchange.tokenNames, ...taken.map(({ name }) => name)]
+  const names = new Set(keys.length > 0 ? keys.map(({ name }) => name) : [first.name])
+  exchange.tokenNames = [...exchange.tokenNames, ...names]
   // Two values of one field, or two keys: servers differ in which one counts.
-  const isClear = candidates.every(one => taken.includes(one) || !taken.some(({ name }) => name === one.name))
-  const isOne =
-    taken.every(({ text }) => text === first.text) && new Set(taken.map(({ name }) => name)).size === taken.length
+  const isClear = candidates.filter(({ name }) => names.has(name)).length === names.size
+  const isOne = keys.every(({ text }) => text === first.text)
   return isClear && isOne ? first.text : refuseUnreadable('Authorization')
 }
 
