@@ -138,6 +138,9 @@ t.test('a list that cannot be read is refused, as an error of the protocol', asy
   reply = { type: 'text/event-stream', body: write => write(`data: ${twice}\n\n${event(progress)}`) }
   const events = messagesIn(await (await ask()).text())
   t.match(events, [{ id: 7, error: { code: -32_010 } }, progress])
+  const lines = json(listed).replace('[', `[${'\ndata:'.repeat(10_000)}`)
+  reply = { type: 'text/event-stream', body: write => write(`data: ${lines}\n\n`) }
+  await t.rejects((await ask()).text(), 'a list of too many lines')
 })
 
 t.test('a request for the list is known however its method is written, and among how many messages', async t => {

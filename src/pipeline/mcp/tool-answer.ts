@@ -8,7 +8,7 @@ import type { Exchange, Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { asksForMetadata, onVirtualHost } from '../resource-metadata.ts'
 import { isOver } from '../rights.ts'
-import { dataOf, EventSplitter, withData } from './event-splitter.ts'
+import { dataOf, EventSplitter, linesOf, type Piece, withData } from './event-splitter.ts'
 import { asksForList, isFromMcp, readRpcCall, rpcError } from './json-rpc.ts'
 import { longestList, readToolList } from './tool-list.ts'
 
@@ -127,14 +127,17 @@ class WholeAnswer implements ToolAnswer {
   }
 }
 
+/** Events that are shorter than this one have no list, bytes. */
+const shortestList = 'data:{"result":{"tools":[]}}'.length
+
 /** An answer in events. Events that cannot contain a list are passed on as they arrive. */
 class EventAnswer implements ToolAnswer {
   readonly #exchange: Sendable
   readonly #parts: Parts
   readonly #out: Output
   readonly #isAsked: boolean
-  readonly #splitter = new EventSplitter()
-  readonly #waiting: Buffer[] = []
+  readonly #splitter = new EventSplitter(shortestList)
+  readonly #waiting: Piece[] = []
   #isWorking = false
   #hasEnded = false
   /** Bytes of the event that has not ended that are counted as held. */
@@ -153,9 +156,9 @@ class EventAnswer implements ToolAnswer {
 
   take(chunk: Buffer): void {
     if (this.#isOver) return
-    for (const event of this.#splitter.push(chunk)) {
-      if (this.#isPassing || (!this.#isWorking && !this.#mayList(event))) this.#out.send(event)
-      else this.#waiting.push(event)
+    for (const piece of this.#splitter.push(chunk)) {
+      if (this.#isPassing || (!this.#isWorking && !this.#mayList(piece))) this.#out.send(piece.bytes)
+      else this.#waiting.push(piece)
       this.#isPassing = false
     }
     if (this.#splitter.size > longestList || this.#isPassing) this.#passLong()
@@ -165,15 +168,16 @@ class EventAnswer implements ToolAnswer {
 
   end(): void {
     const rest = this.#splitter.rest()
-    if (this.#isPassing) this.#out.send(rest)
-    else if (rest.length > 0) this.#waiting.push(rest)
+    if (this.#isPassing) this.#out.send(rest.bytes)
+    else if (rest.bytes.length > 0) this.#waiting.push(rest)
     this.#hasEnded = true
     if (!this.#isWorking) void this.#work()
   }
 
   /** Whether an event may hold a list. A name can be written with escapes. */
-  #mayList(event: Buffer): boolean {
-    return this.#isAsked ? event.includes('data') : event.includes('"tools"') || event.includes('\\u')
+  #mayList({ bytes, isShort }: Piece): boolean {
+    if (isShort) return false
+    return this.#isAsked ? bytes.includes('data') : bytes.includes('"tools"') || bytes.includes('\\u')
   }
 
   #hold(bytes: number): void {
@@ -188,15 +192,15 @@ class EventAnswer implements ToolAnswer {
     if (!this.#isPassing && (this.#isAsked || this.#isWorking || this.#mayList(part))) this.#fail()
     else {
       this.#isPassing = true
-      this.#out.send(part)
+      this.#out.send(part.bytes)
     }
   }
 
   async #work(): Promise<void> {
     this.#isWorking = true
     this.#out.pause()
-    for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
-      const shown = this.#mayList(event) ? await this.#read(event) : event
+    for (let piece = this.#waiting.shift(); piece !== undefined; piece = this.#waiting.shift()) {
+      const shown = this.#mayList(piece) ? await this.#read(piece.bytes) : piece.bytes
       if (this.#isOver || isOver(this.#exchange)) return
       if (shown === undefined) return this.#fail()
       this.#out.send(shown)
@@ -208,15 +212,16 @@ class EventAnswer implements ToolAnswer {
 
   /** Undefined when it cannot be passed on. */
   async #read(event: Buffer): Promise<Buffer | undefined> {
-    const text = event.toString()
-    const data = dataOf(text)
+    const lines = linesOf(event.toString())
+    if (lines === undefined) return undefined
+    const data = dataOf(lines)
     // An empty event opens the stream (MCP 2025-11-25, "Sending Messages").
     if (data === undefined || data.trim() === '') return event
     const list = await readToolList(Buffer.from(data), this.#exchange, this.#parts)
-    if (list !== undefined) return list.isChanged ? Buffer.from(withData(text, list.bytes.toString())) : event
+    if (list !== undefined) return list.isChanged ? Buffer.from(withData(lines, list.bytes.toString())) : event
     const [id] = this.#isAsked ? (readRpcCall(this.#exchange.body ?? Buffer.alloc(0))?.ids ?? []) : []
     if (id === undefined) return undefined
-    return Buffer.from(withData(text, JSON.stringify(rpcError(id, unreadable, this.#exchange.requestId))))
+    return Buffer.from(withData(lines, JSON.stringify(rpcError(id, unreadable, this.#exchange.requestId))))
   }
 
   #fail(refusal = unreadable): void {
