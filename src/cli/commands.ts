@@ -1,6 +1,7 @@
 import { escapeLines } from '../base/deceptive.ts'
 import { StartupError } from '../errors.ts'
-import { type Command, ownVersion, type Shell, UsageError } from './shell.ts'
+import { ownVersion } from '../version.ts'
+import { type Command, type Shell, UsageError } from './shell.ts'
 
 interface Entry {
   readonly summary: string

@@ -4,8 +4,9 @@ import { StartupError } from '../errors.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
 import type { Address } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
+import { ownVersion } from '../version.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { ownVersion, readArgs, type Shell } from './shell.ts'
+import { readArgs, type Shell } from './shell.ts'
 import { watchFirstThread } from './watchdog.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { asError } from '../base/as-error.ts'
 import type { Environment } from '../config/environment.ts'
@@ -52,11 +51,4 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
     // Node's further sentences are about operands that look like options, which no command has.
     throw new UsageError(asError(error).message.replace(/\. To specify .*/s, ''))
   }
-}
-
-/** The version of the package that this file is in. */
-export function ownVersion(): string {
-  const file = new URL('../../package.json', import.meta.url)
-  const { version } = JSON.parse(readFileSync(file, 'utf8'))
-  return version
 }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { inTime } from '../clock.ts'
@@ -9,6 +10,7 @@ import { openPostgresStore } from '../storage/postgres/open.ts'
 import { type PostgresSettings, parseAddress } from '../storage/postgres/settings.ts'
 import { openSqliteStore } from '../storage/sqlite/open.ts'
 import type { Store } from '../storage/store.ts'
+import { ownVersion } from '../version.ts'
 import type { Base } from './base.ts'
 
 export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
@@ -47,7 +49,9 @@ async function openFile({ dataDirectory, clock, log, report }: StorageParts): Pr
 async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
   const { promise: lost, resolve: lose } = Promise.withResolvers<string>()
   const store = await openPostgresStore({
-    ...{ settings: postgresSettings(config, baseDirectory), clock },
+    ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
+    name: config.Fleet.Name ?? hostname(),
+    fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),
     alone: {
       onWait: name => log.warn({}, `waiting until the gateway on ${name}, which ended without a word, cannot serve`),

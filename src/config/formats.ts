@@ -131,6 +131,12 @@ export const clientSecret: Format = value =>
 /** The one kind of identity provider (spec.md 5.6). */
 export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
 
+/** It stands in tables, log lines and messages. */
+export const memberName: Format = value =>
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value)
+    ? undefined
+    : 'must be up to 63 letters, digits, dots, dashes and underscores, and begin with a letter or digit'
+
 /** Nothing in it must be quoted. PostgreSQL keeps names that begin with pg_ for itself. */
 export const schemaName: Format = value =>
   /^(?!pg_)[a-z_][a-z0-9_]{0,50}$/.test(value)

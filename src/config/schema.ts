@@ -17,7 +17,6 @@ import {
   issuerUrl,
   originUrl,
   provider,
-  schemaName,
   timeZone,
   uuid,
   variableName,
@@ -40,6 +39,7 @@ import {
   timespan,
   type Values,
 } from './setting.ts'
+import { fleet, storage } from './storage.ts'
 
 /** Points of each risk signal; 0 switches it off, less than 0 speaks for the request. */
 const signalPoints = mapValues(riskSignals, ({ points, meaning }) => integer(points, meaning, { min: -100, max: 100 }))
@@ -139,28 +139,8 @@ export const schema = {
       ),
     },
   },
-  Storage: {
-    Provider: choice(
-      ['Sqlite', 'PostgreSQL'],
-      'Sqlite',
-      'Where agents, policies, held requests, grants and the audit trail are kept: gateway.db in DataDirectory, or a database. See docs/postgresql.md.',
-    ),
-    DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, relative to gateway.yaml.'),
-    PostgreSQL: {
-      ConnectionString: secret('postgres://user:password@host:port/database.'),
-      Schema: text('agent_gateway', 'Schema of the tables; the first start creates it.', schemaName),
-      Tls: choice(
-        ['VerifyFull', 'Off'],
-        'VerifyFull',
-        'VerifyFull: the certificate of the server must be trusted and name the host. Off: only for a database on this machine.',
-      ),
-      CaFile: optional(
-        'PEM file of the authorities that are trusted, relative to gateway.yaml; absent: those of Node.js.',
-      ),
-      PoolSize: integer(8, 'Connections to the database; one more watches for changes.', { min: 1, max: 100 }),
-      TimeoutSeconds: integer(2, 'A call that needs the database gets 503 after this.', { min: 2, max: 10 }),
-    },
-  },
+  Storage: storage,
+  Fleet: fleet,
   Policy: {
     Directory: text(
       'policies',

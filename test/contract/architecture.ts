@@ -11,7 +11,7 @@ import t from '../fixtures/tap.ts'
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
   ['base'],
-  ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts'],
+  ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts', 'version.ts'],
   ['log-lines.ts', 'log-output.ts', 'link.ts'],
   ['log.ts'],
   ['policy', 'limits', 'fleet'],

@@ -1,0 +1,36 @@
+import { memberName, schemaName } from './formats.ts'
+import { choice, integer, optional, secret, text } from './setting.ts'
+
+/** Settings under `Storage`. */
+export const storage = {
+  Provider: choice(
+    ['Sqlite', 'PostgreSQL'],
+    'Sqlite',
+    'Where agents, policies, held requests, grants and the audit trail are kept: gateway.db in DataDirectory, or a database. See docs/postgresql.md.',
+  ),
+  DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, relative to gateway.yaml.'),
+  PostgreSQL: {
+    ConnectionString: secret('postgres://user:password@host:port/database.'),
+    Schema: text('agent_gateway', 'Schema of the tables; the first start creates it.', schemaName),
+    Tls: choice(
+      ['VerifyFull', 'Off'],
+      'VerifyFull',
+      'VerifyFull: the certificate of the server must be trusted and name the host. Off: only for a database on this machine.',
+    ),
+    CaFile: optional(
+      'PEM file of the authorities that are trusted, relative to gateway.yaml; absent: those of Node.js.',
+    ),
+    PoolSize: integer(8, 'Connections to the database; one more watches for changes.', { min: 1, max: 100 }),
+    TimeoutSeconds: integer(2, 'A call that needs the database gets 503 after this.', { min: 2, max: 10 }),
+  },
+}
+
+/** Settings under `Fleet`: of several gateways on one database. */
+export const fleet = {
+  Name: optional('Name of this gateway in lists of all of them; absent: the host name.', memberName),
+  FenceAfterSeconds: integer(
+    10,
+    'Without the database a gateway serves for so long; it must be the same in all of them.',
+    { min: 2, max: 60 },
+  ),
+}
