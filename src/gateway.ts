@@ -65,8 +65,6 @@ export interface Gateway {
    * Returns how many were cut off.
    */
   close(): Promise<number>
-  /** Resolves with the reason when it serves no more and must be closed. */
-  readonly lost: Promise<string>
   /** The threads that serve beside this one; undefined when it is alone. */
   readonly pool: Pick<Pool, 'kill' | 'close' | 'replaced' | 'stuck'> | undefined
 }
@@ -76,7 +74,6 @@ interface Foundation extends Base {
   readonly passedSockets: readonly number[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
-  readonly lost: Gateway['lost']
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
@@ -125,7 +122,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
-  const { store, fence, lost } = storage
+  const { store, fence } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -151,7 +148,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => rules.policies.close())
   const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
   await storage.untilOpen()
-  const opened = { consoleFolder, report, store, fence, lost, refusals, upstreams, identity, rules, followers, onGrant }
+  const opened = { consoleFolder, report, store, fence, refusals, upstreams, identity, rules, followers, onGrant }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 
@@ -192,7 +189,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const sweeper = startSweeps({ ...watched, dataPlane, overview })
   closers.push(() => clearInterval(sweeper))
   return {
-    ...{ summary: summarise(foundation), lost: foundation.lost, pool },
+    ...{ summary: summarise(foundation), pool },
     async listen() {
       const addresses = await listening.listen()
       await pool?.listen(addresses.flatMap(({ port }) => port ?? []))

@@ -80,7 +80,6 @@ type FlushedLog = ReturnType<typeof createLog>
 /** Resolves with the exit code once a signal has ended the gateway. */
 function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
-  let failed = false
   let closing: { readonly signal: string; readonly at: number } | undefined
   const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
     if (closing !== undefined) {
@@ -99,16 +98,11 @@ function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing):
     const closed = gateway.close().finally(() => clearTimeout(late))
     closed.then(cutOff => {
       log.info({ count: cutOff }, 'stopped: so many requests were cut off')
-      resolve(cutOff === 0 && !failed ? 0 : 1)
+      resolve(cutOff === 0 ? 0 : 1)
     }, reject)
   }
   shell.onSignal('SIGTERM', () => stop('SIGTERM'))
   shell.onSignal('SIGINT', () => stop('SIGINT'))
-  void gateway.lost.then(why => {
-    log.error({}, why)
-    failed = true
-    if (closing === undefined) stop('SIGTERM')
-  })
   return promise
 }
 

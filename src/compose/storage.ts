@@ -20,8 +20,6 @@ export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'd
 export interface Storage {
   readonly store: Store
   readonly fence: Fence | undefined
-  /** Resolves with the reason when this process may not use the store any more. */
-  readonly lost: Promise<string>
   /** Resolves when the gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
 }
@@ -43,24 +41,19 @@ async function openFile({ dataDirectory, clock, log, report }: StorageParts): Pr
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
     onStale: error => report('agents and policies could not be read again', error),
   })
-  return { store, fence: undefined, lost: new Promise(() => {}), untilOpen: async () => {} }
+  return { store, fence: undefined, untilOpen: async () => {} }
 }
 
-async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
-  const { promise: lost, resolve: lose } = Promise.withResolvers<string>()
+async function openDatabase({ config, baseDirectory, clock, report }: StorageParts): Promise<Storage> {
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
     name: config.Fleet.Name ?? hostname(),
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),
-    alone: {
-      onWait: name => log.warn({}, `waiting until the gateway on ${name}, which ended without a word, cannot serve`),
-      onTaken: name => lose(`another gateway, on ${name}, has taken the database: this one stops`),
-    },
   })
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
-    ...{ store, lost, fence: store.fence },
+    ...{ store, fence: store.fence },
     untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
   }
 }

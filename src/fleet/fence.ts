@@ -18,6 +18,8 @@ export class Fence {
   readonly #clock: Clock
   /** A turn that begins after this steady time opens the fence. Undefined while it is open, and before the first turn. */
   #provenAt: number | undefined
+  /** When it was dropped last, by the steady clock. */
+  #droppedAt = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, limitMs: number, memory = new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT)) {
     this.memory = memory
@@ -41,6 +43,8 @@ export class Fence {
    * may have left this gateway out meanwhile. A turn that begins after that answer does.
    */
   confirm(begun: Moment): void {
+    // What the turn saw may be from before this gateway was left out, and confirmed only now.
+    if (begun.steady < this.#droppedAt) return
     if (!this.isOpen && (this.#provenAt === undefined || begun.steady < this.#provenAt)) {
       this.#provenAt = this.#clock.steady()
       return
@@ -55,5 +59,6 @@ export class Fence {
   drop(): void {
     this.#until.fill(Number.NEGATIVE_INFINITY)
     this.#provenAt = undefined
+    this.#droppedAt = this.#clock.steady()
   }
 }

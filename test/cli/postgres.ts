@@ -1,11 +1,10 @@
 /** Commands on PostgreSQL, each in a process of its own: what they say, and how they end. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onDatabase, startBare } from '../fixtures/gateway.ts'
+import { onDatabase } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { runMain } from '../fixtures/process.ts'
 import t, { type Test } from '../fixtures/tap.ts'
-import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 const guide = readFileSync(new URL('../../docs/postgresql.md', import.meta.url), 'utf8')
 
@@ -26,9 +25,6 @@ t.test('commands work on the database, or say what to use instead', async t => {
   }
   const gateway = run('serve')
   await gateway.shows(/agent-gateway is ready/)
-  const inUse = { code: 1, said: /^agent-gateway: Another gateway \(on [^\n]+\) uses this schema[^\n]+\n$/ }
-  t.match(await done('serve'), inUse)
-  t.match(await done('admin', 'reset'), inUse)
   t.match(await done('audit', 'verify'), { code: 0, said: /^1 entries are as they were written/ })
   for (const name of ['backup', 'restore']) t.match(await done(name, 'copy'), { code: 1, said: /pg_dump/ })
   t.match(await done('check'), { code: 0 })
@@ -40,21 +36,4 @@ t.test('commands work on the database, or say what to use instead', async t => {
   await settings.admin.query(statements.replaceAll('agent_gateway.', `${settings.schema}.`))
   const { password } = new URL(settings.connectionString)
   t.notOk((gateway.out() + gateway.err()).includes(password))
-})
-
-t.test('a gateway whose place was taken exits with 1', async t => {
-  const settings = await createSchema(t)
-  const url = new URL(settings.connectionString)
-  const line = await startTcpProxy(t, Number(url.port))
-  url.port = String(line.port)
-  const first = commandsOn(t, onDatabase({ ...settings, connectionString: url.href }))('serve')
-  await first.shows(/agent-gateway is ready/)
-  line.onSend = () => false
-  line.answers = false
-  await startBare(t, { config: onDatabase(settings) })
-  line.onSend = () => true
-  line.answers = true
-  line.cut()
-  t.equal(await first.ended, 1)
-  t.match(first.out(), /has taken the database: this one stops/)
 })

@@ -97,3 +97,17 @@ t.test('every thread sees the same through the memory', async t => {
   clock.advance(10_000)
   t.equal(other.isOpen, false)
 })
+
+t.test('a turn from before others left it out proves nothing, however late it is confirmed', async t => {
+  const { clock, fence, turn } = fenced()
+  turn()
+  turn()
+  const before = fence.begin()
+  clock.advance(1)
+  fence.drop()
+  fence.confirm(before)
+  turn()
+  t.equal(fence.isOpen, false)
+  turn()
+  t.equal(fence.isOpen, true)
+})

@@ -11,8 +11,8 @@ import { Channel, type Feeds } from '../feed.ts'
 import { run } from '../operations.ts'
 import type { AgentRecord, PolicyRecord } from '../store.ts'
 import { StoreError } from '../store-error.ts'
-import { register, registerAlone, type Self, TakenError } from './claim.ts'
 import type { Connections } from './connection.ts'
+import { register, type Self } from './member.ts'
 import type { PostgresSettings } from './settings.ts'
 import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
 import { type TurnClient, Turns } from './turns.ts'
@@ -39,8 +39,6 @@ export interface PostgresFeedsOptions {
   readonly fence: Fence
   /** Called when changes cannot be read; it is tried on. */
   readonly onStale: (error: unknown) => void
-  /** When this gateway must be the only one: called with the name of another one that has taken its place. */
-  readonly onTaken?: ((name: string) => void) | undefined
 }
 
 export class PostgresFeeds implements Feeds {
@@ -188,7 +186,10 @@ export class PostgresFeeds implements Feeds {
       const { alive, newest, list, members } = rows[0] ?? { alive: 0, newest: 0, list: [], members: [] }
       this.#peers.saw(members, clock.steady())
       this.#sent = begun.steady
-      if (alive === 0) await this.#register(client)
+      if (alive === 0) {
+        fence.drop()
+        await register(client, self)
+      }
       this.#passOn(newest, list)
       if (this.#passed < newest) continue
       this.#settled = this.#confirmed(newest, alive !== 0 && reported >= 0 ? () => fence.confirm(begun) : () => {})
@@ -210,18 +211,6 @@ export class PostgresFeeds implements Feeds {
         this.#reload(newest)
       },
     )
-  }
-
-  async #register(client: TurnClient): Promise<void> {
-    const { self, fence, onTaken } = this.#options
-    fence.drop()
-    if (onTaken === undefined) return register(client, self)
-    const other = await registerAlone(client, self)
-    if (other === undefined) return
-    // What that one changes need not wait for this one. So no turn may open the fence again.
-    this.#closed = true
-    onTaken(other.name)
-    throw new TakenError(`a gateway on ${other.name} has taken the schema`)
   }
 
   #passOn(newest: number, list: readonly Row[]): void {

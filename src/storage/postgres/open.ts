@@ -3,12 +3,10 @@ import { hostname } from 'node:os'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { Fence } from '../../fleet/fence.ts'
-import { Peers } from '../../fleet/peers.ts'
 import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
 import { type Store, StoreError } from '../store.ts'
-import { claim } from './claim.ts'
 import { type Attempt, type CommitParts, type Committed, commit, resolveDoubt } from './commit.ts'
 import { Connections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
@@ -28,15 +26,6 @@ export interface PostgresOptions {
   readonly fenceClock?: Clock
   /** Called when changes of agents and policies cannot be read. It is tried on. */
   readonly onStale?: (error: unknown) => void
-  /** Present when this gateway must be the only one on the schema. */
-  readonly alone?: Alone
-}
-
-export interface Alone {
-  /** Called with the name of a gateway that stopped without a word: it is waited for until it cannot serve any more. */
-  readonly onWait: (name: string) => void
-  /** Called with the name of a gateway that took the schema while this one could not be heard. The fence stays down. */
-  readonly onTaken: (name: string) => void
 }
 
 /** A store that several gateways share. */
@@ -60,20 +49,12 @@ const doubtMs = 1_000
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, clock = systemClock, fenceClock = systemClock, onStale = () => {} } = options
-  const { name = hostname(), version = '', fenceMs = 10_000, alone } = options
+  const { name = hostname(), version = '', fenceMs = 10_000 } = options
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
   const self = { id: randomUUID(), name, version }
-  const feeds = new PostgresFeeds({
-    settings,
-    connections,
-    clock: fenceClock,
-    self,
-    fence,
-    onStale,
-    onTaken: alone?.onTaken,
-  })
+  const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, onStale })
   const calls = new PostgresCalls({ connections, clock, fenceClock, callMs }, feeds)
   async function closeAll(): Promise<void> {
     // Idle connections do not keep the process running; it would end before they are closed.
@@ -86,10 +67,6 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   }
   try {
     await prepareDatabase(connections, settings)
-    if (alone !== undefined) {
-      const silentMs = new Peers(self.id, fenceMs).fencedAfter
-      await claim({ connections, self, clock: fenceClock, silentMs, onWait: alone.onWait })
-    }
     await feeds.start()
   } catch (error) {
     await closeAll()

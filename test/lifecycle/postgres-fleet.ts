@@ -1,0 +1,53 @@
+/** Gateways on one schema: each serves what any of them was told, and one that was cut off comes back by itself. */
+import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import t from '../fixtures/tap.ts'
+import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
+
+const revoke = async ({ manage }: TestGateway, id: string) => (await manage('POST', `/agents/${id}/revoke`)).status
+
+t.test('an agent of one gateway is served by the other, and refused there once its revocation is answered', async t => {
+  const origin = await startOrigin(t)
+  const config = onDatabase(await createSchema(t))
+  const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
+  const policy = await a.policy({ name: 'ours', default: 'Allow' })
+  for (const [here, there] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    const agent = await here.agent({ policyName: policy })
+    t.equal((await there.proxy(agent.token, origin.url)).status, 200)
+    t.equal(await revoke(here, agent.id), 200)
+    t.equal((await there.proxy(agent.token, origin.url)).status, 403)
+  }
+  await a.close()
+  const agent = await b.agent()
+  t.equal((await b.proxy(agent.token, origin.url)).status, 200, 'nobody waits for one that has stopped')
+})
+
+t.test('a gateway that is cut off is fenced before the other answers, and serves again when it is back', async t => {
+  const origin = await startOrigin(t)
+  const settings = await createSchema(t)
+  const url = new URL(settings.connectionString)
+  const line = await startTcpProxy(t, Number(url.port))
+  url.port = String(line.port)
+  const cut = await startGateway(t, { config: onDatabase({ ...settings, connectionString: url.href }) })
+  const other = await startGateway(t, { config: onDatabase(settings) })
+  const [gone, kept] = [await cut.agent(), await cut.agent()]
+  line.onSend = () => false
+  line.answers = false
+  t.equal(await revoke(other, gone.id), 200)
+  t.match(await (await cut.proxy(gone.token, origin.url)).json(), { code: 'fenced' })
+  t.equal((await other.proxy(kept.token, origin.url)).status, 200)
+  line.onSend = () => true
+  line.answers = true
+  line.cut()
+  await eventually(
+    async () => (await cut.proxy(kept.token, origin.url)).status,
+    status => status === 200,
+  )
+  t.equal((await cut.proxy(gone.token, origin.url)).status, 403)
+  t.equal(await revoke(cut, kept.id), 200)
+  t.equal((await other.proxy(kept.token, origin.url)).status, 403)
+})
