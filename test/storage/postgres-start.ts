@@ -132,3 +132,15 @@ t.test('a store that nothing waits for does not keep the process running', async
   const { stdout, status, stderr } = spawnSync(process.execPath, [idle, JSON.stringify(settings)], { timeout: 20_000 })
   t.same([stdout.toString(), status], ['0\n', 0], stderr.toString())
 })
+
+t.test('a schema has an epoch of its own, which stays', async t => {
+  const settings = await createSchema(t)
+  const epochs = async () => (await settings.admin.query<{ epoch: string }>('select epoch from fleet')).rows
+  await (await openPostgresStore({ settings })).close()
+  const first = await epochs()
+  await (await openPostgresStore({ settings })).close()
+  t.same([await epochs(), first.length], [first, 1])
+  const other = await createSchema(t)
+  await (await openPostgresStore({ settings: other })).close()
+  t.not((await other.admin.query('select epoch from fleet')).rows[0].epoch, first[0]?.epoch)
+})

@@ -15,6 +15,13 @@ export const fullQueueState = 'GW001'
 export const schemaLock = `(1095190357::bigint << 32) + (select oid::bigint from pg_namespace where nspname = current_schema())`
 
 export const createTables = [
+  // One row. The epoch is drawn when the schema is made, and when its history was lost.
+  `create table fleet (
+    one boolean primary key default true check (one),
+    epoch uuid not null default gen_random_uuid(),
+    needs text not null default '0.0.0'
+  )`,
+  `insert into fleet default values`,
   `create table writes (id uuid primary key, at bigint not null, outcome text not null)`,
   `create index writes_at on writes (at)`,
   `create table changes (

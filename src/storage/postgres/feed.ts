@@ -183,7 +183,7 @@ export class PostgresFeeds implements Feeds {
       const begun = fence.begin()
       const beat = randomInt(2 ** 47)
       const { rows } = await client.query<Turn>(turnQuery, [self.id, beat, reported, this.#passed])
-      const { alive, newest, list, members } = rows[0] ?? { alive: 0, newest: 0, list: [], members: [] }
+      const { alive, newest, list, members } = rows[0]!
       this.#peers.saw(members, clock.steady())
       this.#sent = begun.steady
       if (alive === 0) {

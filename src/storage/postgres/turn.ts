@@ -20,6 +20,8 @@ export interface Turn {
   readonly newest: number
   readonly list: readonly Row[]
   readonly members: readonly PeerRow[]
+  /** UUID of the history that the database has. */
+  readonly epoch: string
 }
 
 const nowMs = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
@@ -29,7 +31,8 @@ export const turnQuery = `with mine as (update members set beat = $2, applied = 
 select (select count(*) from mine) as alive,
   coalesce((select max(seq) from changes), 0) as newest,
   (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $4 order by seq limit ${mostAtOnce}) c) as list,
-  (select coalesce(json_agg(m), '[]') from (select id, beat, applied from members) m) as members`
+  (select coalesce(json_agg(m), '[]') from (select id, beat, applied from members) m) as members,
+  (select epoch from fleet) as epoch`
 
 export const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs} and seq < (select max(seq) from changes)`
 export const oldWrites = `delete from writes where at < ${nowMs} - ${keptMs}`
