@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createVerification } from './audit/verification.ts'
@@ -14,7 +15,14 @@ import { type Identity, type IdentityParts, openIdentity } from './compose/ident
 import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
 import { openRules, type Rules } from './compose/rules.ts'
-import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
+import {
+  createSharedMemory,
+  openSharedLimits,
+  type SharedLimits,
+  shareOf,
+  threadsOf,
+  threadsWarnings,
+} from './compose/shared.ts'
 import { openStorage } from './compose/storage.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
@@ -61,7 +69,8 @@ export interface Gateway {
   /** Reloads policies, credentials of upstreams and the certificate. False: there was a mistake; its subject stays as it was. */
   reload(): Promise<boolean>
   /**
-   * Stops accepting, lets requests in flight finish for System:Server:DrainSeconds, and closes everything.
+   * Serves for System:Server:StopDelaySeconds, stops accepting, lets requests in flight finish for DrainSeconds, and
+   * closes everything.
    * Returns how many were cut off.
    */
   close(): Promise<number>
@@ -153,7 +162,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
-  const { config, clock, log, upstreams, rules, identity } = foundation
+  const { config, log, upstreams, rules, identity } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log })
@@ -175,7 +184,9 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
   const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent, hitl) })
-  const management = createControlPlane({ ...watched, overview, bounds, workTurns, clientIpOf })
+  let isStopping = false
+  const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
+  const management = createControlPlane({ ...watched, overview, ...serving })
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
@@ -198,18 +209,34 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     inFlight: () => limits.inFlightInAll(),
     reload: () => reload(foundation, listening),
     async close() {
-      const limitMs = config.System.Server.DrainSeconds * 1_000
-      const start = clock.steady()
-      hitl.stop()
-      // Calls that other threads pass on are still answered here.
-      const there = pool?.drain(limitMs) ?? 0
-      const here = listening.drain(limitMs, () => limits.inFlight[0]!)
-      const cutOff = (await here) + (await there)
-      const givenUp = await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
+      isStopping = true
+      const cutOff = await stop({ ...foundation, hitl, pool, listening, limits })
       await closeAll(closers)
-      return cutOff + givenUp
+      return cutOff
     },
   }
+}
+
+interface Stopping extends Pick<Foundation, 'config' | 'clock'> {
+  readonly hitl: Hitl
+  readonly pool: Pool | undefined
+  readonly listening: Listening
+  readonly limits: SharedLimits
+}
+
+/** Resolves with the number of requests that were cut off. */
+async function stop({ config, clock, hitl, pool, listening, limits }: Stopping): Promise<number> {
+  const { StopDelaySeconds, DrainSeconds } = config.System.Server
+  if (StopDelaySeconds > 0) await sleep(StopDelaySeconds * 1_000)
+  const limitMs = DrainSeconds * 1_000
+  const start = clock.steady()
+  hitl.stop()
+  // Calls that other threads pass on are still answered here.
+  const there = pool?.drain(limitMs) ?? 0
+  const here = listening.drain(limitMs, () => limits.inFlight[0]!)
+  const cutOff = (await here) + (await there)
+  const givenUp = await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
+  return cutOff + givenUp
 }
 
 function tellQuarantines(

@@ -12,13 +12,13 @@ import { watchFirstThread } from './watchdog.ts'
 export const help = `usage: agent-gateway serve [--config FILE]
 
 Starts the gateway. Log lines (JSON) go to standard output, messages for people to standard error.
-SIGTERM and SIGINT finish requests in flight (System:Server:DrainSeconds) and exit; a second signal exits at once.
+SIGTERM and SIGINT finish requests in flight (System:Server:StopDelaySeconds, DrainSeconds) and exit; a second signal exits at once.
 SIGHUP reloads the policies, the credentials of upstreams and the certificate.
 Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http.
 
 ${configHelp}`
 
-/** Tidying up may take so long beyond System:Server:DrainSeconds, milliseconds. */
+/** Tidying up may take so long beyond System:Server:StopDelaySeconds and DrainSeconds, milliseconds. */
 const closeGraceMs = 5_000
 /** A signal that comes again within this was passed on, not sent again, milliseconds. */
 const sameWishMs = 1_000
@@ -46,7 +46,8 @@ export async function run(shell: Shell): Promise<number> {
   log.info({ version: ownVersion() }, 'started')
   watchFirstThread(error => log.error({ error }, 'nothing watches the first thread any more'))
   hangup(() => void gateway.reload())
-  const limitMs = config.System.Server.DrainSeconds * 1_000 + closeGraceMs
+  const { StopDelaySeconds, DrainSeconds } = config.System.Server
+  const limitMs = (StopDelaySeconds + DrainSeconds) * 1_000 + closeGraceMs
   const closed = untilClosed(shell, gateway, { log, limitMs })
   shell.complain(startupBlock(addresses, file?.path, gateway))
   const code = await closed

@@ -19,6 +19,8 @@ import type { Telemetry } from './telemetry.ts'
 export interface ControlPlaneParts
   extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'refusals'> {
   readonly threadsAnswer: () => boolean
+  /** Whether this gateway is about to stop. */
+  readonly isStopping: () => boolean
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
@@ -37,6 +39,7 @@ export interface ControlPlaneParts
 /** The management API over the parts of a gateway. */
 export function createControlPlane(parts: ControlPlaneParts): Management {
   const { config, clock, store, identity, rules, bounds } = parts
+  const fencedAs = createFenced(parts.fence)
   return createManagement({
     registry: identity.registry,
     keys: identity.keys,
@@ -57,7 +60,8 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
       return wait
     },
     store,
-    fencedAs: createFenced(parts.fence),
+    fencedAs,
+    proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
     metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },

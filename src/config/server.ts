@@ -46,5 +46,10 @@ export const server = {
     { max: 1_000_000 },
   ),
   KeepAliveSeconds: integer(5, 'Idle client connections are closed after this.', { min: 1, max: 3_600 }),
+  StopDelaySeconds: integer(
+    0,
+    'On SIGTERM, the gateway still serves for so long, and /health/proxy is 503: load balancers notice.',
+    { max: 300 },
+  ),
   DrainSeconds: integer(30, 'On SIGTERM, time for requests in flight to finish.', { max: 3_600 }),
 }

@@ -55,6 +55,16 @@ export function healthHandlers({ checks, watched, timeLimit, clock }: HealthPart
   }
 }
 
+/** `GET /health/proxy`: for load balancers. It tests nothing, so it is cheap and never late. */
+export function proxyHealthHandlers({ proxyRefusal }: Pick<ManagementParts, 'proxyRefusal'>): Handlers['open'] {
+  return {
+    getProxyHealth() {
+      const why = proxyRefusal()
+      return why === undefined ? jsonReply(200, { status: wordFor(true) }) : refuse(why)
+    },
+  }
+}
+
 /** `GET /metrics`. */
 export function metricsHandlers({ metrics: { page } }: ManagementParts): Handlers['open'] {
   return {

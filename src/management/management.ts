@@ -5,7 +5,7 @@ import { consoleFileHandlers } from './console-files.ts'
 import { docsHandlers } from './docs.ts'
 import { grantHandlers } from './grants.ts'
 import { createGuard } from './guard.ts'
-import { healthHandlers, metricsHandlers } from './health.ts'
+import { healthHandlers, metricsHandlers, proxyHealthHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
 import { keyHandlers } from './keys.ts'
@@ -39,6 +39,7 @@ export function createManagement(parts: ManagementParts): Management {
       timeLimit: healthTimeLimit,
       clock,
     }),
+    ...proxyHealthHandlers(parts),
     ...docsHandlers(),
     ...consoleFileHandlers(parts.consoleFiles),
   }

@@ -52,6 +52,8 @@ export interface ManagementParts {
   readonly store: Pick<Store, 'audit' | 'ping'>
   /** Why nobody is let in, when the gateway may lack the latest changes. */
   readonly fencedAs: () => 'fenced' | undefined
+  /** Why load balancers must send this gateway nothing; undefined while it serves. */
+  readonly proxyRefusal: () => 'fenced' | 'draining' | undefined
   /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */

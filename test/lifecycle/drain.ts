@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { enough, openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -25,6 +26,19 @@ t.test('closing takes no new connection, finishes what is in flight, and then is
   finish()
   t.equal(await answer.text(), 'begun, finished')
   t.equal(await closed, 0, 'nothing was cut off')
+})
+
+t.test('a load balancer is told before the gateway stops accepting, and calls are served meanwhile', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t, { config: { System: { Server: { StopDelaySeconds: 1 } } } })
+  const { token } = await gateway.agent()
+  const health = () => fetchDocumented(`${gateway.url}/health/proxy`)
+  t.match(await (await health()).json(), { status: 'Healthy' })
+  const closed = gateway.close()
+  t.match(await (await health()).json(), { status: 503, code: 'draining' })
+  t.equal((await gateway.proxy(token, origin.url)).status, 200)
+  t.equal(await closed, 0)
+  await t.rejects(health())
 })
 
 t.test('what does not finish in time is cut off and counted', async t => {

@@ -1,11 +1,15 @@
 /** A gateway on PostgreSQL: what it keeps, and what it does while the database is away (T45). */
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openPostgresTrail } from '../../src/storage/postgres/trail.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
+
+const proxyHealth = async ({ url }: TestGateway): Promise<unknown> =>
+  await (await fetchDocumented(`${url}/health/proxy`)).json()
 
 const health = async ({ manage }: TestGateway): Promise<number> => (await manage('GET', '/health')).status
 
@@ -56,7 +60,8 @@ t.test('while the database is away writes get 503 within 2 s; it comes back by i
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
-  const gateway = await startGateway(t, { config: onDatabase({ ...settings, connectionString: url.href }) })
+  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet: { FenceAfterSeconds: 6 } }
+  const gateway = await startGateway(t, { config })
   const agent = await gateway.agent()
   line.onSend = () => false
   line.answers = false
@@ -66,12 +71,14 @@ t.test('while the database is away writes get 503 within 2 s; it comes back by i
   t.ok(ms < 2_500, `${ms} ms`)
   t.equal((await gateway.proxy(agent.token, origin.url)).status, 200, 'what is allowed goes on for a while')
   t.equal(await health(gateway), 503)
+  t.match(await proxyHealth(gateway), { status: 'Healthy' })
   await eventually(
     async () => (await gateway.manage('GET', '/agents')).status,
     status => status === 503,
   )
   t.match(await (await gateway.proxy(agent.token, origin.url)).json(), { code: 'fenced' })
   t.match(await gateway.manage('GET', '/agents'), { status: 503, text: /"fenced"/ })
+  t.match(await proxyHealth(gateway), { status: 503, code: 'fenced' })
   line.onSend = () => true
   line.answers = true
   line.cut()
