@@ -26,6 +26,12 @@ export function cpuExactly(pid: number): number {
   return threads.reduce((sum, thread) => sum + nanoseconds(thread), 0) / 1e3
 }
 
+/** CPU time of the processes that a process has started and that still run, microseconds. */
+export function cpuOfChildren(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  return children.reduce((sum, child) => sum + cpuMicroseconds(Number(child)), 0)
+}
+
 /** CPU time of this process and of all its children that have ended, microseconds. */
 export const ownMicroseconds = (): number => microseconds(cpuFields('self'))
 
