@@ -4,6 +4,17 @@
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Db } from './schema.ts'
 
+/** Sends a statement at once: statements reach the engine in the order of the calls. */
+export type Send = <R>(sql: string, parameters: readonly unknown[]) => Promise<QueryResult<R>>
+
+/** Of engines that need none of what Kysely does around a statement. */
+const senders = new WeakMap<Db, Send>()
+
+/** From now on statements over `db` are sent by `send`. */
+export function sendBy(db: Db, send: Send): void {
+  senders.set(db, send)
+}
+
 /** Stands for a value while the statement is built. */
 class Placeholder {
   readonly name: string
@@ -33,7 +44,8 @@ export function statement<V extends object, R>(
       // Placeholders are made for the properties of the values alone.
       parameter instanceof Placeholder ? values[parameter.name as keyof V] : parameter,
     )
-    return db.executeQuery({ ...query, parameters })
+    const send = senders.get(db)
+    return send === undefined ? db.executeQuery({ ...query, parameters }) : send<R>(query.sql, parameters)
   }
 }
 

@@ -1,9 +1,11 @@
 /** Clients of the database, and a Kysely for each. */
 import { hash } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg, { type Client, type ClientConfig, type Pool, type PoolClient, type QueryResult } from 'pg'
 import { bindable } from '../chain.ts'
 import type { Db, Schema } from '../schema.ts'
+import { sendBy } from '../statement.ts'
 import { StoreError } from '../store-error.ts'
 import { type Address, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
 
@@ -63,6 +65,21 @@ export function watchClient(client: Client | PoolClient): void {
   client.on('notice', ({ message = 'a notice' }) => noticed.set(client, message))
 }
 
+const held = new WeakSet<Duplex>()
+
+/** What is sent in one turn of the event loop leaves in one write. */
+function holdTogether(client: PoolClient): void {
+  // The types lack the connection.
+  const { stream } = (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection
+  if (held.has(stream)) return
+  held.add(stream)
+  stream.cork()
+  setImmediate(() => {
+    held.delete(stream)
+    stream.uncork()
+  })
+}
+
 /** The last notice since this was asked. */
 export function takeNotice(client: PoolClient): string | undefined {
   const notice = noticed.get(client)
@@ -95,12 +112,17 @@ export class Connections {
     const pool = { connect: async () => ({ query, release() {} }), end: async () => {} }
     // Kysely calls `query` with text and values alone: it is given no cursor, and cancels nothing.
     const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: pool as never }) })
+    sendBy(db, async (text, values) => {
+      const { command, rowCount, rows } = await this.query(client, text, values)
+      return command === 'SELECT' ? { rows } : { rows, numAffectedRows: BigInt(rowCount ?? 0) }
+    })
     this.#kyselys.set(client, db)
     return db
   }
 
   /** Runs a statement; one with values is prepared once for each client. */
   query(client: PoolClient, text: string, values: readonly unknown[] = []): Promise<QueryResult> {
+    holdTogether(client)
     // Nothing to prepare: BEGIN and COMMIT above all.
     if (values.length === 0) return client.query(text)
     const name = this.#names.get(text) ?? this.#nameOf(text)
