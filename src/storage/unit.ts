@@ -21,13 +21,20 @@ export interface Unit {
   change(change: Change): void
   /** More (or fewer) requests of the agent are pending. */
   count(agentId: string, change: number): void
+  /** What was counted so far in this transaction: of one agent, or of all. */
+  counted(agentId?: string): number
   /**
    * The counts must not exceed these limits, else nothing is done and the result is `queueFull` or `agentQueueFull`. For
    * engines where others write meanwhile: a check in the operation itself, which saves the work, is not certain there.
    */
   room(room: Room): void
-  /** Waits for other operations with the same key. First of all: nothing that was read before may be relied on. */
-  alone(key: string): Promise<void> | undefined
+  /** Waits for other operations with one of these keys. First of all: nothing that was read before may be relied on. */
+  alone(...keys: readonly string[]): Promise<void> | undefined
+  /**
+   * The answer of a statement does not matter to the operation, so it is not waited for: it fails the operation when it
+   * fails, and is done before the commit.
+   */
+  send(statement: Promise<unknown>): void
 }
 
 /** A unit of work that remembers what was noted. No other operation runs meanwhile. */
@@ -37,6 +44,9 @@ export class Notes implements Unit {
   readonly changes: Change[] = []
   /** Change of the number of pending requests, by agent. */
   readonly counts = new Map<string, number>()
+
+  /** Statements that were sent, and not waited for. */
+  readonly sent: Promise<unknown>[] = []
 
   limits: Room | undefined
 
@@ -56,11 +66,22 @@ export class Notes implements Unit {
     this.counts.set(agentId, (this.counts.get(agentId) ?? 0) + change)
   }
 
+  counted(agentId?: string): number {
+    if (agentId !== undefined) return this.counts.get(agentId) ?? 0
+    return [...this.counts.values()].reduce((sum, change) => sum + change, 0)
+  }
+
   room(room: Room): void {
     this.limits = room
   }
 
-  alone(_key: string): Promise<void> | undefined {
+  alone(..._keys: readonly string[]): Promise<void> | undefined {
     return undefined
+  }
+
+  send(statement: Promise<unknown>): void {
+    // Looked at before the commit; Node must not take it for forgotten until then.
+    statement.catch(() => {})
+    this.sent.push(statement)
   }
 }

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
 import { asError } from '../../base/as-error.ts'
 import type { Clock } from '../../clock.ts'
+import { bindable } from '../chain.ts'
 import { type Asked, run } from '../operations.ts'
 import { StoreError } from '../store-error.ts'
 import { Notes } from '../unit.ts'
@@ -21,17 +22,22 @@ const mostAttempts = 4
 
 /** A unit of work beside those of other connections and gateways. */
 class SharedNotes extends Notes {
-  readonly #lock: (key: string) => Promise<void>
+  readonly #query: Query
 
-  constructor(db: Notes['db'], lock: (key: string) => Promise<void>) {
+  constructor(db: Notes['db'], query: Query) {
     super(db)
-    this.#lock = lock
+    this.#query = query
   }
 
-  override alone(key: string): Promise<void> {
-    return this.#lock(key)
+  /** The next statement begins, and sees the tables, when the locks are held. */
+  override alone(...keys: readonly string[]): undefined {
+    this.send(this.#query(lockKeys, [keys.map(bindable)]))
   }
 }
+
+/** In the order of the locks, so that nobody waits for each other. */
+const lockKeys = `select pg_advisory_xact_lock(lock) from (
+  select distinct hashtextextended(key, ${schemaLock}) as lock from unnest($1::text[]) as k(key) order by lock) as locks`
 
 export interface Committed {
   readonly value: unknown
@@ -73,15 +79,10 @@ async function commitOnce({ connections, clock }: CommitParts, asked: Asked, att
     assertWanted(attempt)
     takeNotice(client)
     const query = (text: string, values: readonly unknown[] = []) => connections.query(client, text, values)
-    // Nobody waits for its answer: a fault of BEGIN shows in the next statement as well.
-    const begun = query('begin')
-    begun.catch(() => {})
-    const notes = new SharedNotes(connections.over(client), async key => {
-      await query(`select pg_advisory_xact_lock(hashtextextended($1, ${schemaLock}))`, [key])
-    })
+    const notes = new SharedNotes(connections.over(client), query)
+    notes.send(query('begin'))
     try {
-      const value = await run(notes, asked)
-      await begun
+      const value = await run(notes, asked).catch(async error => Promise.reject(await causeOf(error, notes)))
       assertWanted(attempt)
       attempt.value = value
       const last = await finish(query, { client, attempt, notes, now: clock.now() })
@@ -127,10 +128,16 @@ async function finish(query: Query, { client, attempt, notes, now }: Ending): Pr
   if (notice !== undefined) throw new StoreError(`COMMIT: ${notice}`, { inDoubt: true })
   // Answered: nothing is in doubt any more. After an error in the transaction the server answers COMMIT with ROLLBACK.
   attempt.writeId = undefined
-  if (write.status === 'rejected') throw write.reason
+  if (write.status === 'rejected') throw await causeOf(write.reason, notes)
   if (end.value.command !== 'COMMIT') throw new StoreError('the transaction was rolled back')
   // The one column of the one row.
   return (write.value.rows as { last: number | null }[])[0]?.last ?? null
+}
+
+/** Why a transaction failed: the statements behind the one that did say only that one failed. */
+async function causeOf(error: unknown, { sent }: Notes): Promise<unknown> {
+  const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected')
+  return failed?.status === 'rejected' ? failed.reason : error
 }
 
 function assertWanted({ givenUp }: Attempt): void {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
-import { changed, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 import { withFacts } from './audit.ts'
 import { keyHolder, pruneKeys, releaseKey, takeKey } from './keys.ts'
 
@@ -20,10 +20,9 @@ const useGrant = statement((db, { id, now }: { id: string; now: number }) =>
     .set({ uses: sql`uses + 1` })
     .where('id', '=', id)
     .where('expiresAt', '>', now)
-    .whereRef('uses', '<', 'maxUses'),
+    .whereRef('uses', '<', 'maxUses')
+    .returningAll(),
 )
-
-const selectGrant = statement((db, { id }: { id: string }) => db.selectFrom('grants').selectAll().where('id', '=', id))
 
 export const grants: Operations<'grants'> = {
   async insert(unit, grant, entry) {
@@ -40,10 +39,9 @@ export const grants: Operations<'grants'> = {
     const { db } = unit
     if (key !== undefined) await unit.alone(`${key.agentId} ${key.key}`)
     if (key !== undefined && (await keyHolder(db, key.agentId, key.key, now)) !== undefined) return 'keyTaken'
-    if (changed(await useGrant(db, { id, now })) === 0) return undefined
-    const [row] = (await selectGrant(db, { id })).rows
-    if (row === undefined) throw new Error('cannot happen: a grant vanished inside its transaction')
-    if (key !== undefined) await takeKey(db, key)
+    const [row] = (await useGrant(db, { id, now })).rows
+    if (row === undefined) return undefined
+    if (key !== undefined) unit.send(takeKey(db, key))
     unit.audit(withFacts(entry, { uses: row.uses, maxUses: row.maxUses }))
     return row
   },

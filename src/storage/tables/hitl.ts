@@ -7,7 +7,7 @@ import { history } from './history.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
 import { claim, deny, extend, lapse, release, settle, withdraw } from './verdicts.ts'
-import { fullQueue } from './waiting.ts'
+import { takeRoom, waitingOf } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
 
@@ -42,19 +42,21 @@ const closeToJoins = statement((db, { id }: { id: string }) =>
 export const hitl: Operations<'hitl'> = {
   async insert(unit, record, sealed, limits, entry) {
     const { db } = unit
-    const { agentId, idempotencyKey: key, repeatDigest, createdAt } = record
+    const { id, agentId, idempotencyKey: key, repeatDigest, createdAt } = record
     if (key !== null || repeatDigest !== null) await unit.alone(`${agentId} ${key ?? repeatDigest}`)
-    const same = await sameRequest(db, record, limits)
-    if (same !== undefined && isLive(same, record.createdAt)) return { existing: same }
-    if (key !== null && (await isGrantedKey(db, { agentId, key }, createdAt))) return 'keyUsed'
-    const full = await fullQueue(db, record, limits)
+    const [same, isUsed, waiting] = await Promise.all([
+      sameRequest(db, record, limits),
+      key !== null && isGrantedKey(db, { agentId, key }, createdAt),
+      waitingOf(db, agentId),
+    ])
+    if (same !== undefined && isLive(same, createdAt)) return { existing: same }
+    if (isUsed) return 'keyUsed'
+    const full = await takeRoom(unit, record, limits, waiting)
     if (full !== undefined) return full
     if (same !== undefined) await expireAll(unit, [same], createdAt)
-    await insertItem(db, toRow(record))
-    await insertShown(db, { id: record.id, headers: JSON.stringify(record.headers), body: record.body })
-    await insertSealed(db, { id: record.id, request: sealed })
-    unit.count(agentId, 1)
-    unit.room({ ...limits, agentId, now: createdAt })
+    unit.send(insertItem(db, toRow(record)))
+    unit.send(insertShown(db, { id, headers: JSON.stringify(record.headers), body: record.body }))
+    unit.send(insertSealed(db, { id, request: sealed }))
     unit.audit(entry)
     return 'stored'
   },

@@ -3,7 +3,7 @@ import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { locked, statement } from '../statement.ts'
 import type { HitlBrief, HitlItem, HitlRecord } from '../store.ts'
 
-const itemColumns = [
+export const itemColumns = [
   'id',
   'agentId',
   'ownerId',

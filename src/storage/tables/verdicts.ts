@@ -7,7 +7,7 @@ import { changed, locked, statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
 import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
-import { find, findLive, findToChange, undecided } from './items.ts'
+import { find, findLive, findToChange, itemColumns, toBrief, undecided } from './items.ts'
 
 type Table = Operations<'hitl'>
 type Claim = Parameters<HitlTable['claim']>[1]
@@ -36,7 +36,9 @@ const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
     .where('expiresAt', '>', now)
     .where('approvedBy', '=', approvedBefore)
 
-const countApproval = statement((db, values: Approval) => asItWas(db, values).set({ approvedBy: values.approvedBy }))
+const countApproval = statement((db, values: Approval) =>
+  asItWas(db, values).set({ approvedBy: values.approvedBy }).returning(itemColumns),
+)
 
 interface LastApproval extends Approval {
   /** Unknown when it came back from a backup, else null. */
@@ -48,17 +50,19 @@ interface LastApproval extends Approval {
 }
 
 const claimItem = statement((db, values: LastApproval) =>
-  asItWas(db, values).set({
-    approvedBy: values.approvedBy,
-    status: 'Approved',
-    replay: 'inFlight',
-    replayBefore: values.before,
-    attempt: values.attempt,
-    leaseUntil: values.leaseUntil,
-    decidedBy: values.reviewer,
-    decidedAt: values.now,
-    comment: values.comment,
-  }),
+  asItWas(db, values)
+    .set({
+      approvedBy: values.approvedBy,
+      status: 'Approved',
+      replay: 'inFlight',
+      replayBefore: values.before,
+      attempt: values.attempt,
+      leaseUntil: values.leaseUntil,
+      decidedBy: values.reviewer,
+      decidedAt: values.now,
+      comment: values.comment,
+    })
+    .returning(itemColumns),
 )
 
 async function approve(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEntry) {
@@ -79,8 +83,8 @@ async function approve(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEn
   const result = enough
     ? await claimItem(db, { ...approval, ...claim, attempt, before: item.replay })
     : await countApproval(db, approval)
-  const after = await findAgain(db, id)
-  if (changed(result) === 0) return { lost: after }
+  const [after] = result.rows.map(toBrief)
+  if (after === undefined) return { lost: await findAgain(db, id) }
   unit.audit(withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
   if (!enough) return { waiting: after }
   unit.count(item.agentId, -1)
@@ -107,15 +111,16 @@ const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend)
     .where('id', '=', id)
     .where('attempt', '=', attempt)
     .where('status', '=', 'Approved')
-    .where('replay', 'in', ['failed', 'unknown']),
+    .where('replay', 'in', ['failed', 'unknown'])
+    .returning(itemColumns),
 )
 
 /** The verdict stays that of the first claim; who sends again is in the audit trail. */
 async function claimAgain(unit: Unit, { id, attempt, digest }: HitlBrief, { leaseUntil }: Claim, entry: AuditEntry) {
   const { db } = unit
-  const result = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
-  const after = await findAgain(db, id)
-  if (changed(result) === 0) return { lost: after }
+  const { rows } = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
+  const [after] = rows.map(toBrief)
+  if (after === undefined) return { lost: await findAgain(db, id) }
   unit.audit(withFacts(entry, { digest, resend: true, attempt: after.attempt }))
   return { claimed: after }
 }
@@ -135,7 +140,8 @@ const closeItem = statement((db, { id, status, by, now, comment }: Closing) =>
     .set({ status, decidedBy: by, decidedAt: now, comment })
     .where('id', '=', id)
     .where('status', '=', 'Pending')
-    .where('expiresAt', '>', now),
+    .where('expiresAt', '>', now)
+    .returning(itemColumns),
 )
 
 const dropSealed = statement((db, { id }: { id: string }) =>
@@ -146,9 +152,9 @@ const dropSealed = statement((db, { id }: { id: string }) =>
 async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<HitlBrief | undefined> {
   const { db } = unit
   const { id } = closing
-  if (changed(await closeItem(db, closing)) === 0) return undefined
-  const item = await findAgain(db, id)
-  await dropSealed(db, { id })
+  const [item] = (await closeItem(db, closing)).rows.map(toBrief)
+  if (item === undefined) return undefined
+  unit.send(dropSealed(db, { id }))
   unit.count(item.agentId, -1)
   unit.audit(withFacts(entry, { digest: item.digest }))
   return item
@@ -168,15 +174,16 @@ const giveTime = statement((db, { id, now, expiresAt }: { id: string; now: numbe
     .where('id', '=', id)
     .where('status', '=', 'Pending')
     .where('expiresAt', '>', now)
-    .where('expiresAt', '<', expiresAt),
+    .where('expiresAt', '<', expiresAt)
+    .returning(itemColumns),
 )
 
 export const extend: Table['extend'] = async (unit, id, time, entry) => {
   const { db } = unit
   const before = await findToChange(db, id, time.now)
   if (before === undefined) return 'notFound'
-  if (changed(await giveTime(db, { id, ...time })) === 0) return { lost: before }
-  const extended = await findAgain(db, id)
+  const [extended] = (await giveTime(db, { id, ...time })).rows.map(toBrief)
+  if (extended === undefined) return { lost: before }
   unit.audit(withFacts(entry, { digest: extended.digest, from: isoTime(before), to: isoTime(extended) }))
   return { extended }
 }
@@ -192,7 +199,7 @@ export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, en
   if (before?.agentId !== agentId) return 'notFound'
   const withdrawn = await close(unit, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
   if (withdrawn === undefined) return { lost: before }
-  await freeKey(unit.db, { id })
+  unit.send(freeKey(unit.db, { id }))
   return { withdrawn }
 }
 
@@ -202,7 +209,7 @@ interface Attempt {
 }
 
 const releaseFirst = statement((db, { id, attempt }: Attempt) =>
-  held(db, id, attempt).set(undecided).where('replayBefore', 'is', null),
+  held(db, id, attempt).set(undecided).where('replayBefore', 'is', null).returning('agentId'),
 )
 
 const releaseAgain = statement((db, { id, attempt }: Attempt) =>
@@ -214,10 +221,9 @@ const releaseAgain = statement((db, { id, attempt }: Attempt) =>
 /** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
 export const release: Table['release'] = async (unit, id, attempt, entry) => {
   const { db } = unit
-  const first = changed(await releaseFirst(db, { id, attempt }))
-  const again = changed(await releaseAgain(db, { id, attempt }))
-  if (first + again === 0) return false
-  if (first > 0) unit.count((await findAgain(db, id)).agentId, 1)
+  const [first] = (await releaseFirst(db, { id, attempt })).rows
+  if (first !== undefined) unit.count(first.agentId, 1)
+  else if (changed(await releaseAgain(db, { id, attempt })) === 0) return false
   unit.audit(withFacts(entry, { attempt }))
   return true
 }
@@ -240,8 +246,8 @@ export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry)
   const { db } = unit
   const { replay, responseStatus, sealedResponse } = outcome
   if (changed(await settleItem(db, { id, attempt, replay, responseStatus })) === 0) return false
-  if (replay === 'completed') await dropSealed(db, { id })
-  await keepAnswer(db, { id, response: sealedResponse })
+  if (replay === 'completed') unit.send(dropSealed(db, { id }))
+  unit.send(keepAnswer(db, { id, response: sealedResponse }))
   unit.audit(withFacts(entry, { attempt, replay, responseStatus }))
   return true
 }

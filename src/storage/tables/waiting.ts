@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { HitlLimits, HitlRecord } from '../store.ts'
+import type { Unit } from '../unit.ts'
 
 /** The id under which the count of all agents stands. */
 const all = ''
@@ -47,21 +48,39 @@ export async function countWaiting(db: Db, counts: ReadonlyMap<string, number>):
   for (const [agentId, change] of counts) await addToCounts(db, { agentId, change })
 }
 
-/** Which limit leaves no room for `record`, if any. What expired takes no room, swept or not. */
-export async function fullQueue(db: Db, { agentId, createdAt }: HitlRecord, limits: HitlLimits) {
+export interface Waiting {
+  readonly all: number
+  readonly ofAgent: number
+}
+
+/** How many wait, as far as is committed; what expired and is not swept yet among them. */
+export async function waitingOf(db: Db, agentId: string): Promise<Waiting> {
   const { rows } = await selectCounts(db, { agentId })
   const waiting = { all: 0, ofAgent: 0 }
   for (const row of rows) waiting[row.agentId === all ? 'all' : 'ofAgent'] = row.waiting
-  if (exceeded(waiting, limits) === undefined) return undefined
-  const [expired] = (await countExpired(db, { agentId, now: createdAt })).rows
-  return exceeded(
-    { all: waiting.all - Number(expired?.all ?? 0), ofAgent: waiting.ofAgent - Number(expired?.ofAgent ?? 0) },
-    limits,
-  )
+  return waiting
 }
 
-function exceeded(waiting: { readonly all: number; readonly ofAgent: number }, limits: HitlLimits) {
-  if (waiting.all >= limits.maxPending) return 'queueFull'
-  if (waiting.ofAgent >= limits.maxPendingOfAgent) return 'agentQueueFull'
+/** Counts `record` as waiting, or returns which limit leaves no room for it. What expired takes none, swept or not. */
+export async function takeRoom(unit: Unit, record: HitlRecord, limits: HitlLimits, before: Waiting) {
+  const { agentId, createdAt: now } = record
+  const seemsFull = fullQueue(unit, agentId, limits, before) !== undefined
+  const waiting = seemsFull ? await withoutExpired(unit.db, agentId, now, before) : before
+  // Nothing is waited for from here on: of several operations in one transaction, each counts those before it.
+  const full = fullQueue(unit, agentId, limits, waiting)
+  if (full !== undefined) return full
+  unit.count(agentId, 1)
+  unit.room({ ...limits, agentId, now })
+  return undefined
+}
+
+async function withoutExpired(db: Db, agentId: string, now: number, { all, ofAgent }: Waiting): Promise<Waiting> {
+  const [expired] = (await countExpired(db, { agentId, now })).rows
+  return { all: all - Number(expired?.all ?? 0), ofAgent: ofAgent - Number(expired?.ofAgent ?? 0) }
+}
+
+function fullQueue(unit: Unit, agentId: string, limits: HitlLimits, { all, ofAgent }: Waiting) {
+  if (all + unit.counted() >= limits.maxPending) return 'queueFull'
+  if (ofAgent + unit.counted(agentId) >= limits.maxPendingOfAgent) return 'agentQueueFull'
   return undefined
 }
