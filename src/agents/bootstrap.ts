@@ -26,6 +26,7 @@ const mustBeSet =
 
 export interface BootstrapOptions extends FirstAdmin {
   readonly registry: Registry
+  readonly store: Pick<Store, 'agents'>
 }
 
 export interface ResetOptions extends FirstAdmin {
@@ -45,7 +46,7 @@ export const bootstrapFile = (dataDirectory: string): string => join(dataDirecto
 /**
  * Makes the first admin when there is no active one. The file comes before the store: a crash between the two
  * leaves a credential that the next start uses, never an admin with an unknown secret.
- * Returns the id of the admin made, or undefined. Rejects with StartupError when it cannot.
+ * Returns the id of the admin made; undefined when there is one already, or another gateway has just made it. Rejects with StartupError when it cannot.
  */
 export async function bootstrapAdmin(options: BootstrapOptions): Promise<string | undefined> {
   if (options.registry.hasActive('admin')) return undefined
@@ -54,9 +55,13 @@ export async function bootstrapAdmin(options: BootstrapOptions): Promise<string 
     { id: agentId, name: 'admin', ownerId: 'operator', clientSecret, roles: ['admin'] },
     { actor: 'gateway', requestId: null },
   )
-  if (isRefusal(admin)) throw new StartupError(`The first admin, ${agentId}, could not be created: ${admin.detail}`)
-  return admin.id
+  if (!isRefusal(admin)) return admin.id
+  if (admin.refusal === 'already_exists' && (await hasAdmin(options.store))) return undefined
+  throw new StartupError(`The first admin, ${agentId}, could not be created: ${admin.detail}`)
 }
+
+const hasAdmin = async ({ agents }: BootstrapOptions['store']): Promise<boolean> =>
+  (await agents.all()).some(({ status, roles }) => status === 'Active' && roles.includes('admin'))
 
 function configured({ agentId, clientSecret }: FirstAdmin): Credential | undefined {
   if (agentId === undefined || clientSecret === undefined) return undefined

@@ -66,7 +66,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
     })
     await bootstrapAdmin({
-      registry,
+      ...{ registry, store },
       dataDirectory,
       mayMakeCredential: !usesPostgres(config),
       agentId: config.Security.Bootstrap.AgentId,

@@ -26,6 +26,19 @@ t.test('an agent of one gateway is served by the other, and refused there once i
   t.equal((await b.proxy(agent.token, origin.url)).status, 200, 'nobody waits for one that has stopped')
 })
 
+t.test('three first starts at once make one admin', async t => {
+  const config = onDatabase(await createSchema(t))
+  const gateways = await Promise.all([1, 2, 3].map(() => startGateway(t, { config })))
+  for (const { manage } of gateways) {
+    t.match(JSON.parse((await manage('GET', '/agents')).text), { totalCount: 1 }, 'and each lets it log in')
+    const { items } = JSON.parse((await manage('GET', '/audit')).text)
+    t.same(
+      items.map(({ action }: { action: string }) => action),
+      ['agent.register'],
+    )
+  }
+})
+
 t.test('a gateway that is cut off is fenced before the other answers, and serves again when it is back', async t => {
   const origin = await startOrigin(t)
   const settings = await createSchema(t)
