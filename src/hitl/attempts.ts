@@ -8,6 +8,13 @@ import type { OwnAttempts } from '../storage/store.ts'
 export interface AttemptLease {
   /** Steady milliseconds: from then on another attempt may be made. */
   readonly until: number
+  /** Steady milliseconds: half of the lease. From then on the attempt must not begin to send. */
+  readonly sendBefore: number
+  /**
+   * Whether it must not begin to send any more. Ask in the same turn as the first byte is written. The steady clock stands
+   * still while a virtual machine is paused, and the wall clock may go back: the first of them that says so counts.
+   */
+  isLate(): boolean
   /** Aborts when the gateway stops and no longer waits. The outcome is then recorded as unknown. */
   readonly abandoned: AbortSignal
   /** The lease is held until all such work has ended. */
@@ -33,7 +40,7 @@ interface Held {
   readonly stop: AbortController
 }
 
-export function createAttempts(clock: Pick<Clock, 'steady'>, leaseMs: number): Attempts {
+export function createAttempts(clock: Clock, leaseMs: number): Attempts {
   const held = new Set<Held>()
   const working = new Set<Promise<unknown>>()
 
@@ -51,6 +58,8 @@ export function createAttempts(clock: Pick<Clock, 'steady'>, leaseMs: number): A
     follow,
     begin(id) {
       const own = { id, until: clock.steady() + leaseMs, stop: new AbortController() }
+      const sendBefore = own.until - leaseMs / 2
+      const sendBeforeWall = clock.now() + leaseMs / 2
       let works = 0
       held.add(own)
       const ended = (): void => {
@@ -58,7 +67,8 @@ export function createAttempts(clock: Pick<Clock, 'steady'>, leaseMs: number): A
         if (works === 0) held.delete(own)
       }
       return {
-        until: own.until,
+        ...{ until: own.until, sendBefore },
+        isLate: () => own.stop.signal.aborted || clock.steady() >= sendBefore || clock.now() >= sendBeforeWall,
         abandoned: own.stop.signal,
         during(work) {
           works += 1

@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord, AuditEntry, HitlBrief, HitlItem, Store } from '../storage/store.ts'
+import type { AttemptLease } from './attempts.ts'
 import type { EventLog } from './events.ts'
 
 /** A request as it will be sent, without the gateway's token and hop-by-hop fields. */
@@ -111,15 +112,11 @@ export type ReplayResult =
   /** Bytes were sent, and no answer came. */
   | { readonly kind: 'failed'; readonly refusal: Refusal }
 
-export interface SendContext {
+export interface SendContext extends Pick<AttemptLease, 'sendBefore' | 'isLate' | 'abandoned'> {
   readonly hitlId: string
   readonly facts: HeldFacts
   readonly agentId: string
   readonly requestId: string | null
-  /** Steady milliseconds. After this time another attempt is allowed, and this one must not begin to send. */
-  readonly sendBefore: number
-  /** Aborts when the gateway stops and no longer waits for the answer. */
-  readonly abandoned: AbortSignal
 }
 
 /**

@@ -67,7 +67,8 @@ export async function openRequest(
 
 /** Sends a request that this attempt has claimed. */
 export async function replay(options: HitlOptions, attempt: Attempt, opened: Opened): Promise<Approved | Refusal> {
-  const { item, approval, lease } = attempt
+  const { item, approval } = attempt
+  const { sendBefore, isLate, abandoned } = attempt.lease
   // Asked again after the claim: a revocation that was acknowledged before the sending holds.
   const problem = options.agentProblem(item.agentId)
   if (problem !== undefined) return await release(options, attempt, problem)
@@ -76,8 +77,7 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
     facts: opened.facts,
     agentId: item.agentId,
     requestId: approval.requestId,
-    sendBefore: lease.until,
-    abandoned: lease.abandoned,
+    ...{ sendBefore, isLate, abandoned },
   }
   const result = await options.send(opened.request, context).catch((error: unknown): ReplayResult => {
     options.report('sending an approved request failed', error)

@@ -37,14 +37,14 @@ export function createSender(parts: SenderParts): Send {
   return async (request, context) => {
     for (;;) {
       const result = await attempt(request, context, parts)
-      // The rules changed during the wait for a connection: decide again, as long as the attempt has its lease.
+      // The rules changed during the wait for a connection: decide again, as long as the attempt may begin.
       if (result !== 'again') return result
     }
   }
 }
 
 async function attempt(request: HeldRequest, context: SendContext, parts: SenderParts): Promise<Attempted> {
-  const { agentId, facts, sendBefore, abandoned } = context
+  const { agentId, facts, sendBefore, isLate, abandoned } = context
   const ready = await prepare(request, context, parts)
   if (isRefusal(ready)) return { kind: 'notSent', refusal: ready }
   const { target, resolution, rulebook, credentials } = ready
@@ -55,7 +55,7 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Sender
       resolve,
       learnt: outcome => parts.breaker.release(permit, outcome, parts.clock),
       problem: () => problemOf(parts.agentOf(agentId), { facts, rulebook }, parts),
-      isLate: () => abandoned.aborted || parts.clock.steady() >= sendBefore,
+      isLate,
       refusalOf(error) {
         return noted(refuseFailure(failureKind(error), isPublicDestination(resolution)), context, parts)
       },

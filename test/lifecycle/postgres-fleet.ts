@@ -5,11 +5,14 @@ import { createSchema } from '../fixtures/postgres.ts'
 import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
+/** Settings of gateways that are fenced soon. */
+const quick = (...of: Parameters<typeof onDatabase>) => ({ ...onDatabase(...of), Fleet: { FenceAfterSeconds: 2 } })
+
 const revoke = async ({ manage }: TestGateway, id: string) => (await manage('POST', `/agents/${id}/revoke`)).status
 
 t.test('an agent of one gateway is served by the other, and refused there once its revocation is answered', async t => {
   const origin = await startOrigin(t)
-  const config = onDatabase(await createSchema(t))
+  const config = quick(await createSchema(t))
   const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
   const policy = await a.policy({ name: 'ours', default: 'Allow' })
   for (const [here, there] of [
@@ -27,7 +30,7 @@ t.test('an agent of one gateway is served by the other, and refused there once i
 })
 
 t.test('three first starts at once make one admin', async t => {
-  const config = onDatabase(await createSchema(t))
+  const config = quick(await createSchema(t))
   const gateways = await Promise.all([1, 2, 3].map(() => startGateway(t, { config })))
   for (const { manage } of gateways) {
     t.match(JSON.parse((await manage('GET', '/agents')).text), { totalCount: 1 }, 'and each lets it log in')
@@ -45,8 +48,8 @@ t.test('a gateway that is cut off is fenced before the other answers, and serves
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
-  const cut = await startGateway(t, { config: onDatabase({ ...settings, connectionString: url.href }) })
-  const other = await startGateway(t, { config: onDatabase(settings) })
+  const cut = await startGateway(t, { config: quick({ ...settings, connectionString: url.href }) })
+  const other = await startGateway(t, { config: quick(settings) })
   const [gone, kept] = [await cut.agent(), await cut.agent()]
   line.onSend = () => false
   line.answers = false
