@@ -8,12 +8,12 @@ import type { HitlOptions, Person } from '../hitl/model.ts'
 import { createNotifier } from '../hitl/notify.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
 import { mayDecide } from '../hitl/view.ts'
-import { deriveKey } from '../tokens/key.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
 import type { RecentActivity } from './activity.ts'
 import { type Base, publicUrlOf } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
+import { sealingKeys } from './keys.ts'
 import type { Upstreams } from './upstreams.ts'
 
 export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'refusals' | 'report'> {
@@ -109,14 +109,6 @@ export function createHitl(parts: HitlParts): Hitl {
       return count
     },
   }
-}
-
-/** Requests that were sealed before a rotation of the signing secret, or before Sealing:Secret was set, can still be opened. */
-function sealingKeys({ Security }: Config, signing: Uint8Array): HitlOptions['sealingKeys'] {
-  const key = (secret: Uint8Array | string) => deriveKey(Buffer.from(secret), 'sealing')
-  const { Secret } = Security.Sealing
-  const former = Security.AgentAuth.TokenIssuance.PreviousSecrets.map(key)
-  return Secret === undefined ? [key(signing), ...former] : [key(Secret), key(signing), ...former]
 }
 
 /**

@@ -12,6 +12,7 @@ import { openSqliteStore } from '../storage/sqlite/open.ts'
 import type { Store } from '../storage/store.ts'
 import { ownVersion } from '../version.ts'
 import type { Base } from './base.ts'
+import { describeKeys } from './keys.ts'
 
 export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
@@ -47,6 +48,7 @@ async function openFile({ dataDirectory, clock, log, report }: StorageParts): Pr
 async function openDatabase({ config, baseDirectory, clock, report }: StorageParts): Promise<Storage> {
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
+    keys: describeKeys(config),
     name: config.Fleet.Name ?? hostname(),
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),

@@ -137,6 +137,10 @@ export const schema = {
         'Key that seals requests held for review, 32 bytes or more; derived from the signing key if absent.',
         secretProblem,
       ),
+      PreviousSecrets: secretList(
+        'Keys used before Secret, or after it: what they have sealed can still be opened.',
+        secretProblem,
+      ),
     },
   },
   Storage: storage,

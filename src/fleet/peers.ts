@@ -9,6 +9,27 @@ export interface PeerRow {
   readonly applied: number
 }
 
+/** What a gateway tells the others about itself, for people. */
+export interface MemberRow extends PeerRow {
+  readonly name: string
+  readonly version: string
+  /** When its process started, milliseconds since 1970. */
+  readonly started: number
+  readonly digests: Digests
+}
+
+/** Hashes of what should be the same in all gateways, by its name for people, such as `policy files`. */
+export type Digests = Readonly<Record<string, string>>
+
+/** A row, and what the looks at it have shown. */
+export interface Seen<R extends PeerRow> {
+  readonly row: R
+  /** When its present beat was first seen. */
+  readonly since: number
+  /** Whether it has taken a turn since it was first seen. */
+  readonly hasTurned: boolean
+}
+
 /** A change, and when its commit was answered. */
 export interface Settling {
   readonly change: number
@@ -19,10 +40,10 @@ export interface Settling {
 const drift = 1.01
 const marginMs = 100
 
-export class Peers {
+export class Peers<R extends PeerRow = PeerRow> {
   readonly #own: string
   readonly #fenceMs: number
-  readonly #seen = new Map<string, { readonly row: PeerRow; readonly since: number }>()
+  readonly #seen = new Map<string, Seen<R>>()
 
   /** @param fenceMs how long a gateway serves after the beginning of its last turn; the same in all of them */
   constructor(own: string, fenceMs: number) {
@@ -40,13 +61,26 @@ export class Peers {
     return this.#fenceMs * drift + marginMs
   }
 
+  /** All gateways. */
+  get all(): readonly Seen<R>[] {
+    return [...this.#seen.values()]
+  }
+
+  /** Whether a gateway has been silent for so long that it does not serve. */
+  isFenced(id: string, sent: number): boolean {
+    const seen = this.#seen.get(id)
+    return seen !== undefined && sent - seen.since > this.fencedAfter
+  }
+
   /** Takes all rows, from a look whose answer came at `arrived`. */
-  saw(rows: readonly PeerRow[], arrived: number): void {
+  saw(rows: readonly R[], arrived: number): void {
     const ids = new Set(rows.map(({ id }) => id))
     for (const id of this.#seen.keys()) if (!ids.has(id)) this.#seen.delete(id)
     for (const row of rows) {
       const known = this.#seen.get(row.id)
-      this.#seen.set(row.id, { row, since: known?.row.beat === row.beat ? known.since : arrived })
+      const isSame = known?.row.beat === row.beat
+      const hasTurned = known !== undefined && (known.hasTurned || !isSame)
+      this.#seen.set(row.id, { row, since: isSame ? known.since : arrived, hasTurned })
     }
   }
 
@@ -63,7 +97,7 @@ export class Peers {
   }
 
   /** Gateways that have been silent for so long that their rows can go. They are fenced, and register again. */
-  gone(sent: number): readonly PeerRow[] {
+  gone(sent: number): readonly R[] {
     return this.#others()
       .filter(({ since }) => sent - since > 2 * this.fencedAfter)
       .map(({ row }) => row)

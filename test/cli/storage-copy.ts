@@ -11,7 +11,7 @@ import { readPostgres } from '../../src/storage/postgres/whole.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import { createSchema } from '../fixtures/postgres.ts'
+import { createSchema, leaveMember } from '../fixtures/postgres.ts'
 import { runMain } from '../fixtures/process.ts'
 import { careful, startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
@@ -163,7 +163,7 @@ t.test('a source that is in use is not copied, and nothing is created', async t 
 t.test('the row of a gateway that was killed does not hold a copy up for ever', async t => {
   const database = await createSchema(t)
   await (await openPostgresStore({ settings: database })).close()
-  await database.admin.query(`insert into members values (gen_random_uuid(), 1, 1, 'killed', '')`)
+  await leaveMember(database.admin, 'killed')
   const watched: string[] = []
   const options = { silent: 5, onWatch: (names: string) => watched.push(names) }
   t.equal(await readPostgres(database, options, async () => 'read'), 'read')

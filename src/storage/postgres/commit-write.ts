@@ -37,7 +37,12 @@ export const createTables = [
     beat bigint not null,
     applied bigint not null,
     name text not null,
-    version text not null
+    version text not null,
+    started bigint not null,
+    "fenceMs" bigint not null,
+    signs text[] not null,
+    accepts text[] not null,
+    digests text not null
   ) with (fillfactor = 50)`,
 ]
 

@@ -6,13 +6,13 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, inTime } from '../../clock.ts'
 import type { Fence } from '../../fleet/fence.ts'
-import { Peers, type Settling } from '../../fleet/peers.ts'
+import { type MemberRow, Peers, type Settling } from '../../fleet/peers.ts'
 import { Channel, type Feeds } from '../feed.ts'
 import { run } from '../operations.ts'
 import type { AgentRecord, PolicyRecord } from '../store.ts'
 import { StoreError } from '../store-error.ts'
 import type { Connections } from './connection.ts'
-import { register, type Self } from './member.ts'
+import { Member, type Self } from './member.ts'
 import type { PostgresSettings } from './settings.ts'
 import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
 import { type TurnClient, Turns } from './turns.ts'
@@ -23,6 +23,8 @@ const turnMs = 500
 const mostKept = 1_000
 /** Turns between removals of old changes. */
 const turnsToPrune = 120
+/** Pause between attempts to register, milliseconds. */
+const registerMs = 250
 /** Pauses between looks whether all gateways have a change, milliseconds; the last one is repeated. */
 const pausesMs = [4, 6, 9, 14, 20, 30, 50]
 
@@ -46,7 +48,8 @@ export class PostgresFeeds implements Feeds {
   readonly policies: Channel<PolicyRecord>
   readonly #options: PostgresFeedsOptions
   readonly #turns: Turns
-  readonly #peers: Peers
+  readonly #peers: Peers<MemberRow>
+  readonly #member: Member
   /** Every change up to this number was passed on, and is in force. */
   #passed = -1
   #applied = -1
@@ -61,7 +64,8 @@ export class PostgresFeeds implements Feeds {
   #settled: Promise<unknown> = Promise.resolve()
   /** When the last turn asked. */
   #sent = 0
-  #failing = false
+  /** At first: what the first turn fails with is thrown. */
+  #failing = true
   #timer: NodeJS.Timeout | undefined
   #count = 0
   /** Rejects when nobody waits for other gateways any more. */
@@ -75,6 +79,7 @@ export class PostgresFeeds implements Feeds {
     this.policies = new Channel(seen => this.#inLine(() => this.#readAll('policies', seen)))
     this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake: () => void this.#look().catch(() => {}) })
     this.#peers = new Peers(self.id, fence.limitMs)
+    this.#member = new Member(self, this.#peers)
     this.#left.promise.catch(() => {})
   }
 
@@ -85,7 +90,15 @@ export class PostgresFeeds implements Feeds {
 
   /** @throws what kept the first turn from being done */
   async start(): Promise<void> {
-    await this.#look()
+    for (;;) {
+      try {
+        await this.#look()
+        break
+      } catch (error) {
+        if (!this.#member.mayRegisterLater(error)) throw error
+        await sleep(registerMs)
+      }
+    }
     this.#timer = setInterval(() => void this.#look().catch(() => {}), turnMs).unref()
   }
 
@@ -120,11 +133,7 @@ export class PostgresFeeds implements Feeds {
     clearInterval(this.#timer)
     await this.#line
     this.#options.fence.drop()
-    await this.#turns
-      .run(async client => {
-        await client.query('delete from members where id = $1', [this.#options.self.id])
-      })
-      .catch(() => {})
+    await this.#turns.run(client => this.#member.leave(client)).catch(() => {})
     await this.#turns.close()
   }
 
@@ -188,7 +197,7 @@ export class PostgresFeeds implements Feeds {
       this.#sent = begun.steady
       if (alive === 0) {
         fence.drop()
-        await register(client, self)
+        await this.#member.register(client, begun.steady)
       }
       this.#passOn(newest, list)
       if (this.#passed < newest) continue
@@ -262,11 +271,9 @@ export class PostgresFeeds implements Feeds {
     }
   }
 
-  /** Removes rows of gateways that are gone, and old changes. */
+  /** Removes rows of gateways that are gone, and old changes; keeps the own row up to date. */
   async #tidy(client: TurnClient, sent: number): Promise<void> {
-    for (const { id, beat } of this.#peers.gone(sent)) {
-      await client.query('delete from members where id = $1 and beat = $2', [id, beat])
-    }
+    await this.#member.tidy(client, sent)
     if (this.#count++ % turnsToPrune !== 0) return
     await client.query(oldChanges)
     await client.query(oldWrites)

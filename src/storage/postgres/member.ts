@@ -1,18 +1,86 @@
 import { randomInt } from 'node:crypto'
 import type { ClientBase } from 'pg'
+import type { Digests, PeerRow, Peers } from '../../fleet/peers.ts'
+import { DisagreementError, disagreement, type Terms } from '../../fleet/terms.ts'
 
 /** This process among the gateways. */
-export interface Self {
+export interface Self extends Terms {
   /** UUID, random for each process. */
   readonly id: string
-  readonly name: string
   readonly version: string
+  /** When it started, milliseconds since 1970. */
+  readonly started: number
+  digests: Digests
 }
 
-/** Enters this gateway among those that share the schema. It does not serve yet: others need not wait for it. */
-export async function register(client: Pick<ClientBase, 'query'>, self: Self): Promise<void> {
-  await client.query(
-    'insert into members (id, beat, applied, name, version) values ($1, $2, -1, $3, $4) on conflict do nothing',
-    [self.id, randomInt(2 ** 47), self.name, self.version],
-  )
+/** One gateway registers at a time, in any schema of the database: none may miss the terms of another. */
+const registerLock = 1_095_190_359
+
+type Client = Pick<ClientBase, 'query'>
+
+/** The row of this gateway among those that share the schema. */
+export class Member {
+  readonly #self: Self
+  readonly #peers: Peers
+  /** What the others can read in it. */
+  #described: Digests | undefined
+
+  constructor(self: Self, peers: Peers) {
+    this.#self = self
+    this.#peers = peers
+  }
+
+  /**
+   * Enters this gateway. It does not serve yet: others need not wait for it.
+   *
+   * @param sent when the last look was sent
+   * @throws DisagreementError when it cannot serve together with another one
+   */
+  async register(client: Client, sent: number): Promise<void> {
+    await client.query('begin')
+    await client.query('select pg_advisory_xact_lock($1)', [registerLock])
+    const { rows } = await client.query<Terms & PeerRow>(
+      'select id, beat, name, "fenceMs", signs, accepts from members',
+    )
+    for (const other of rows) {
+      const problem = disagreement(this.#self, other)
+      if (problem === undefined) continue
+      // One that cannot serve any more must register again, and is refused then.
+      const isGone = this.#peers.isFenced(other.id, sent) && (await remove(client, other))
+      if (!isGone) throw new DisagreementError(problem, other.id)
+    }
+    const { id, name, version, started, fenceMs, signs, accepts, digests } = this.#self
+    await client.query(
+      `insert into members (id, beat, applied, name, version, started, "fenceMs", signs, accepts, digests)
+        values ($1, $2, -1, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`,
+      [id, randomInt(2 ** 47), name, version, started, fenceMs, signs, accepts, JSON.stringify(digests)],
+    )
+    await client.query('commit')
+    this.#described = digests
+  }
+
+  /** Whether a later attempt to register may succeed: the other one has taken no turn, so it may have stopped. */
+  mayRegisterLater(error: unknown): boolean {
+    if (!(error instanceof DisagreementError)) return false
+    return !this.#peers.all.some(({ row, hasTurned }) => row.id === error.other && hasTurned)
+  }
+
+  /** Keeps the row as it must be, and removes those of gateways that are gone. */
+  async tidy(client: Client, sent: number): Promise<void> {
+    for (const row of this.#peers.gone(sent)) await remove(client, row)
+    const { id, digests } = this.#self
+    if (this.#described === digests) return
+    await client.query('update members set digests = $2 where id = $1', [id, JSON.stringify(digests)])
+    this.#described = digests
+  }
+
+  async leave(client: Client): Promise<void> {
+    await client.query('delete from members where id = $1', [this.#self.id])
+  }
+}
+
+/** Whether it was there, and had taken no turn since it was seen. */
+async function remove(client: Client, { id, beat }: Pick<PeerRow, 'id' | 'beat'>): Promise<boolean> {
+  const { rowCount } = await client.query('delete from members where id = $1 and beat = $2', [id, beat])
+  return rowCount === 1
 }

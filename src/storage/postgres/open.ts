@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { Fence } from '../../fleet/fence.ts'
+import type { Terms } from '../../fleet/terms.ts'
 import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
@@ -10,6 +11,7 @@ import { type Store, StoreError } from '../store.ts'
 import { type Attempt, type CommitParts, type Committed, commit, resolveDoubt } from './commit.ts'
 import { Connections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
+import type { Self } from './member.ts'
 import { prepareDatabase } from './migrate.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
 import { undoOf } from './undo.ts'
@@ -22,6 +24,8 @@ export interface PostgresOptions {
   readonly version?: string
   /** How long this gateway serves when it cannot take a turn, milliseconds; the same in all of them. */
   readonly fenceMs?: number
+  /** Fingerprints of its keys; none when it is opened for a short work. */
+  readonly keys?: Pick<Terms, 'signs' | 'accepts'>
   /** Of the fence; the system's. */
   readonly fenceClock?: Clock
   /** Called when changes of agents and policies cannot be read. It is tried on. */
@@ -49,11 +53,11 @@ const doubtMs = 1_000
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, clock = systemClock, fenceClock = systemClock, onStale = () => {} } = options
-  const { name = hostname(), version = '', fenceMs = 10_000 } = options
+  const { name = hostname(), version = '', fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
-  const self = { id: randomUUID(), name, version }
+  const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, digests: {} }
   const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, onStale })
   const calls = new PostgresCalls({ connections, clock, fenceClock, callMs }, feeds)
   async function closeAll(): Promise<void> {

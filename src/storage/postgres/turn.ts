@@ -1,5 +1,5 @@
 /** What a turn asks the database. */
-import type { PeerRow } from '../../fleet/peers.ts'
+import type { MemberRow } from '../../fleet/peers.ts'
 
 /** Changes read at a time. */
 const mostAtOnce = 500
@@ -19,7 +19,7 @@ export interface Turn {
   /** Number of the last change; 0 when there is none. */
   readonly newest: number
   readonly list: readonly Row[]
-  readonly members: readonly PeerRow[]
+  readonly members: readonly MemberRow[]
   /** UUID of the history that the database has. */
   readonly epoch: string
 }
@@ -31,7 +31,8 @@ export const turnQuery = `with mine as (update members set beat = $2, applied = 
 select (select count(*) from mine) as alive,
   coalesce((select max(seq) from changes), 0) as newest,
   (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $4 order by seq limit ${mostAtOnce}) c) as list,
-  (select coalesce(json_agg(m), '[]') from (select id, beat, applied from members) m) as members,
+  (select coalesce(json_agg(m), '[]') from (
+    select id, beat, applied, name, version, started, digests::json from members) m) as members,
   (select epoch from fleet) as epoch`
 
 export const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs} and seq < (select max(seq) from changes)`
