@@ -84,7 +84,8 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
     await check('the console is built', consoleBuild(folder))
     env['GATEWAY_TEST_CONSOLE'] = folder
   }
-  const needsServer = env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' || needs(/createSchema|postgresContract\(t\)/)
+  const isShared = env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' || env['GATEWAY_TEST_FLEET'] !== undefined
+  const needsServer = isShared || needs(/createSchema|postgresContract\(t\)/)
   const server = needsServer ? await startPostgres() : undefined
   if (server !== undefined) env['GATEWAY_TEST_POSTGRES'] = server.url
   await runAll(files, measured).finally(() => server?.stop())

@@ -5,9 +5,12 @@ import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
 import t from '../fixtures/tap.ts'
 
+const onFiles = { Storage: { Provider: 'Sqlite' } }
+
 for (const threads of [1, 2])
   t.test(`while another process has locked the database all is answered within 2 s: ${threads} threads`, async t => {
-    const review = await startReview(t, { config: { System: { Server: { Threads: threads } } } })
+    const config = { ...onFiles, System: { Server: { Threads: threads } } }
+    const review = await startReview(t, { config })
     const { bot, manage, proxy, origin } = review
     const id = await review.hold('/held')
     const other = new DatabaseSync(`${review.directory}/data/gateway.db`)
@@ -40,7 +43,7 @@ for (const threads of [1, 2])
   })
 
 t.test('a database that is moved away at run time is named, and no change is acknowledged', async t => {
-  const { manage, agent, log, directory } = await startGateway(t)
+  const { manage, agent, log, directory } = await startGateway(t, { config: onFiles })
   const { id } = await agent()
   renameSync(`${directory}/data/gateway.db`, `${directory}/data/moved.db`)
   t.match(await manage('POST', `/agents/${id}/revoke`), { status: 503 })

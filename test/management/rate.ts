@@ -7,7 +7,7 @@ import t from '../fixtures/tap.ts'
 const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 60, Burst: 40 } } }
 
 t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to the operator', async t => {
-  const gateway = await startGateway(t, { config: limited })
+  const gateway = await startGateway(t, { config: limited, alone: 'rates of calls are a gateway’s own' })
   const [noisy, quiet] = [await gateway.agent(), await gateway.agent()]
   const answers = await Promise.all(
     Array.from({ length: 60 }, () => gateway.manage('GET', '/agents', undefined, noisy.token)),
@@ -28,21 +28,21 @@ t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to th
 t.test('300 forbidden calls are two entries of the audit trail, and none is lost at the stop', async t => {
   const directory = t.testdir()
   const clock = createClock(Date.now())
-  const gateway = await startGateway(t, { directory, clock })
+  const gateway = await startGateway(t, { directory, clock, alone: 'each gateway counts refused calls' })
   const { id, token } = await gateway.agent()
   await Promise.all(Array.from({ length: 300 }, () => gateway.manage('GET', '/agents', undefined, token)))
   const entries = async (from: typeof gateway) =>
     JSON.parse((await from.manage('GET', `/audit?actor=${id}&action=management.refused`)).text).items
   t.equal((await entries(gateway)).length, 1, 'the first at once')
   await gateway.close()
-  const again = await startGateway(t, { directory, clock })
+  const again = await startGateway(t, { directory, clock, alone: 'as the first' })
   const items = await entries(again)
   t.equal(items.length, 2)
   t.match(items[0], { subject: 'listAgents', details: { count: 299, roles: ['agent'], since: String } })
 })
 
 t.test('refused verdicts on a request of its own are counted in the same way', async t => {
-  const gateway = await startGateway(t)
+  const gateway = await startGateway(t, { alone: 'each gateway counts refused calls' })
   const policyName = await gateway.policy({ name: 'held', default: 'Hitl' })
   const own = await gateway.agent({ policyName, roles: ['agent', 'reviewer'] })
   const held = await gateway.proxy(own.token, 'http://127.0.0.1:9/')

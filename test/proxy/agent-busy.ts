@@ -10,6 +10,7 @@ for (const threads of [1, 2]) {
     const waiting: ServerResponse[] = []
     const origin = await startOrigin(t, (req, res) => void (req.url === '/wait' ? waiting.push(res) : res.end('ok')))
     const gateway = await startGateway(t, {
+      alone: 'requests under way are a gateway’s own',
       config: { System: { Server: { Threads: threads }, RateLimit: { MaxInFlight: 3 } } },
     })
     const [greedy, other] = [await gateway.agent(), await gateway.agent()]

@@ -14,7 +14,7 @@ t.test('five failures open the circuit of that origin alone; after its time one 
   })
   const well = await startOrigin(t)
   const clock = createClock(Date.now())
-  const gateway = await startGateway(t, { clock })
+  const gateway = await startGateway(t, { clock, alone: 'a circuit is a gateway’s own' })
   const { token } = await gateway.agent()
   const call = async (url: string) => {
     const answer = await gateway.proxy(token, `${url}/`)
@@ -85,7 +85,10 @@ for (const threads of [1, 2]) {
       res.statusCode = req.url === '/bad' ? 503 : 200
       res.end()
     })
-    const gateway = await startGateway(t, { config: { System: { Server: { Threads: threads } } } })
+    const gateway = await startGateway(t, {
+      config: { System: { Server: { Threads: threads } } },
+      alone: 'a circuit is a gateway’s own',
+    })
     const [hostile, victim, third] = [await gateway.agent(), await gateway.agent(), await gateway.agent()]
     const call = async (agent: { token: string }, path: string) => {
       const answer = await gateway.proxy(agent.token, `${origin.url}${path}`)

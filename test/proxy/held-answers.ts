@@ -8,6 +8,7 @@ import t, { type Test } from '../fixtures/tap.ts'
 
 const mebibyte = 1_048_576
 const gateway = await startGateway(t, {
+  alone: 'the memory for bodies is a gateway’s own',
   // A quarter of it for one agent.
   config: {
     System: { Server: { Threads: 1 } },

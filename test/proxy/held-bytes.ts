@@ -19,7 +19,10 @@ const body = `{"kind":"good","text":"${'x'.repeat(size - 100)}"}`
 
 async function start(t: Test, threads: number) {
   const origin = await startOrigin(t, (req, res) => void req.resume().once('end', () => res.end('ok')))
-  const gateway = await startGateway(t, { config: { System: { Server: { Threads: threads } }, ...settings } })
+  const gateway = await startGateway(t, {
+    config: { System: { Server: { Threads: threads } }, ...settings },
+    alone: 'the memory for bodies is a gateway’s own',
+  })
   await gateway.policy(reads)
   const agents = [await gateway.agent({ policyName: 'reads' }), await gateway.agent({ policyName: 'reads' })] as const
   return { origin, gateway, agents }

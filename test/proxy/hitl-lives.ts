@@ -103,6 +103,7 @@ t.test("a circuit that is probed by a request that waits lets that request's rep
   const clock = createClock(Date.now())
   const review = await startReview(t, {
     clock,
+    alone: 'a circuit is a gateway’s own',
     config: { System: { CircuitBreaker: { Failures: 1, OpenSeconds: 30 } } },
     answer: (_, res) => (broken ? res.destroy() : res.end('well again')),
   })
