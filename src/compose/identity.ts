@@ -59,6 +59,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       mayMakeKey: registry.values().length === 0,
       clock,
       agents: registry,
+      codes: store.codes,
       fetchDocument,
       submitForm,
       onKeyUse: keys.noteUse,

@@ -35,7 +35,7 @@ export function signInHandlers(parts: ManagementParts): Handlers {
         const fenced = parts.fencedAs()
         if (fenced !== undefined) return refuse(fenced)
         const { code } = bodyOf<{ readonly code: string }>({ body })
-        const agent = registry.get(signIn.takeCode(code) ?? '')
+        const agent = registry.get((await signIn.takeCode(code)) ?? '')
         if (agent?.status === 'Active' && isPrivileged(agent)) return session(agent, await signIn.issue(agent))
         const address = clientAddress(req)
         noteFailedLogin({ code: 'unauthenticated', agentId: agent?.id, address, requestId })
@@ -48,11 +48,10 @@ export function signInHandlers(parts: ManagementParts): Handlers {
         const agent = wanted === undefined ? call.caller.agent : find(parts, wanted)
         if (isRefusal(agent)) return agent
         const entry = { at: clock.now(), ...by(call), action: 'console.code', subject: agent.id, details: {} }
-        await parts.store.audit.append(entry)
+        const { code, expiresAt } = await signIn.openCode(agent.id, entry)
         // A caller that was revoked meanwhile gets nothing that signs somebody in.
         const problem = call.problemNow()
         if (problem !== undefined) return problem
-        const { code, expiresAt } = signIn.openCode(agent.id)
         const { id, name } = agent
         return jsonReply(201, { code, expiresAt: new Date(expiresAt).toISOString(), agent: { id, name } })
       },

@@ -6,7 +6,8 @@ import type { Db, Schema } from './schema.ts'
 import type { AuditTable } from './store.ts'
 import { audit } from './tables/audit.ts'
 
-export type CopiedTable = Exclude<keyof Schema, 'probe'>
+/** Codes of the console are over in a minute. */
+export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes'>
 
 /** The primary keys. Tables come after those that they refer to. */
 const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[] } = {

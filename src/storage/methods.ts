@@ -3,7 +3,16 @@
  * engine, and an engine in a thread needs the names on both sides.
  */
 import type { Db } from './schema.ts'
-import type { AgentTable, AuditTable, GrantTable, HitlTable, PolicyTable, Store, ToolTable } from './store.ts'
+import type {
+  AgentTable,
+  AuditTable,
+  CodeTable,
+  GrantTable,
+  HitlTable,
+  PolicyTable,
+  Store,
+  ToolTable,
+} from './store.ts'
 import type { Unit } from './unit.ts'
 
 export interface Tables {
@@ -12,6 +21,7 @@ export interface Tables {
   readonly hitl: HitlTable
   readonly grants: GrantTable
   readonly tools: ToolTable
+  readonly codes: CodeTable
   readonly audit: AuditTable
   readonly probe: Pick<Store, 'ping'>
 }
@@ -56,6 +66,7 @@ export const methods = {
   },
   grants: { insert: 'write', active: 'read', use: 'write', releaseKey: 'write', remove: 'write', prune: 'write' },
   tools: { seen: 'read', keep: 'write' },
+  codes: { keep: 'write', take: 'write' },
   audit: { append: 'write', list: 'read', after: 'read', verify: 'read' },
   probe: { ping: 'write' },
 } as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }

@@ -20,7 +20,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   return {
     '0001-tables': {
       async up(db) {
-        for (const statement of [...registry, ...queue(bytes), ...grants, ...tools, ...trail(bytes, count)])
+        for (const statement of [...registry, ...queue(bytes), ...grants, ...tools, ...codes, ...trail(bytes, count)])
           await statement.execute(db)
       },
     },
@@ -186,6 +186,14 @@ const tools = [
     digests text not null,
     at bigint not null,
     primary key ("agentId", server)
+  )`,
+]
+
+const codes = [
+  sql`create table console_codes (
+    hash text primary key,
+    "agentId" text not null,
+    "expiresAt" bigint not null
   )`,
 ]
 

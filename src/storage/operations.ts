@@ -3,6 +3,7 @@ import type { Operations, TableName } from './methods.ts'
 import type { Db } from './schema.ts'
 import { agents } from './tables/agents.ts'
 import { audit } from './tables/audit.ts'
+import { codes } from './tables/codes.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
@@ -25,6 +26,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   hitl,
   grants,
   tools,
+  codes,
   audit,
   probe,
 }

@@ -7,6 +7,7 @@ import type {
   AgentKey,
   AgentRecord,
   AuditRecord,
+  CodeRecord,
   GrantRecord,
   HitlRecord,
   HitlState,
@@ -88,6 +89,7 @@ export interface Schema {
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: SeenToolsRow
+  console_codes: CodeRecord
   audit: AuditRow
   probe: ProbeRow
 }

@@ -1,5 +1,6 @@
 import type { AgentTable } from './agents.ts'
 import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
+import type { CodeTable } from './codes.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
@@ -7,6 +8,7 @@ import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Page, Paged } from './audit.ts'
+export type { CodeRecord, CodeTable } from './codes.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
 export type { PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
@@ -228,6 +230,7 @@ export interface Store {
   readonly hitl: HitlTable
   readonly grants: GrantTable
   readonly tools: ToolTable
+  readonly codes: CodeTable
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>

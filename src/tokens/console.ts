@@ -1,12 +1,12 @@
 /**
  * Sign-in of the console: one-time codes, and tokens that can be renewed for some hours. A token that was not renewed in
- * time is over like any other; nothing is stored, and the registry ends a session at once.
+ * time is over like any other. Codes are in the store, so that each gateway on it takes them, and only one of them.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { forgetOldest } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
-import type { AgentRecord } from '../storage/store.ts'
+import type { AgentRecord, AuditEntry, CodeTable } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
+import type { SigningKeys } from './key.ts'
 
 /** From signing in to signing in again, milliseconds. */
 const sessionMs = 12 * 3_600_000
@@ -28,37 +28,38 @@ export interface Code {
 }
 
 export interface ConsoleSignIn {
-  /** A code that signs the agent in, once. Only its hash is kept. */
-  openCode(agentId: string): Code
-  /** The agent of a code, which is used up. Undefined: it is unknown, used or over. */
-  takeCode(code: string): string | undefined
+  /** A code that signs the agent in, once. Only its hash is kept. Rejects with StoreError. */
+  openCode(agentId: string, entry: AuditEntry): Promise<Code>
+  /** The agent of a code, which is used up. Undefined: it is unknown, used or over. Rejects with StoreError. */
+  takeCode(code: string): Promise<string | undefined>
   /** A token of a new session, or, with `endsAt`, the next one of a session that ends then. */
   issue(agent: AgentRecord, endsAt?: number): Promise<SessionReply>
 }
 
 interface ConsoleParts {
   readonly clock: Clock
+  readonly codes: CodeTable
+  readonly keys: Pick<SigningKeys, 'current' | 'verifying'>
   readonly issue: Issue
   readonly trustOf: (agent: AgentRecord) => number
 }
 
-export function createConsoleSignIn({ clock, issue, trustOf }: ConsoleParts): ConsoleSignIn {
-  /** By hash, in the order they were made. */
-  const codes = new Map<string, { readonly agentId: string; readonly until: number }>()
+/** Bytes of a code that are random. Those after them are a signature. */
+const randomBytesOfCode = 16
 
+export function createConsoleSignIn({ clock, codes, keys, issue, trustOf }: ConsoleParts): ConsoleSignIn {
   return {
-    openCode(agentId) {
-      const code = randomBytes(32).toString('base64url')
-      const expiresAt = clock.now() + codeMs
-      codes.set(hashOf(code), { agentId, until: clock.steady() + codeMs })
-      forgetOldest(codes, maxCodes)
-      return { code, expiresAt }
+    async openCode(agentId, entry) {
+      const random = randomBytes(randomBytesOfCode)
+      const code = Buffer.concat([random, Buffer.from(await crypto.subtle.sign('HMAC', keys.current, signed(random)))])
+      const now = clock.now()
+      const expiresAt = now + codeMs
+      await codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, most: maxCodes }, entry)
+      return { code: code.toString('base64url'), expiresAt }
     },
-    takeCode(code) {
-      const hash = hashOf(code)
-      const found = codes.get(hash)
-      codes.delete(hash)
-      return found !== undefined && clock.steady() < found.until ? found.agentId : undefined
+    async takeCode(text) {
+      const code = Buffer.from(text, 'base64url')
+      return (await isSigned(code, keys)) ? codes.take(hashOf(code), clock.now()) : undefined
     },
     async issue(agent, endsAt = clock.now() + sessionMs) {
       const { id, name } = agent
@@ -68,4 +69,14 @@ export function createConsoleSignIn({ clock, issue, trustOf }: ConsoleParts): Co
   }
 }
 
-const hashOf = (code: string): string => createHash('sha256').update(code).digest('base64')
+/** Anybody may try codes: those that no gateway made cost the database nothing. */
+async function isSigned(code: Buffer<ArrayBuffer>, { verifying }: ConsoleParts['keys']): Promise<boolean> {
+  const [random, signature] = [code.subarray(0, randomBytesOfCode), code.subarray(randomBytesOfCode)]
+  const checks = verifying.map(key => crypto.subtle.verify('HMAC', key, signature, signed(random)))
+  return (await Promise.all(checks)).includes(true)
+}
+
+/** No token is signed like this: its text has no space. */
+const signed = (random: Uint8Array): Buffer<ArrayBuffer> => Buffer.concat([Buffer.from('console code '), random])
+
+const hashOf = (code: Uint8Array): string => createHash('sha256').update(code).digest('hex')

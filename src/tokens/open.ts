@@ -2,7 +2,7 @@ import { keyPrefix } from '../base/agent-key.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
-import type { AgentRecord } from '../storage/store.ts'
+import type { AgentRecord, CodeTable } from '../storage/store.ts'
 import { createKeyVerifier, type KeyVerifierParts, type KnownKey } from './agent-key.ts'
 import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
 import { createExternal, type External } from './external.ts'
@@ -49,6 +49,8 @@ export interface CheckOptions {
 
 export interface TokensOptions extends CheckOptions {
   readonly agents: Agents
+  /** One-time codes of the console. */
+  readonly codes: CodeTable
   /** Called for each wrong credential of a known agent. */
   readonly onBadCredential?: (agentId: string) => void
 }
@@ -106,7 +108,7 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   const { parts, external, verify, verifyInternal } = await openTokenCheck(options)
   const issue = createIssuer(parts)
   const trustOf: Agents['trustOf'] = agent => agents.trustOf(agent)
-  const consoleSignIn = createConsoleSignIn({ clock, issue, trustOf })
+  const consoleSignIn = createConsoleSignIn({ clock, codes: options.codes, keys: parts.keys, issue, trustOf })
   const grant = createGrant({
     agent: id => agents.get(id),
     trustOf,

@@ -1,6 +1,5 @@
 /** Threats T16 and T44 of SECURITY.md: no ambient authority, and a link that is worth nothing a moment later. */
 import { decodeJwt } from 'jose'
-import type { AuditEntry } from '../../src/storage/store.ts'
 import { startControl } from '../fixtures/control.ts'
 import { secret } from '../fixtures/registry.ts'
 import t from '../fixtures/tap.ts'
@@ -13,7 +12,7 @@ t.test('a code signs in once, as the agent that it was made for', async t => {
   const ada = await agent({ name: 'ada', ownerId: 'people', roles: ['reviewer'] })
   const made = await call('POST', '/console/codes', { token: admin.token, body: { agent: 'ada' } })
   t.match(made, { status: 201, json: { agent: { id: ada.id, name: 'ada' }, expiresAt: '2026-01-05T10:01:00.000Z' } })
-  t.equal(Buffer.from(made.json.code, 'base64url').length, 32)
+  t.equal(Buffer.from(made.json.code, 'base64url').length, 48)
   const { items } = await store.audit.list({ page: 1, pageSize: 1 })
   t.match(items, [{ actor: admin.agent.id, action: 'console.code', subject: ada.id }])
   t.notMatch(JSON.stringify(items), made.json.code)
@@ -34,11 +33,11 @@ t.test('a code signs in once, as the agent that it was made for', async t => {
 t.test('an admin that is revoked while the code is recorded gets none', async t => {
   const { call, person, registry, store } = await startControl(t)
   const { agent, token } = await person('admin')
-  const { append } = store.audit
-  Object.assign(store.audit, {
-    async append(entry: AuditEntry) {
-      await append(entry)
-      if (entry.action === 'console.code') await registry.transition(agent.id, 'revoke', by)
+  const { keep } = store.codes
+  Object.assign(store.codes, {
+    async keep(...code: Parameters<typeof keep>) {
+      await keep(...code)
+      await registry.transition(agent.id, 'revoke', by)
     },
   })
   const made = await call('POST', '/console/codes', { token })
@@ -55,10 +54,24 @@ t.test('a code is over after a minute', async t => {
   t.equal((await call('POST', '/console/sessions', { body: { code: late } })).status, 401)
 })
 
+t.test('a code that no gateway made does not reach the store', async t => {
+  const { call, admin, store } = await startControl(t)
+  const { json } = await call('POST', '/console/codes', { token: admin.token })
+  let asked = 0
+  Object.assign(store.codes, { take: async () => void asked++ })
+  const bytes = Buffer.from(json.code, 'base64url')
+  bytes[0]! ^= 1
+  for (const code of [bytes.toString('base64url'), json.code.slice(1), 'short', '!']) {
+    t.equal((await call('POST', '/console/sessions', { body: { code } })).status, 401)
+  }
+  t.equal(asked, 0)
+})
+
 t.test('no more than a hundred codes are kept: the oldest gives way', async t => {
-  const { call, admin } = await startControl(t)
+  const { call, admin, clock } = await startControl(t)
   const codes: string[] = []
   for (let count = 0; count < 101; count++) {
+    clock.advance(1)
     codes.push((await call('POST', '/console/codes', { token: admin.token })).json.code)
   }
   t.equal((await call('POST', '/console/sessions', { body: { code: codes[0] } })).status, 401)

@@ -4,6 +4,7 @@ import type { Store } from '../../src/storage/store.ts'
 import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
+import { codes } from './contract/codes.ts'
 import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
@@ -23,6 +24,7 @@ export function contract(t: Test, plain: Engine, other: Store): void {
   verdicts(t, engine)
   grants(t, engine)
   tools(t, engine)
+  codes(t, engine)
   audit(t, engine)
   texts(t, engine)
   races(t, engine, other)
@@ -42,7 +44,7 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, tools, audit } = store
+  const { agents, policies, hitl, grants, tools, codes, audit } = store
   return {
     ...store,
     agents: noted('agents', agents),
@@ -50,6 +52,7 @@ function noting(store: Store, called: Set<string>): Store {
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),
     tools: noted('tools', tools),
+    codes: noted('codes', codes),
     audit: noted('audit', audit),
   }
 }

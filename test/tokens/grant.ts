@@ -16,7 +16,8 @@ const peer = '192.0.2.1'
 const unauthorized = { refusal: 'unauthenticated', status: 401, detail: 'Missing or invalid authentication' }
 
 async function openGrant(parts: Partial<GrantParts> = {}) {
-  const { issue, verify, clock } = await openInternal()
+  const { issue, verify, clock, keys } = await openInternal()
+  const codes = { keep: async () => {}, take: async () => undefined }
   const agents = new Map<string, AgentRecord>()
   const bad: string[] = []
   const hashed: string[] = []
@@ -29,7 +30,7 @@ async function openGrant(parts: Partial<GrantParts> = {}) {
     },
     verifyExternal: undefined,
     issue,
-    console: createConsoleSignIn({ clock, issue, trustOf: () => 0.5 }),
+    console: createConsoleSignIn({ clock, codes, keys, issue, trustOf: () => 0.5 }),
     perAgent: createThrottle(5, clock),
     perAddress: createThrottle(20, clock),
     onBadCredential: id => bad.push(id),

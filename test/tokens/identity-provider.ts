@@ -33,6 +33,7 @@ async function open(authority: string, jwt: object = {}) {
     dataDirectory: 'unused',
     clock: systemClock,
     agents,
+    codes: { keep: async () => {}, take: async () => undefined },
     fetchDocument: ownRequests.fetch,
     submitForm: ownRequests.submitForm,
     onKeyUse: () => {},

@@ -2,7 +2,17 @@ import type { AgentRecord, AuditEntry, AuditRecord, HitlItem, HitlRecord, Store 
 import type { Test } from '../../fixtures/tap.ts'
 
 /** Emptied between two tests. */
-export const tables = ['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'seen_tools', 'audit']
+export const tables = [
+  'agents',
+  'policies',
+  'hitl',
+  'hitl_waiting',
+  'grants',
+  'granted_keys',
+  'seen_tools',
+  'console_codes',
+  'audit',
+]
 
 /** Gives an empty store that closes with the test. */
 export type Engine = (t: Test) => Promise<Store>

@@ -1,0 +1,17 @@
+/** One-time codes of the console in the storage contract. */
+import type { AuditEntry } from './audit.ts'
+
+export interface CodeRecord {
+  /** SHA-256 of the code, hex. */
+  readonly hash: string
+  /** The agent that the code signs in. */
+  readonly agentId: string
+  readonly expiresAt: number
+}
+
+export interface CodeTable {
+  /** Keeps a code. Those that expired at `now` are forgotten, and of more than `most` those that expire first. */
+  keep(code: CodeRecord, limits: { readonly now: number; readonly most: number }, entry: AuditEntry): Promise<void>
+  /** The agent of a code that is not over at `now`. The code is used up: of several callers one gets it. */
+  take(hash: string, now: number): Promise<string | undefined>
+}
