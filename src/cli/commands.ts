@@ -37,6 +37,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'print the audit trail as lines of JSON',
     load: async () => (await import('./audit.ts')).exporting,
   },
+  'fleet accept': {
+    summary: 'go on with a database that has lost history',
+    load: () => import('./fleet-accept.ts'),
+  },
   'storage copy': {
     summary: 'copy all data to PostgreSQL or back, while the gateway is stopped',
     load: () => import('./storage-copy.ts'),

@@ -6,6 +6,7 @@ import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { Log } from '../log.ts'
+import { lostHistory } from '../storage/postgres/loss.ts'
 import { openPostgresStore } from '../storage/postgres/open.ts'
 import { type PostgresSettings, parseAddress } from '../storage/postgres/settings.ts'
 import { openSqliteStore } from '../storage/sqlite/open.ts'
@@ -45,13 +46,18 @@ async function openFile({ dataDirectory, clock, log, report }: StorageParts): Pr
   return { store, fence: undefined, untilOpen: async () => {} }
 }
 
-async function openDatabase({ config, baseDirectory, clock, report }: StorageParts): Promise<Storage> {
+async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
     keys: describeKeys(config),
     name: config.Fleet.Name ?? hostname(),
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),
+    onLoss: {
+      accept: config.Fleet.OnHistoryLoss === 'Accept',
+      onLost: what => log.error({}, lostHistory(what)),
+      onAccepted: () => log.warn({}, 'the loss of history was accepted: everything is loaded again'),
+    },
   })
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {

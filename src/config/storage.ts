@@ -33,4 +33,9 @@ export const fleet = {
     'Without the database a gateway serves for so long; it must be the same in all of them.',
     { min: 2, max: 60 },
   ),
+  OnHistoryLoss: choice(
+    ['Stop', 'Accept'],
+    'Stop',
+    'When the database has lost writes, after a failover for instance. Stop: no gateway serves until agent-gateway fleet accept. Accept: gateways go on with the effects of that command.',
+  ),
 }

@@ -1,12 +1,10 @@
 /** Commands on PostgreSQL, each in a process of its own: what they say, and how they end. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onDatabase } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { runMain } from '../fixtures/process.ts'
 import t, { type Test } from '../fixtures/tap.ts'
-
-const guide = readFileSync(new URL('../../docs/postgresql.md', import.meta.url), 'utf8')
 
 /** Runs commands with these settings. */
 function commandsOn(t: Test, settings: object) {
@@ -32,8 +30,9 @@ t.test('commands work on the database, or say what to use instead', async t => {
   t.equal(await gateway.ended, 0)
   t.match(await done('admin', 'reset'), { code: 0, said: /has a new secret: Security:Bootstrap/ })
   t.match(await done('audit', 'export'), { code: 0, said: /"admin\.reset"/ })
-  const [, statements = ''] = /```sql\n(.*?)```/s.exec(guide) ?? []
-  await settings.admin.query(statements.replaceAll('agent_gateway.', `${settings.schema}.`))
+  t.match(await done('fleet', 'accept'), { code: 1, said: /add --put-back/ })
+  t.match(await done('fleet', 'accept', '--put-back'), { code: 0, said: /all tokens are void/ })
+  t.match(await done('audit', 'export'), { code: 0, said: /"store\.restore"/ })
   const { password } = new URL(settings.connectionString)
   t.notOk((gateway.out() + gateway.err()).includes(password))
 })

@@ -7,19 +7,24 @@ import { canonicalJson } from '../../base/json.ts'
 import { toStorable } from '../chain.ts'
 import type { AuditEntry } from '../store.ts'
 import type { Notes } from '../unit.ts'
+import type { History } from './history.ts'
 
 /** SQLSTATE of a queue that is full; the message is the result of the operation. */
 export const fullQueueState = 'GW001'
+/** SQLSTATE when the database lacks what the gateway knows to be committed. */
+export const lostState = 'GW002'
 
 /** A lock of this schema alone, for one transaction at a time. */
 export const schemaLock = `(1095190357::bigint << 32) + (select oid::bigint from pg_namespace where nspname = current_schema())`
 
 export const createTables = [
-  // One row. The epoch is drawn when the schema is made, and when its history was lost.
+  // One row. The epoch is drawn when the schema is made and when a loss of history is accepted. `lost` stops all.
   `create table fleet (
     one boolean primary key default true check (one),
     epoch uuid not null default gen_random_uuid(),
-    needs text not null default '0.0.0'
+    needs text not null default '0.0.0',
+    past uuid[] not null default '{}',
+    lost text
   )`,
   `insert into fleet default values`,
   `create table writes (id uuid primary key, at bigint not null, outcome text not null)`,
@@ -29,7 +34,8 @@ export const createTables = [
     at bigint not null,
     "table" text not null,
     key text not null,
-    payload text
+    payload text,
+    write uuid not null
   )`,
   `create index changes_at on changes (at)`,
   `create table members (
@@ -46,10 +52,11 @@ export const createTables = [
   ) with (fillfactor = 50)`,
 ]
 
-/** Returns the number of the last change; null when there is none. */
+/** Returns the number of the last change, null when there is none, and the newest record of the audit trail. */
 export const createCommitWrite = (schema: string): string => `
-create function commit_write(write_id uuid, now bigint, entries json, counts json, room json, noted json)
-returns bigint language plpgsql security definer set search_path = ${schema}, pg_temp as $$
+create function commit_write(write_id uuid, now bigint, entries json, counts json, room json, noted json, known json,
+  out last bigint, out trail_seq bigint, out trail_hash text)
+language plpgsql security definer set search_path = ${schema}, pg_temp as $$
 declare
   entry record;
   prior record;
@@ -58,6 +65,10 @@ declare
   number bigint;
 begin
   perform pg_advisory_xact_lock(${schemaLock});
+  if not exists (select from fleet where epoch = (known->>'epoch')::uuid and lost is null)
+    or known->>'hash' <> coalesce((select hash from audit where seq = (known->>'seq')::bigint), '') then
+    raise exception using errcode = '${lostState}', message = 'the database has lost what was written before';
+  end if;
   insert into writes values (write_id, now, 'done');
 
   insert into hitl_waiting ("agentId", waiting)
@@ -91,30 +102,48 @@ begin
       encode(sha256(convert_to(coalesce(prior.hash, repeat('0', 64)) || entry.head || number || entry.tail, 'UTF8')), 'hex'))
       returning seq, hash into prior;
   end loop;
+  trail_seq := prior.seq;
+  trail_hash := prior.hash;
 
-  number := null;
   if json_array_length(noted) > 0 then
-    insert into changes (seq, at, "table", key, payload)
-      select coalesce((select max(seq) from changes), 0) + place, now, value->>'table', value->>'key', value->>'now'
+    insert into changes (seq, at, "table", key, payload, write)
+      select coalesce((select max(seq) from changes), 0) + place, now, value->>'table', value->>'key', value->>'now',
+        write_id
       from json_array_elements(noted) with ordinality as n(value, place);
-    select max(seq) into number from changes;
+    select max(seq) into last from changes;
   end if;
-  return number;
 end $$`
 
-export const callCommitWrite = 'select commit_write($1, $2, $3, $4, $5, $6) as last'
+export const callCommitWrite = 'select * from commit_write($1, $2, $3, $4, $5, $6, $7)'
+
+export interface Written {
+  /** Number of the last change; null when there is none. */
+  readonly last: number | null
+  /** Newest record of the audit trail; null when it is empty. */
+  readonly trail_seq: number | null
+  readonly trail_hash: string | null
+}
+
+interface Write {
+  readonly id: string
+  readonly now: number
+  readonly notes: Notes
+  readonly history: Pick<History, 'epoch' | 'known'>
+}
 
 /** The arguments of the function. */
-export function argumentsOf(writeId: string, now: number, notes: Notes): readonly unknown[] {
+export function argumentsOf({ id, now, notes, history }: Write): readonly unknown[] {
+  const { epoch, known } = history
   const counts = [...notes.counts].map(([agentId, change]) => ({ agentId, change }))
   const changes = notes.changes.map(({ table, key, now }) => ({ table, key, now: now && JSON.stringify(now) }))
   return [
-    writeId,
+    id,
     now,
     JSON.stringify(notes.entries.map(halvesOf)),
     JSON.stringify(counts),
     notes.limits === undefined ? null : JSON.stringify(notes.limits),
     JSON.stringify(changes),
+    JSON.stringify({ epoch, ...known }),
   ]
 }
 

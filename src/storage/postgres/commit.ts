@@ -10,8 +10,9 @@ import { bindable } from '../chain.ts'
 import { type Asked, run } from '../operations.ts'
 import { StoreError } from '../store-error.ts'
 import { Notes } from '../unit.ts'
-import { argumentsOf, callCommitWrite, fullQueueState, schemaLock } from './commit-write.ts'
+import { argumentsOf, callCommitWrite, fullQueueState, schemaLock, type Written } from './commit-write.ts'
 import { type Connections, takeNotice } from './connection.ts'
+import type { History } from './history.ts'
 
 /**
  * Two transactions were in each other's way, and this one was rolled back: unique_violation, serialization_failure,
@@ -58,6 +59,7 @@ export interface Attempt {
 export interface CommitParts {
   readonly connections: Connections
   readonly clock: Clock
+  readonly history: History
 }
 
 /** Runs a write until it is committed, or known not to be. */
@@ -71,7 +73,11 @@ export async function commit(parts: CommitParts, asked: Asked, attempt: Attempt)
   }
 }
 
-async function commitOnce({ connections, clock }: CommitParts, asked: Asked, attempt: Attempt): Promise<Committed> {
+async function commitOnce(
+  { connections, clock, history }: CommitParts,
+  asked: Asked,
+  attempt: Attempt,
+): Promise<Committed> {
   const client = await connections.acquire()
   attempt.client = client
   let broken = true
@@ -85,7 +91,7 @@ async function commitOnce({ connections, clock }: CommitParts, asked: Asked, att
       const value = await run(notes, asked).catch(async error => Promise.reject(await causeOf(error, notes)))
       assertWanted(attempt)
       attempt.value = value
-      const last = await finish(query, { client, attempt, notes, now: clock.now() })
+      const last = await finish(query, { client, attempt, notes, now: clock.now(), history })
       broken = false
       return { value, last, changes: notes.changes.length }
     } catch (error) {
@@ -113,13 +119,16 @@ interface Ending {
   readonly attempt: Attempt
   readonly notes: Notes
   readonly now: number
+  readonly history: History
 }
 
 /** Writes what was noted and commits, in one flush. Number of the last change. */
-async function finish(query: Query, { client, attempt, notes, now }: Ending): Promise<number | null> {
-  const writeId = randomUUID()
-  attempt.writeId = writeId
-  const written = query(callCommitWrite, argumentsOf(writeId, now, notes))
+async function finish(query: Query, ending: Ending): Promise<number | null> {
+  const { client, attempt, history } = ending
+  const { epoch } = history
+  const id = randomUUID()
+  attempt.writeId = id
+  const written = query(callCommitWrite, argumentsOf({ id, ...ending }))
   const committed = query('commit')
   const [write, end] = await Promise.allSettled([written, committed])
   if (end.status === 'rejected') throw end.reason
@@ -128,10 +137,12 @@ async function finish(query: Query, { client, attempt, notes, now }: Ending): Pr
   if (notice !== undefined) throw new StoreError(`COMMIT: ${notice}`, { inDoubt: true })
   // Answered: nothing is in doubt any more. After an error in the transaction the server answers COMMIT with ROLLBACK.
   attempt.writeId = undefined
-  if (write.status === 'rejected') throw await causeOf(write.reason, notes)
+  if (write.status === 'rejected') throw await causeOf(write.reason, ending.notes)
   if (end.value.command !== 'COMMIT') throw new StoreError('the transaction was rolled back')
-  // The one column of the one row.
-  return (write.value.rows as { last: number | null }[])[0]?.last ?? null
+  // The one row of the function.
+  const { last, trail_seq: seq, trail_hash: hash } = write.value.rows[0] as Written
+  history.saw(epoch, seq === null || hash === null ? null : { seq, hash })
+  return last
 }
 
 /** Why a transaction failed: the statements behind the one that did say only that one failed. */
@@ -145,7 +156,10 @@ function assertWanted({ givenUp }: Attempt): void {
 }
 
 /** Whether the transaction was committed; if not, it never will be. */
-export async function resolveDoubt({ connections, clock }: CommitParts, writeId: string): Promise<boolean> {
+export async function resolveDoubt(
+  { connections, clock }: Omit<CommitParts, 'history'>,
+  writeId: string,
+): Promise<boolean> {
   const client = await connections.acquire()
   let broken = true
   try {
@@ -168,6 +182,6 @@ export async function resolveDoubt({ connections, clock }: CommitParts, writeId:
 }
 
 /** SQLSTATE of an error of the database. */
-function stateOf(error: unknown): string {
+export function stateOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

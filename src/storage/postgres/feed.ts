@@ -5,15 +5,18 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, inTime } from '../../clock.ts'
+import { StartupError } from '../../errors.ts'
 import type { Fence } from '../../fleet/fence.ts'
 import { type MemberRow, Peers, type Settling } from '../../fleet/peers.ts'
 import { Channel, type Feeds } from '../feed.ts'
-import { run } from '../operations.ts'
 import type { AgentRecord, PolicyRecord } from '../store.ts'
 import { StoreError } from '../store-error.ts'
 import type { Connections } from './connection.ts'
+import type { History } from './history.ts'
+import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
 import type { PostgresSettings } from './settings.ts'
+import { readAll } from './snapshot.ts'
 import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
 import { type TurnClient, Turns } from './turns.ts'
 
@@ -39,8 +42,10 @@ export interface PostgresFeedsOptions {
   readonly clock: Clock
   readonly self: Self
   readonly fence: Fence
+  readonly history: History
   /** Called when changes cannot be read; it is tried on. */
   readonly onStale: (error: unknown) => void
+  readonly onLoss: LossOptions
 }
 
 export class PostgresFeeds implements Feeds {
@@ -50,8 +55,11 @@ export class PostgresFeeds implements Feeds {
   readonly #turns: Turns
   readonly #peers: Peers<MemberRow>
   readonly #member: Member
+  readonly #loss: LossHandler
   /** Every change up to this number was passed on, and is in force. */
   #passed = -1
+  /** The commit of that change. */
+  #passedBy: string | null = null
   #applied = -1
   readonly #inForce = new Map<number, Promise<unknown> | undefined>()
   readonly #waiting = new Map<number, (passed: Passed) => void>()
@@ -74,12 +82,13 @@ export class PostgresFeeds implements Feeds {
 
   constructor(options: PostgresFeedsOptions) {
     this.#options = options
-    const { settings, self, fence } = options
-    this.agents = new Channel(seen => this.#inLine(() => this.#readAll('agents', seen)))
-    this.policies = new Channel(seen => this.#inLine(() => this.#readAll('policies', seen)))
-    this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake: () => void this.#look().catch(() => {}) })
+    const { settings, self, fence, onLoss } = options
+    this.agents = new Channel(seen => this.#inLine(() => readAll(options.connections, 'agents', seen)))
+    this.policies = new Channel(seen => this.#inLine(() => readAll(options.connections, 'policies', seen)))
+    this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake: () => this.look() })
     this.#peers = new Peers(self.id, fence.limitMs)
     this.#member = new Member(self, this.#peers)
+    this.#loss = new LossHandler(options, onLoss)
     this.#left.promise.catch(() => {})
   }
 
@@ -99,14 +108,16 @@ export class PostgresFeeds implements Feeds {
         await sleep(registerMs)
       }
     }
-    this.#timer = setInterval(() => void this.#look().catch(() => {}), turnMs).unref()
+    this.#timer = setInterval(() => this.look(), turnMs).unref()
   }
 
   /** Resolves when this gateway may serve. */
   async open(): Promise<void> {
-    while (!this.#closed && !this.#options.fence.isOpen) {
+    const { fence, history } = this.#options
+    while (!this.#closed && !fence.isOpen) {
       await this.#look()
       await this.#settled
+      if (history.lost !== undefined) throw new StartupError(lostHistory(history.lost))
     }
   }
 
@@ -116,6 +127,11 @@ export class PostgresFeeds implements Feeds {
     const passed = change <= this.#passed ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
     await passed.inForce
     await this.#settle(what)
+  }
+
+  /** Takes a turn soon. */
+  look(): void {
+    this.#look().catch(() => {})
   }
 
   /** Wakes all gateways. Nothing is lost when it does not reach them. */
@@ -140,7 +156,7 @@ export class PostgresFeeds implements Feeds {
   /** Without the database this gateway does not get its own change; then it is fenced, as all others are, in the end. */
   #untilPassed({ change, answered }: Settling): Promise<Passed> {
     const passed = new Promise<Passed>(resolve => this.#waiting.set(change, resolve))
-    this.#look().catch(() => {})
+    this.look()
     const fencedIn = answered + this.#peers.fencedAfter - this.#options.clock.steady()
     return inTime(Promise.race([passed, this.#left.promise]), fencedIn, () => {
       this.#waiting.delete(change)
@@ -186,21 +202,26 @@ export class PostgresFeeds implements Feeds {
   }
 
   async #readOn(client: TurnClient): Promise<void> {
-    const { self, fence, clock } = this.#options
+    const { self, fence, clock, history } = this.#options
     const reported = this.agents.isFollowed && this.policies.isFollowed ? this.#applied : -1
     for (;;) {
       const begun = fence.begin()
-      const beat = randomInt(2 ** 47)
-      const { rows } = await client.query<Turn>(turnQuery, [self.id, beat, reported, this.#passed])
-      const { alive, newest, list, members } = rows[0]!
+      const { rows } = await client.query<Turn>(turnQuery, [
+        ...[self.id, randomInt(2 ** 47), reported, this.#passed, history.epoch],
+        ...[history.known?.seq, history.known?.hash, this.#passedBy],
+      ])
+      const { alive, newest, list, members, write } = rows[0]!
       this.#peers.saw(members, clock.steady())
       this.#sent = begun.steady
-      if (alive === 0) {
-        fence.drop()
-        await this.#member.register(client, begun.steady)
-      }
-      this.#passOn(newest, list)
+      if (alive === 0) fence.drop()
+      const past = history.take(rows[0]!)
+      if (past === 'lost') return this.#loss.lose(client, rows[0]!)
+      this.#loss.end()
+      if (alive === 0) await this.#member.register(client, begun.steady)
+      if (past === 'new') this.#reload(newest)
+      else this.#passOn(newest, list)
       if (this.#passed < newest) continue
+      this.#passedBy = write
       this.#settled = this.#confirmed(newest, alive !== 0 && reported >= 0 ? () => fence.confirm(begun) : () => {})
       return this.#tidy(client, begun.steady)
     }
@@ -213,7 +234,7 @@ export class PostgresFeeds implements Feeds {
         const isNew = newest > this.#applied
         this.#applied = newest
         confirm()
-        if (isNew && this.#peers.count > 1) this.#look().catch(() => {})
+        if (isNew && this.#peers.count > 1) this.look()
       },
       error => {
         this.#options.onStale(error)
@@ -224,14 +245,15 @@ export class PostgresFeeds implements Feeds {
 
   #passOn(newest: number, list: readonly Row[]): void {
     if (this.#passed < 0) this.#passed = newest
-    else if (newest < this.#passed || (list[0]?.seq ?? 0) > this.#passed + 1) this.#reload(newest)
+    else if ((list[0]?.seq ?? 0) > this.#passed + 1) this.#reload(newest)
     else for (const row of list) this.#apply(row)
   }
 
-  #apply({ seq, table, key, payload }: Row): void {
+  #apply({ seq, table, key, payload, write }: Row): void {
     // Written by `commit_write` from such a record.
     const now = payload === null ? undefined : JSON.parse(payload)
     const inForce = table === 'agents' ? this.agents.publish(key, now, seq) : this.policies.publish(key, now, seq)
+    this.#passedBy = write
     this.#keep(seq, inForce)
     this.#waiting.get(seq)?.({ inForce })
     this.#waiting.delete(seq)
@@ -246,29 +268,12 @@ export class PostgresFeeds implements Feeds {
     inForce.catch(() => {}).finally(() => this.#open.delete(inForce))
   }
 
-  /** Changes were removed that this gateway has not seen, or the database is an older one than before. */
+  /** Changes were removed that this gateway has not seen, or were lost. */
   #reload(newest: number): void {
     this.#options.fence.drop()
     const inForce = Promise.all([this.agents.reload(), this.policies.reload()])
     this.#keep(newest, inForce)
     for (const [seq, resolve] of this.#waiting) if (seq <= newest) resolve({ inForce })
-  }
-
-  async #readAll<T>(table: 'agents' | 'policies', seen: (all: readonly T[], seq?: number) => void): Promise<void> {
-    const { connections } = this.#options
-    const client = await connections.acquire()
-    let broken = true
-    try {
-      await connections.query(client, 'begin isolation level repeatable read read only')
-      const { rows } = await connections.query(client, 'select coalesce(max(seq), 0) as seq from changes')
-      // The method reads all rows of that table.
-      const all = (await run(connections.over(client), { table, method: 'all', args: [] })) as readonly T[]
-      await connections.query(client, 'commit')
-      broken = false
-      seen(all, rows[0]?.seq)
-    } finally {
-      client.release(broken)
-    }
   }
 
   /** Removes rows of gateways that are gone, and old changes; keeps the own row up to date. */

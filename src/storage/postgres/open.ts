@@ -8,9 +8,12 @@ import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
 import { type Store, StoreError } from '../store.ts'
-import { type Attempt, type CommitParts, type Committed, commit, resolveDoubt } from './commit.ts'
+import { type Attempt, type CommitParts, type Committed, commit, resolveDoubt, stateOf } from './commit.ts'
+import { lostState } from './commit-write.ts'
 import { Connections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
+import { History } from './history.ts'
+import type { LossOptions } from './loss.ts'
 import type { Self } from './member.ts'
 import { prepareDatabase } from './migrate.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
@@ -30,6 +33,8 @@ export interface PostgresOptions {
   readonly fenceClock?: Clock
   /** Called when changes of agents and policies cannot be read. It is tried on. */
   readonly onStale?: (error: unknown) => void
+  /** What happens when the database has lost history; all gateways stop to serve when absent. */
+  readonly onLoss?: LossOptions
 }
 
 /** A store that several gateways share. */
@@ -44,6 +49,7 @@ export interface SharedStore extends Store {
 
 /** Share of Storage:PostgreSQL:TimeoutSeconds that a call may take: operations of a few calls are then answered in time. */
 const callShare = 0.75
+const stopQuietly: LossOptions = { accept: false, onLost() {}, onAccepted() {} }
 /** Pause before the outcome of a write in doubt is asked for again, milliseconds. */
 const doubtMs = 1_000
 
@@ -54,12 +60,14 @@ const doubtMs = 1_000
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, clock = systemClock, fenceClock = systemClock, onStale = () => {} } = options
   const { name = hostname(), version = '', fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
+  const { onLoss = stopQuietly } = options
+  const history = new History()
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
   const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, digests: {} }
-  const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, onStale })
-  const calls = new PostgresCalls({ connections, clock, fenceClock, callMs }, feeds)
+  const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, history, onStale, onLoss })
+  const calls = new PostgresCalls({ connections, clock, fenceClock, callMs, history }, feeds)
   async function closeAll(): Promise<void> {
     // Idle connections do not keep the process running; it would end before they are closed.
     const held = setInterval(() => {}, callMs)
@@ -155,6 +163,7 @@ class PostgresCalls {
       })
     } catch (error) {
       attempt.givenUp = true
+      if (stateOf(error) === lostState) this.#feeds.look()
       // Ends the connection at once when a statement is under way.
       void attempt.client?.end().catch(() => {})
       const { writeId } = attempt

@@ -1,5 +1,6 @@
 /** What a turn asks the database. */
 import type { MemberRow } from '../../fleet/peers.ts'
+import type { Found } from './history.ts'
 
 /** Changes read at a time. */
 const mostAtOnce = 500
@@ -11,29 +12,40 @@ export interface Row {
   readonly table: 'agents' | 'policies'
   readonly key: string
   readonly payload: string | null
+  /** UUID of the commit. */
+  readonly write: string
 }
 
-export interface Turn {
+export interface Turn extends Found {
   /** 1 when this gateway has a row. */
   readonly alive: number
   /** Number of the last change; 0 when there is none. */
   readonly newest: number
   readonly list: readonly Row[]
   readonly members: readonly MemberRow[]
-  /** UUID of the history that the database has. */
-  readonly epoch: string
+  /** The commit of the last change. */
+  readonly write: string | null
 }
 
 const nowMs = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
-/** One statement, one snapshot: this gateway lives and has got so far; what came since, and how far the others are. */
-export const turnQuery = `with mine as (update members set beat = $2, applied = $3 where id = $1 returning id)
-select (select count(*) from mine) as alive,
-  coalesce((select max(seq) from changes), 0) as newest,
+/**
+ * One statement, one snapshot: this gateway lives and has got so far; what came since, and how far the others are. In a
+ * database that has not the history which the gateway knows, its row stays as it is: the others leave it out.
+ */
+export const turnQuery = `with newest as (select coalesce(max(seq), 0) as seq from changes),
+past as (select epoch, to_json(past) as past, lost, lost is null and epoch = coalesce($5::uuid, epoch)
+    and coalesce((select hash from audit where seq = $6) = $7, $6::bigint is null)
+    and coalesce((select write from changes where seq = $4) = $8::uuid, $4 <= (select seq from newest)) as same
+  from fleet),
+mine as (update members set beat = $2, applied = $3 where id = $1 and (select same from past) returning id)
+select (select count(*) from mine) as alive, (select seq from newest) as newest,
+  (select write from changes where seq = (select seq from newest)) as write,
   (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $4 order by seq limit ${mostAtOnce}) c) as list,
   (select coalesce(json_agg(m), '[]') from (
     select id, beat, applied, name, version, started, digests::json from members) m) as members,
-  (select epoch from fleet) as epoch`
+  (select json_build_object('seq', seq, 'hash', hash) from audit order by seq desc limit 1) as last,
+  epoch, past, lost, same as "isSame" from past`
 
 export const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs} and seq < (select max(seq) from changes)`
 export const oldWrites = `delete from writes where at < ${nowMs} - ${keptMs}`

@@ -1,0 +1,105 @@
+/** A database that lacks what a gateway knows to be committed: a failover that lost writes, or an older copy put back. */
+import type { LossOptions } from '../../src/storage/postgres/loss.ts'
+import { openPostgresStore, type SharedStore } from '../../src/storage/postgres/open.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
+
+type Settings = Awaited<ReturnType<typeof createSchema>>
+
+async function open(t: Test, settings: Settings, accept = false) {
+  const told: string[] = []
+  const onLoss: LossOptions = { accept, onLost: what => told.push(what), onAccepted: () => told.push('accepted') }
+  const store = await openPostgresStore({ settings, onLoss, fenceMs: 2_000 })
+  t.teardown(() => store.close())
+  const shown = new Map<string, string>()
+  const show = (id: string, status: string | undefined) =>
+    void (status === undefined ? shown.delete(id) : shown.set(id, status))
+  await store.feed.agents.follow({
+    load(all) {
+      shown.clear()
+      for (const { id, status } of all) show(id, status)
+      return undefined
+    },
+    change: (id, now) => void show(id, now?.status),
+  })
+  await store.feed.policies.follow({ load: () => undefined, change: () => undefined })
+  return { store, told, shown }
+}
+
+const serves = (store: SharedStore, wanted = true) =>
+  eventually(
+    async () => store.fence.isOpen,
+    open => open === wanted,
+  )
+
+/** The tables as they are now, to be put back later. */
+async function copyOf({ admin, schema }: Settings): Promise<() => Promise<void>> {
+  const tables = ['agents', 'hitl', 'hitl_shown', 'hitl_sealed', 'hitl_waiting', 'grants', 'audit', 'changes', 'fleet']
+  for (const table of tables) await admin.query(`create table ${schema}.old_${table} as table ${table}`)
+  return async () => {
+    await admin.query('begin')
+    await admin.query(`truncate ${tables.join(', ')} cascade`)
+    for (const table of tables) await admin.query(`insert into ${table} table old_${table}`)
+    await admin.query('commit')
+  }
+}
+
+const revoke = (store: SharedStore) => store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke'))
+
+async function fleet(t: Test, accept = false) {
+  const settings = await createSchema(t)
+  const [a, b] = [await open(t, settings, accept), await open(t, settings, accept)]
+  await Promise.all([serves(a.store), serves(b.store)])
+  await a.store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+  await suspend(a.store, 'h1')
+  return { settings, a, b, putBack: await copyOf(settings) }
+}
+
+t.test('all gateways stop when an older copy is put back, and a start is refused', async t => {
+  const { settings, a, b, putBack } = await fleet(t)
+  await revoke(a.store)
+  await putBack()
+  await Promise.all([serves(a.store, false), serves(b.store, false)])
+  t.match([...a.told, ...b.told][0], /record 3 was there/)
+  const third = await open(t, settings)
+  await t.rejects(third.store.untilOpen(), { name: 'StartupError', message: /fleet accept/ })
+  t.equal(a.shown.get('a1'), 'Revoked', 'what the gateway knows stays')
+})
+
+t.test('a write is not committed in a database that lost what the gateway wrote, before any turn', async t => {
+  const { settings, a, putBack } = await fleet(t)
+  await approve(a.store, 'h1')
+  await putBack()
+  await t.rejects(approve(a.store, 'h1'), { name: 'StoreError', message: /lost/, inDoubt: false })
+  const { rows } = await settings.admin.query(`select status from hitl where id = 'h1'`)
+  t.same(rows, [{ status: 'Pending' }])
+})
+
+t.test('records that others wrote in the place of the lost ones are noticed', async t => {
+  const { settings, a, putBack } = await fleet(t)
+  await revoke(a.store)
+  await settings.admin.query('delete from members')
+  await putBack()
+  await settings.admin.query(`insert into audit
+    select seq + 1, at, actor, 'other', subject, "requestId", details, hash, repeat('f', 64) from audit order by seq desc limit 1`)
+  await serves(a.store, false)
+  t.match(a.told, [/record 3/])
+})
+
+t.test('with Accept gateways go on: nothing that was brought back is valid or sent', async t => {
+  const { a, b, putBack } = await fleet(t, true)
+  await revoke(a.store)
+  await putBack()
+  await eventually(
+    async () => [a, b].filter(({ told }) => told.at(-1) === 'accepted').length,
+    count => count === 2,
+  )
+  await Promise.all([serves(a.store), serves(b.store)])
+  t.same([a.shown.get('a1'), b.shown.get('a1')], ['Active', 'Active'], 'the agent is as the database has it')
+  t.match(await get(a.store, 'h1'), { status: 'Pending', replay: 'unknown' })
+  t.same(await actions(a.store), ['agent.register', 'hitl.suspend', 'store.restore'], 'one of them did it')
+  await revoke(b.store)
+  t.equal(a.shown.get('a1'), 'Revoked')
+})
