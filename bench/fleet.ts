@@ -67,11 +67,11 @@ async function measure(where: string, fleet: Stores): Promise<void> {
 }
 
 async function measureCalls(what: string, goal: number, run: () => Promise<number>): Promise<void> {
-  const before = cpuOfChildren(server.process.pid!)
+  const before = cpuOfChildren(server.pid)
   const own = process.cpuUsage()
   const perSecond = await run()
   const { user, system } = process.cpuUsage(own)
-  const ofServer = cpuOfChildren(server.process.pid!) - before
+  const ofServer = cpuOfChildren(server.pid) - before
   const judged = [`${figure(perSecond)}/s`, `>= ${goal}/s`, perSecond >= goal ? 'met' : 'missed']
   rows.push([what, ...judged, figure((user + system) / size.count), figure(ofServer / size.count)])
 }
