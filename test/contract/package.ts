@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fetchDocumented } from '../fixtures/documented.ts'
@@ -11,7 +11,12 @@ const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), 'ut
 /** The package as npm would publish it, unpacked, with its dependencies beside it. */
 function installPackage(t: Test) {
   const folder = t.testdir({})
-  const text = runTool(['npm', 'pack', '--json', '--silent', '--pack-destination', folder], root)
+  // In a copy: it builds dist/ again, from which other tests start gateways.
+  const copy = join(folder, 'source')
+  const left = new Set(['.git', '.tap', 'bench', 'dist', 'node_modules', 'test'].map(name => join(root, name)))
+  cpSync(root, copy, { recursive: true, filter: path => !left.has(path) })
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  const text = runTool(['npm', 'pack', '--json', '--silent', '--pack-destination', folder], copy)
   const [{ filename, files }] = JSON.parse(text.slice(text.indexOf('[')))
   runTool(['tar', '-xf', filename], folder)
   symlinkSync(join(root, 'node_modules'), join(folder, 'package/node_modules'))
