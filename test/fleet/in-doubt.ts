@@ -1,0 +1,56 @@
+/** Commits whose answers do not come: their callers are told so, and what they find then stays true. */
+import { fault } from '../fixtures/fleet/fault.ts'
+import { heldId, leftOutMs } from '../fixtures/fleet/fleet.ts'
+import { codeOf, tookOf } from '../fixtures/fleet/ledger.ts'
+import { atCommit } from '../fixtures/fleet/member.ts'
+import { eventually } from '../fixtures/gateway.ts'
+
+fault(11, 'a gateway is cut off as its COMMIT leaves', {}, async (t, fleet) => {
+  const { a, b } = fleet
+  const bot = await fleet.bot()
+  for (let round = 0; round < 6; round++) {
+    const passes = round % 2 === 0
+    const name = `policy-${round}`
+    const before = await fleet.db.query(`select count(*)::int as dead from writes where outcome = 'dead'`)
+    atCommit(a, { of: 'policy.create', passes }, a.line.cut)
+    const lost = await fleet.create(a, name)
+    t.equal(`${lost.status} ${codeOf(lost)}`, '503 store_unavailable')
+    t.ok(tookOf(lost) <= fleet.within(2_000), `answered after ${tookOf(lost)} ms`)
+    const again = await eventually(
+      () => fleet.create(b, name),
+      ({ status }) => status !== 503,
+    )
+    const after = await eventually(
+      () => fleet.db.query(`select count(*)::int as dead from writes where outcome = 'dead'`),
+      ({ rows }) => passes || rows[0].dead > before.rows[0].dead,
+    )
+    // Committed, or never to be.
+    t.equal(again.status, passes ? 409 : 201)
+    t.equal(after.rows[0].dead - before.rows[0].dead, passes ? 0 : 1)
+  }
+  for (const passes of [true, false]) {
+    const id = heldId(await fleet.hold(b, bot))
+    atCommit(a, { of: 'hitl.approve', passes }, a.line.cut)
+    t.equal((await fleet.approve(a, id)).status, 503)
+    const again = await eventually(
+      () => fleet.approve(b, id),
+      ({ status }) => status === 200,
+    )
+    t.equal(again.status, 200)
+    t.equal(fleet.sendingsOf(id).length, 1)
+  }
+})
+
+fault(12, 'a gateway loses the database right after the commit of its revocation', {}, async (t, fleet) => {
+  const { a } = fleet
+  const bot = await fleet.bot()
+  a.line.onSend = data => {
+    if (!data.includes('notify')) return true
+    a.line.blackHole()
+    return false
+  }
+  const revoked = await fleet.revoke(a, bot)
+  t.equal(revoked.status, 200)
+  t.ok(tookOf(revoked) <= fleet.within(leftOutMs + 200), `answered after ${tookOf(revoked)} ms`)
+  for (const member of fleet.members) t.not((await fleet.get(member, bot)).status, 200)
+})
