@@ -95,7 +95,8 @@ const queue = createQueue({
   },
   sealingKeys: [Buffer.alloc(32, 1)],
   tokenHeader: 'Gateway-Authorization',
-  events: createEventLog({ clock, capacity: 1_000, report }),
+  events: createEventLog({ capacity: 1_000, describe: ({ data }) => data, report }),
+  noteVerdict: () => {},
   noteRefusal: entry => store.audit.append(entry),
   send: async (_, { hitlId }) => {
     sent.set(hitlId, (sent.get(hitlId) ?? 0) + 1)

@@ -10,7 +10,7 @@ import { type Base, createFenced } from './compose/base.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
 import { createControlPlane } from './compose/control-plane.ts'
 import { createDataPlane } from './compose/data-plane.ts'
-import { createHitl, type Hitl } from './compose/hitl.ts'
+import { createHitl, type Hitl, openEvents } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
@@ -26,7 +26,7 @@ import {
 import { openStorage } from './compose/storage.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
-import { createTelemetry, type Telemetry } from './compose/telemetry.ts'
+import { createTelemetry } from './compose/telemetry.ts'
 import { openUpstreams, type Upstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
@@ -86,6 +86,7 @@ interface Foundation extends Base {
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
+  readonly events: Hitl['events']
   readonly followers: Followers
   readonly onGrant: Pool['forgetGrant']
   /** Warnings at start, besides those of the parts. */
@@ -156,8 +157,21 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
+  const events = await openEvents({ store, identity, report })
   await storage.untilOpen()
-  const opened = { consoleFolder, report, store, fence, refusals, upstreams, identity, rules, followers, onGrant }
+  const opened = {
+    consoleFolder,
+    report,
+    store,
+    fence,
+    refusals,
+    upstreams,
+    identity,
+    rules,
+    events,
+    followers,
+    onGrant,
+  }
   return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
 }
 
@@ -183,7 +197,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const watched = { ...foundation, hitl, recent, limits, telemetry, ...watchesOf(foundation) }
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
-  const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent, hitl) })
+  const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent) })
   let isStopping = false
   const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving })
@@ -195,7 +209,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, channelName }, options)
   foundation.followers.pool = pool
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
-  foundation.followers.onQuarantine = tellQuarantines(foundation, { telemetry, hitl })
+  foundation.followers.onQuarantine = (_, cause) => telemetry?.metrics.count(quarantines, cause)
   closers.push(() => pool?.close())
   const sweeper = startSweeps({ ...watched, dataPlane, overview })
   closers.push(() => clearInterval(sweeper))
@@ -239,17 +253,6 @@ async function stop({ config, clock, hitl, pool, listening, limits }: Stopping):
   return cutOff + givenUp
 }
 
-function tellQuarantines(
-  { identity }: Foundation,
-  { telemetry, hitl }: { readonly telemetry: Telemetry | undefined; readonly hitl: Hitl },
-): Followers['onQuarantine'] {
-  return (agentId, cause) => {
-    telemetry?.metrics.count(quarantines, cause)
-    const agentName = identity.registry.get(agentId)?.name ?? null
-    hitl.events.publish('quarantined', null, { agentId, agentName, cause })
-  }
-}
-
 /** What the gateway observes of itself. */
 const watchesOf = (foundation: Foundation) => ({
   /** Whether every thread answers. */
@@ -257,14 +260,11 @@ const watchesOf = (foundation: Foundation) => ({
   verification: createVerification(foundation),
 })
 
-function tellToolChanges({ identity, clock, log }: Foundation, recent: RecentActivity, { events }: Hitl) {
-  return ({ agentId, ...change }: ToolChange, isTold: boolean): void => {
-    recent.activity.toolChanged(agentId, clock.now())
-    if (!isTold) return
-    const agentName = identity.registry.get(agentId)?.name ?? null
-    const { server, tools, count } = change
-    log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
-    events.publish('toolChanged', null, { agentId, agentName, cause: `${server}: ${tools.join(', ')}`, ...change })
+function tellToolChanges({ clock, log }: Foundation, { activity }: RecentActivity) {
+  return ({ agentId, server, count }: ToolChange, isTold: boolean): void => {
+    if (isTold) log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
+    // Events count in every gateway.
+    else activity.toolChanged(agentId, clock.now())
   }
 }
 

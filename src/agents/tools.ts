@@ -89,8 +89,9 @@ export function createToolNotes({ store, clock, onChange }: ToolNotesParts): Too
     const { agentId: subject, ...details } = change
     const entry = { at, actor: 'gateway', action: 'mcp.toolChanged', subject, requestId, details }
     const kept = { agentId, server, digests: Object.fromEntries(after), at }
-    await store.tools.keep(kept, mostServers, changed.length === 0 ? undefined : entry)
-    if (changed.length > 0) onChange(change, isTold(agentId))
+    const isNew = changed.length === 0 ? undefined : { entry, isTold: isTold(agentId) }
+    await store.tools.keep(kept, mostServers, isNew)
+    if (isNew !== undefined) onChange(change, isNew.isTold)
   }
 
   return {

@@ -7,7 +7,8 @@ import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
 import { createNotifier } from '../hitl/notify.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
-import { mayDecide } from '../hitl/view.ts'
+import { eventData, mayDecide } from '../hitl/view.ts'
+import { type EventNote, keptEvents } from '../storage/events.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
 import type { RecentActivity } from './activity.ts'
 import { type Base, publicUrlOf } from './base.ts'
@@ -21,6 +22,7 @@ export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 're
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
   readonly recent: RecentActivity
+  readonly events: EventLog
   /** Called for a grant that was withdrawn, for the other threads. */
   readonly onGrant: (id: string) => Promise<void>
 }
@@ -43,23 +45,32 @@ export interface Hitl {
   finish(limitMs: number): Promise<number>
 }
 
-/** Review events kept for reviewers whose stream broke off. */
-const keptEvents = 1_000
 /** Time for the webhooks to send the last events. */
 const webhooksMs = 2_000
 const nothing = () => {}
 /** Time to record abandoned replays. */
 const recordMs = 1_000
 
+/** The events of the store. Open it once agents are followed, which they name. */
+export async function openEvents({
+  store,
+  identity,
+  report,
+}: Pick<HitlParts, 'store' | 'report'> & { readonly identity: Pick<Identity, 'registry'> }): Promise<EventLog> {
+  const describe = (event: EventNote) => eventData(event, id => identity.registry.get(id)?.name)
+  const events = createEventLog({ capacity: keptEvents, describe, report })
+  await store.feed.events.follow(events)
+  return events
+}
+
 /** @throws StartupError when a webhook's destination is refused */
 export function createHitl(parts: HitlParts): Hitl {
-  const { config, clock, store, identity, dataPlane, report } = parts
+  const { config, clock, store, identity, dataPlane, events, report } = parts
   const { ownRequests } = parts.upstreams
   const hooks = config.HumanInTheLoop.Webhooks
   checkHooks(hooks, ownRequests)
   const stopping = new AbortController()
-  const events = createEventLog({ clock, capacity: keptEvents, report })
-  noteVerdicts(events, identity, parts.recent)
+  noteActivity(events, parts.recent)
   const publicUrl = publicUrlOf(config)
   const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report, publicUrl })
   const queue = createQueue({
@@ -69,6 +80,7 @@ export function createHitl(parts: HitlParts): Hitl {
     sealingKeys: sealingKeys(config, identity.tokens.secret),
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
     events,
+    noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
     send: dataPlane.send,
     noteRefusal: parts.refusals.note,
     agentProblem: identity.problemOf,
@@ -142,14 +154,11 @@ function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): re
 
 type HeldItem = Parameters<HitlOptions['addedFields']>[0]
 
-/** Verdicts of reviewers change the trust of the agent. */
-function noteVerdicts(events: EventLog, { registry }: Pick<Identity, 'registry'>, { activity }: RecentActivity): void {
+/** Verdicts of reviewers and changes of tools, in whichever gateway, count as activity of the agent. */
+function noteActivity(events: EventLog, { activity }: RecentActivity): void {
   events.subscribe(({ type, data, at }) => {
-    const agentId = data['agentId']
-    if (typeof agentId !== 'string') return
-    if (type === 'completed') registry.recordTrust(agentId, 'humanApproval', null)
-    if (type !== 'denied') return
-    registry.recordTrust(agentId, 'humanDenial', null)
-    activity.humanDenied(agentId, at)
+    const agentId = String(data['agentId'])
+    if (type === 'denied') activity.humanDenied(agentId, at)
+    if (type === 'toolChanged') activity.toolChanged(agentId, at)
   })
 }

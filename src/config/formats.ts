@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { parseRange } from '../base/address.ts'
 import { hopByHopRequest, token } from '../base/field-names.ts'
+import { hitlEvents } from '../base/hitl-events.ts'
 import { parseHostPattern } from '../base/host.ts'
 import { parseTarget } from '../base/target.ts'
 import { isTimeZone } from '../policy/language/fields/zone.ts'
@@ -91,32 +92,6 @@ export const originUrl: Format = value => {
 /** The address of an issuer of tokens (OpenID Connect Discovery 1.0 section 2). */
 export const issuerUrl: Format = value =>
   httpUrl(value) ?? (value.includes('?') ? 'must be a URL without query' : undefined)
-
-/** Events of a held request that a webhook can get. */
-export const hitlEvents = [
-  /** It waits for review. */
-  'pending',
-  /** One of several approvals was given. */
-  'approval',
-  /** A reviewer gave it more time. */
-  'extended',
-  /** Approved, and being sent. */
-  'approved',
-  /** Could not be sent at all: it waits again. */
-  'released',
-  'denied',
-  /** Its agent, or the call that waited for it, went away first. */
-  'withdrawn',
-  'expired',
-  /** The outcomes of sending it. */
-  'completed',
-  'failed',
-  'unknown',
-  /** About an agent: the gateway has quarantined it. */
-  'quarantined',
-  /** About an agent: a tool of an MCP server differs from what the agent saw before. */
-  'toolChanged',
-] as const
 
 export const hitlEvent: Format = value =>
   hitlEvents.some(event => event === value) ? undefined : `must be one of ${hitlEvents.join(', ')}`

@@ -1,3 +1,4 @@
+import { hitlEvents } from '../base/hitl-events.ts'
 import { mapValues } from '../base/records.ts'
 import { defaultRisk, riskSignals } from '../policy/risk/risk-signals.ts'
 import { chosenSecretProblem, secretProblem } from './entropy.ts'
@@ -8,7 +9,6 @@ import {
   credentialPrefix,
   headerName,
   hitlEvent,
-  hitlEvents,
   hostAndPort,
   hostName,
   hostPattern,

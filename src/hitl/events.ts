@@ -1,19 +1,14 @@
 /**
- * Events of held requests and of quarantines, for reviewers' event streams, webhooks, and calls that wait for a
- * verdict. They are kept in memory, a bounded number of them. The store is the record; an event says where to look.
+ * Events of held requests and of agents, for reviewers' event streams, webhooks, and calls that wait for a verdict. They
+ * come from the feed of the store alone, so every gateway has those of all of them, in one order. A bounded number is kept
+ * in memory. The store is the record; an event says where to look.
  */
-import type { hitlEvents } from '../config/formats.ts'
+import type { EventHistory, EventNote, StoredEvent } from '../storage/events.ts'
+import type { Follower } from '../storage/feed.ts'
 
-export type HitlEventType = (typeof hitlEvents)[number]
-
-export interface HitlEvent {
-  /** Opaque; later events do not compare greater as text. */
+export interface HitlEvent extends Pick<EventNote, 'type' | 'at' | 'hitlId'> {
+  /** Opaque, and the same in every gateway; later events do not compare greater as text. */
   readonly id: string
-  readonly type: HitlEventType
-  /** Milliseconds since the epoch. */
-  readonly at: number
-  /** Null: it is about an agent, not about a request. */
-  readonly hitlId: string | null
   /** JSON-safe, for reviewers. */
   readonly data: Readonly<Record<string, unknown>>
 }
@@ -21,13 +16,13 @@ export interface HitlEvent {
 export type HitlListener = (event: HitlEvent) => void
 
 export interface EventLog {
-  publish(type: HitlEventType, hitlId: string | null, data: Readonly<Record<string, unknown>>): void
   /**
    * Calls the listener for the kept events after `lastId`, then for every new one.
    *
    * @param lastId id of the last event seen, or `newest` of an earlier subscription; undefined: only new events
+   * @param onMissed called when events got lost on their way to this gateway
    */
-  subscribe(listener: HitlListener, lastId?: string): Subscription
+  subscribe(listener: HitlListener, lastId?: string, onMissed?: () => void): Subscription
 }
 
 export interface Subscription {
@@ -39,50 +34,110 @@ export interface Subscription {
 }
 
 export interface EventLogOptions {
-  readonly clock: { now(): number }
   /** Most events that are kept for readers who reconnect. */
   readonly capacity: number
-  /** Called for listeners that throw. */
+  /** What reviewers are told of an event. It may throw for one that another version has written. */
+  readonly describe: (event: EventNote) => HitlEvent['data']
+  /** Called for listeners that throw, and events that cannot be described. */
   readonly report: (what: string, error: unknown) => void
 }
 
-export function createEventLog(options: EventLogOptions): EventLog {
-  const { clock, capacity, report } = options
-  // An id from before a restart must not match an event of this run.
-  const run = clock.now().toString(36)
-  const kept: HitlEvent[] = []
-  const listeners = new Set<HitlListener>()
-  let count = 0
+interface Numbered {
+  readonly seq: number
+  readonly event: HitlEvent
+}
 
-  const tell = (listener: HitlListener, event: HitlEvent) => {
+interface Listener {
+  readonly hear: HitlListener
+  readonly onMissed: (() => void) | undefined
+  /** It has heard of the events up to this number; in another gateway perhaps, which was ahead of this one. */
+  heard: number
+}
+
+/** It follows the feed of events. */
+export function createEventLog(options: EventLogOptions): EventLog & Follower<StoredEvent, EventHistory> {
+  return new FedEventLog(options)
+}
+
+class FedEventLog implements EventLog, Follower<StoredEvent, EventHistory> {
+  readonly #options: EventLogOptions
+  readonly #listeners = new Set<Listener>()
+  #kept: Numbered[] = []
+  #epoch: string | undefined
+  /** Every event with a later number is kept. */
+  #complete = 0
+  #newest = 0
+
+  constructor(options: EventLogOptions) {
+    this.#options = options
+  }
+
+  load({ epoch, after, events }: EventHistory): undefined {
+    if (epoch === this.#epoch && after <= this.#newest) {
+      for (const event of events) if (event.seq > this.#newest) this.#pass(event)
+      return
+    }
+    const isFirst = this.#epoch === undefined
+    this.#epoch = epoch
+    this.#complete = this.#newest = after
+    this.#kept = []
+    for (const event of events) this.#keep(event)
+    for (const listener of isFirst ? [] : this.#listeners) {
+      listener.heard = this.#newest
+      listener.onMissed?.()
+    }
+  }
+
+  change(_: string, stored: StoredEvent | undefined): undefined {
+    if (stored !== undefined) this.#pass(stored)
+  }
+
+  subscribe(hear: HitlListener, lastId?: string, onMissed?: () => void): Subscription {
+    const heard = lastId === undefined ? this.#newest : this.#numberOf(lastId)
+    const listener = { hear, onMissed, heard: heard ?? this.#newest }
+    for (const event of this.#kept) this.#tell(listener, event)
+    this.#listeners.add(listener)
+    const newest = this.#idOf(this.#newest)
+    return { missed: heard === undefined, newest, close: () => this.#listeners.delete(listener) }
+  }
+
+  #pass(stored: StoredEvent): void {
+    const numbered = this.#keep(stored)
+    if (numbered !== undefined) for (const listener of this.#listeners) this.#tell(listener, numbered)
+  }
+
+  #keep(stored: StoredEvent): Numbered | undefined {
+    const { capacity, describe, report } = this.#options
+    const { seq, type, at, hitlId } = stored
+    this.#newest = seq
     try {
-      listener(event)
+      const numbered = { seq, event: { id: this.#idOf(seq), type, at, hitlId, data: describe(stored) } }
+      this.#kept.push(numbered)
+      if (this.#kept.length > capacity) this.#complete = this.#kept.shift()?.seq ?? seq
+      return numbered
     } catch (error) {
-      report('a listener of review events failed', error)
+      report('a review event could not be read', error)
+      return undefined
     }
   }
 
-  /** Events after that one; undefined when some are no longer known. */
-  const after = (lastId: string): readonly HitlEvent[] | undefined => {
-    for (let back = 0; back <= kept.length; back++) {
-      if (lastId === `${run}-${count - back}`) return kept.slice(kept.length - back)
+  #tell(listener: Listener, { seq, event }: Numbered): void {
+    if (seq <= listener.heard) return
+    listener.heard = seq
+    try {
+      listener.hear(event)
+    } catch (error) {
+      this.#options.report('a listener of review events failed', error)
     }
-    return undefined
   }
 
-  return {
-    publish(type, hitlId, data) {
-      const event = { id: `${run}-${++count}`, type, at: clock.now(), hitlId, data }
-      kept.push(event)
-      if (kept.length > capacity) kept.shift()
-      for (const listener of listeners) tell(listener, event)
-    },
-    subscribe(listener, lastId) {
-      const newest = `${run}-${count}`
-      const missing = lastId === undefined ? [] : after(lastId)
-      for (const event of missing ?? []) tell(listener, event)
-      listeners.add(listener)
-      return { missed: missing === undefined, newest, close: () => listeners.delete(listener) }
-    },
+  #idOf(seq: number): string {
+    return `${this.#epoch}-${seq}`
+  }
+
+  /** Number of an event after which all are kept. */
+  #numberOf(id: string): number | undefined {
+    const [, epoch, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? []
+    return epoch === this.#epoch && Number(number) >= this.#complete ? Number(number) : undefined
   }
 }

@@ -153,7 +153,9 @@ export interface HitlOptions {
   readonly sealingKeys: readonly [Uint8Array, ...Uint8Array[]]
   /** Name of the field that carries agent tokens; always redacted. */
   readonly tokenHeader: string
-  readonly events: EventLog
+  readonly events: Pick<EventLog, 'subscribe'>
+  /** Called in the gateway that has recorded it: a reviewer denied a request of the agent, or an approved one was answered. */
+  readonly noteVerdict: (agentId: string, verdict: 'humanApproval' | 'humanDenial') => void
   readonly send: Send
   /** Puts a refused verdict on record. */
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>

@@ -93,7 +93,7 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
 
 /** Nothing was sent: the item is pending again. If that cannot be recorded, its lease makes it unknown. */
 async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Promise<Refusal> {
-  const { item, approval, lease } = attempt
+  const { item, lease } = attempt
   if (lease.abandoned.aborted) return why
   const action = 'hitl.release'
   const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal, ...why.members })
@@ -101,9 +101,7 @@ async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Pr
     await options.store.hitl.release(item.id, item.attempt, entry)
   } catch (error) {
     options.report('an approved request that was not sent could not be put back', error)
-    return why
   }
-  options.events.publish('released', item.id, { agentId: item.agentId, by: approval.reviewer.id, why: why.refusal })
   return why
 }
 
@@ -175,9 +173,8 @@ async function recordOutcome(options: HitlOptions, attempt: Attempt, outcome: Re
   const { item } = attempt
   const { replay, responseStatus } = outcome
   const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
-  if (await options.store.hitl.settle(item.id, item.attempt, outcome, entry)) {
-    options.events.publish(replay, item.id, { agentId: item.agentId, responseStatus })
-  }
+  const isRecorded = await options.store.hitl.settle(item.id, item.attempt, outcome, entry)
+  if (isRecorded && replay === 'completed') options.noteVerdict(item.agentId, 'humanApproval')
 }
 
 /** What cannot be recorded while the lease lasts is unknown after that. */

@@ -10,7 +10,7 @@ import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import { type HitlOptions, maxIdempotencyKey, type Suspended, type Suspension } from './model.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
-import { movingView, summaryView } from './view.ts'
+import { summaryView } from './view.ts'
 
 /** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
 const outcomeWaitsMs = 600_000
@@ -30,8 +30,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   }
   const frame = frameRequest(held.request)
   const shown = makeRecord(options, held, frame)
-  const summary = summaryView(shown, held.decision)
-  const record = { ...shown, summary: JSON.stringify(summary) }
+  const record = { ...shown, summary: JSON.stringify(summaryView(shown, held.decision)) }
   const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
   const stored = await store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') {
@@ -40,8 +39,6 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   }
   if (stored === 'keyUsed') return keyUsed()
   if (stored !== 'stored') return repeated(stored.existing, record)
-  const moving = movingView({ ...record, approvedBy: [] }, { now: record.createdAt, agentName: options.agentName })
-  options.events.publish('pending', record.id, { ...summary, ...moving })
   return { id: record.id, expiresAt: record.expiresAt, repeatsKey: false }
 }
 

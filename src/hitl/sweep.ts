@@ -10,14 +10,10 @@ import type { HitlOptions } from './model.ts'
 const batch = 100
 
 export async function sweep(options: HitlOptions, attempts: Pick<Attempts, 'leases'>): Promise<void> {
-  const { store, clock, settings, events } = options
+  const { store, clock, settings } = options
   const now = clock.now()
-  for (const id of await store.hitl.lapse(now, attempts.leases())) events.publish('unknown', id, {})
-  await inBatches(async () => {
-    const expired = await store.hitl.expire(now, batch)
-    for (const id of expired) events.publish('expired', id, {})
-    return expired.length
-  })
+  await store.hitl.lapse(now, attempts.leases())
+  await inBatches(async () => (await store.hitl.expire(now, batch)).length)
   await inBatches(() => store.hitl.prune(now - settings.RetentionSeconds * 1000, batch))
   await inBatches(() => store.grants.prune(now, batch))
 }
@@ -28,10 +24,9 @@ async function inBatches(step: () => Promise<number>): Promise<void> {
 }
 
 /** Marks every attempt of this process as unknown. Returns how many. */
-export async function giveUp({ store, clock, events }: HitlOptions, attempts: Attempts): Promise<number> {
+export async function giveUp({ store, clock }: HitlOptions, attempts: Attempts): Promise<number> {
   const { held, over } = attempts.leases()
   if (held.length + over.length === 0) return 0
   const ids = await store.hitl.lapse(clock.now(), { held: [], over: [...held, ...over] })
-  for (const id of ids) events.publish('unknown', id, {})
   return ids.length
 }

@@ -2,7 +2,6 @@
  * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. If several verdicts come at the same time,
  * the store accepts one; the others are refused with the recorded outcome.
  */
-import { escapeDeceptive } from '../base/deceptive.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief } from '../storage/store.ts'
 import type { Attempts } from './attempts.ts'
@@ -70,8 +69,7 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opene
   )
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
-  if ('waiting' in outcome) return counted(options, outcome.waiting, approval)
-  options.events.publish('approved', item.id, { agentId: item.agentId, ...by(options, approval), resend })
+  if ('waiting' in outcome) return { kind: 'waiting', item: outcome.waiting }
   return await replay(options, { item: outcome.claimed, approval, lease }, opened)
 }
 
@@ -86,13 +84,6 @@ function notClaimable(item: HitlBrief): Refusal {
   if (item.status !== 'Pending') return decided(item)
   if (item.replay === 'unknown') return refuse('wrong_state', mayBeSent)
   return refuse('wrong_state', 'Only a request that was sent without a known outcome can be sent again.')
-}
-
-function counted(options: HitlOptions, item: HitlBrief, approval: Approval): Approved {
-  const { approvedBy, approvalsNeeded } = item
-  const data = { agentId: item.agentId, ...by(options, approval), approvedBy, approvalsNeeded }
-  options.events.publish('approval', item.id, data)
-  return { kind: 'waiting', item }
 }
 
 /** Deny: the request is discarded for good (spec 3.2). */
@@ -112,7 +103,7 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   )
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
-  options.events.publish('denied', id, { agentId: item.agentId, ...by(options, verdict) })
+  options.noteVerdict(item.agentId, 'humanDenial')
   return outcome.denied
 }
 
@@ -140,18 +131,7 @@ export async function extend(
   if (outcome === 'notFound') return refuse('not_found')
   // Another reviewer has extended it by the same time already.
   if ('lost' in outcome) return outcome.lost.status === 'Pending' ? outcome.lost : decided(outcome.lost)
-  const { extended } = outcome
-  options.events.publish('extended', id, {
-    agentId: item.agentId,
-    ...by(options, verdict),
-    expiresAt: new Date(extended.expiresAt).toISOString(),
-  })
-  return extended
-}
-
-/** Names the reviewer, for the other reviewers. */
-function by({ agentName }: HitlOptions, { reviewer }: Pick<Verdict, 'reviewer'>) {
-  return { by: reviewer.id, byName: escapeDeceptive(agentName(reviewer.id) ?? '') }
+  return outcome.extended
 }
 
 /** The item if this reviewer may decide it; the refusal, audited, when not. */
@@ -200,6 +180,5 @@ export async function withdraw(options: HitlOptions, id: string, withdrawal: Wit
   const outcome = await options.store.hitl.withdraw(id, { agentId, now }, { at: now, ...done })
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return outcome.lost.status === 'Withdrawn' ? outcome.lost : decided(outcome.lost)
-  options.events.publish('withdrawn', id, { agentId, cause })
   return outcome.withdrawn
 }

@@ -5,6 +5,7 @@
 
 import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/deceptive.ts'
 import { isPrivileged } from '../storage/agents.ts'
+import type { EventNote } from '../storage/events.ts'
 import type { HitlItem, HitlPast, HitlRecord } from '../storage/store.ts'
 import type { HeldDecision, HitlOptions, Person } from './model.ts'
 
@@ -93,7 +94,7 @@ export function summaryView(record: Shown, decision: HeldDecision) {
 }
 
 /** The part that changes. */
-export function movingView(
+function movingView(
   { agentId, createdAt, expiresAt, approvedBy, decidedBy }: Moving,
   { now, agentName }: Omit<Sight, 'viewer'>,
 ) {
@@ -111,6 +112,27 @@ export function movingView(
 /** A line of a reviewer's list, a RequestView as JSON text. */
 export function lineText(summary: string, line: Moving, sight: Omit<Sight, 'viewer'>): string {
   return `${summary.slice(0, -1)},${JSON.stringify(movingView(line, sight)).slice(1)}`
+}
+
+/**
+ * What reviewers are told with an event: the request as in the list when it is new, and the names of agents.
+ *
+ * @throws SyntaxError for the event of another version
+ */
+export function eventData({ type, at, hitlId, data }: EventNote, agentName: Sight['agentName']) {
+  const { agentId, by } = data
+  if (type === 'pending') {
+    const { summary, expiresAt } = data
+    const line = { agentId, createdAt: at, expiresAt: Number(expiresAt), approvedBy: [] }
+    return JSON.parse(lineText(String(summary), line, { now: at, agentName }))
+  }
+  if (hitlId === null) return { ...data, agentName: agentName(agentId) ?? null, cause: causeOf(data) }
+  return typeof by === 'string' ? { ...data, byName: escapeDeceptive(agentName(by) ?? '') } : data
+}
+
+/** Tools that have changed have no other cause. */
+function causeOf({ cause, server, tools }: EventNote['data']): string {
+  return Array.isArray(tools) ? `${server}: ${tools.join(', ')}` : String(cause)
 }
 
 /** A line of the history, a PastView. */

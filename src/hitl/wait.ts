@@ -2,7 +2,7 @@
  * Waiting for a verdict (`Prefer: wait`, RFC 7240 section 4.3).
  */
 import type { HitlBrief, HitlItem } from '../storage/store.ts'
-import type { EventLog } from './events.ts'
+import type { EventLog, HitlListener } from './events.ts'
 
 /** Events after which a waiting caller is answered. */
 const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed', 'unknown'])
@@ -19,7 +19,7 @@ export interface Waiters {
 }
 
 export interface WaiterOptions {
-  readonly events: EventLog
+  readonly events: Pick<EventLog, 'subscribe'>
   /** Whether there is an outcome yet. */
   readonly brief: (id: string) => Promise<HitlBrief | undefined>
   /** The item with its body. */
@@ -30,12 +30,14 @@ export interface WaiterOptions {
 
 export function createWaiters({ events, brief, read, stopping }: WaiterOptions): Waiters {
   const waiting = new Map<string, Set<() => void>>()
-  stopping.addEventListener('abort', () => {
+  const wakeAll = () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
-  })
-  events.subscribe(event => {
-    if (outcomes.has(event.type)) for (const wake of waiting.get(event.hitlId ?? '') ?? []) wake()
-  })
+  }
+  stopping.addEventListener('abort', wakeAll)
+  const hear: HitlListener = ({ type, hitlId }) => {
+    if (outcomes.has(type)) for (const wake of waiting.get(hitlId ?? '') ?? []) wake()
+  }
+  events.subscribe(hear, undefined, wakeAll)
 
   /** Resolves at the event, the time limit or the abort. */
   const listen = (id: string, ms: number, signal: AbortSignal) => {

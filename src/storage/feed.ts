@@ -1,50 +1,57 @@
 /**
  * The change feed: snapshots of agents and policies in memory change by it alone, for the writes of this gateway too. So
- * they show every change in the order of the commits.
+ * they show every change in the order of the commits. Events of held requests come the same way.
  */
 import type { AgentRecord } from './agents.ts'
+import type { EventHistory, EventNote, StoredEvent } from './events.ts'
 import type { PolicyRecord } from './policies.ts'
 
 /** What changed in a commit. */
 export type Change =
   | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
   | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
+  | { readonly table: 'events'; readonly key: string; readonly now: EventNote }
+
+/** Whether a write that changes this is answered when it is in force. Nobody waits until an event was told. */
+export const isAwaited = ({ table }: Pick<Change, 'table'>): boolean => table !== 'events'
 
 /** Calls come in the order of the commits, also while the promise of an earlier one is open. They must not throw. */
-export interface Follower<T> {
+export interface Follower<T, All = readonly T[]> {
   /** Everything as it is now: at first, and after changes may have been missed. In force when it resolves. */
-  load(all: readonly T[]): Promise<unknown> | undefined
+  load(all: All): Promise<unknown> | undefined
   /** `undefined` when the row was removed. In force when it resolves. */
   change(key: string, now: T | undefined): Promise<unknown> | undefined
 }
 
-export interface Feed<T> {
+export interface Feed<T, All = readonly T[]> {
   /** Resolves once everything was loaded. Returns a function that ends it. */
-  follow(follower: Follower<T>): Promise<() => void>
+  follow(follower: Follower<T, All>): Promise<() => void>
 }
 
 export interface Feeds {
   readonly agents: Feed<AgentRecord>
   readonly policies: Feed<PolicyRecord>
+  /** Its followers need not have an event when the write that caused it is answered. */
+  readonly events: Feed<StoredEvent, EventHistory>
 }
 
 /**
  * Reads all rows; `seen` gets them in their place among the changes, or with the number of the last change that they
  * show: those up to it are not told again.
  */
-export type ReadAll<T> = (seen: (all: readonly T[], upTo?: number) => void) => Promise<unknown>
+export type ReadAll<All> = (seen: (all: All, upTo?: number) => void) => Promise<unknown>
 
 /** The engine's end of a feed. */
-export class Channel<T> implements Feed<T> {
+export class Channel<T, All = readonly T[]> implements Feed<T, All> {
   /** Each with the number of the last change that it was loaded with. */
-  readonly #followers = new Map<Follower<T>, number>()
-  readonly #readAll: ReadAll<T>
+  readonly #followers = new Map<Follower<T, All>, number>()
+  readonly #readAll: ReadAll<All>
 
-  constructor(readAll: ReadAll<T>) {
+  constructor(readAll: ReadAll<All>) {
     this.#readAll = readAll
   }
 
-  async follow(follower: Follower<T>): Promise<() => void> {
+  async follow(follower: Follower<T, All>): Promise<() => void> {
     await this.#load(() => [follower])
     return () => this.#followers.delete(follower)
   }
@@ -53,8 +60,9 @@ export class Channel<T> implements Feed<T> {
     return this.#followers.size > 0
   }
 
-  /** Changes may have been missed: shows everything as it is now. */
+  /** Changes may have been missed: shows everything as it is now. Changes that come before are not told: it shows them. */
   async reload(): Promise<void> {
+    for (const follower of this.#followers.keys()) this.#followers.set(follower, Infinity)
     if (this.#followers.size > 0) await this.#load(() => [...this.#followers.keys()])
   }
 
@@ -67,7 +75,7 @@ export class Channel<T> implements Feed<T> {
     return waits.length === 0 ? undefined : noted(Promise.all(waits))
   }
 
-  async #load(whom: () => readonly Follower<T>[]): Promise<void> {
+  async #load(whom: () => readonly Follower<T, All>[]): Promise<void> {
     let loaded: Promise<unknown> | undefined
     await this.#readAll((all, upTo = -1) => {
       const followers = whom()

@@ -234,7 +234,7 @@ export interface Store {
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>
-  /** Every change of agents and policies. */
+  /** Every change of agents and policies, and events. */
   readonly feed: Feeds
   close(): Promise<void>
 }

@@ -1,6 +1,12 @@
 /** Tools of MCP servers in the storage contract. */
 import type { AuditEntry } from './audit.ts'
 
+/** A change of tools, for the trail, and for people unless they were told of many. */
+export interface ToolsChanged {
+  readonly entry: AuditEntry
+  readonly isTold: boolean
+}
+
 /** Digests of the tools that one agent has seen on one server, by name. */
 export interface SeenTools {
   readonly agentId: string
@@ -18,7 +24,7 @@ export interface ToolTable {
    * Keeps them in the place of those before. Of more than `mostServers` of one agent, those that changed longest ago are
    * forgotten.
    *
-   * @param entry undefined when no tool has changed
+   * @param change undefined when no tool has changed
    */
-  keep(tools: SeenTools, mostServers: number, entry: AuditEntry | undefined): Promise<void>
+  keep(tools: SeenTools, mostServers: number, change: ToolsChanged | undefined): Promise<void>
 }

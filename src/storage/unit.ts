@@ -3,6 +3,7 @@
  * only noted: the engine writes them last, in the same transaction, because all gateways share them.
  */
 import type { AuditEntry } from './audit.ts'
+import type { EventNote } from './events.ts'
 import type { Change } from './feed.ts'
 import type { Db } from './schema.ts'
 import type { HitlLimits } from './store.ts'
@@ -19,6 +20,8 @@ export interface Unit {
   audit(entry: AuditEntry): void
   /** Tells the followers of the feed. */
   change(change: Change): void
+  /** Tells reviewers, webhooks and calls that wait. */
+  event(event: EventNote): void
   /** More (or fewer) requests of the agent are pending. */
   count(agentId: string, change: number): void
   /** What was counted so far in this transaction: of one agent, or of all. */
@@ -60,6 +63,10 @@ export class Notes implements Unit {
 
   change(change: Change): void {
     this.changes.push(change)
+  }
+
+  event(event: EventNote): void {
+    this.changes.push({ table: 'events', key: event.hitlId ?? event.data.agentId, now: event })
   }
 
   count(agentId: string, change: number): void {

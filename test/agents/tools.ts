@@ -14,10 +14,10 @@ function open() {
   const store: Pick<Store, 'tools'> = {
     tools: {
       seen: async (agentId, server) => kept.get(`${agentId} ${server}`)?.digests,
-      async keep(tools, _most, entry) {
+      async keep(tools, _most, change) {
         writes += 1
         kept.set(`${tools.agentId} ${tools.server}`, tools)
-        if (entry !== undefined) entries.push(entry)
+        if (change !== undefined) entries.push(change.entry)
       },
     },
   }

@@ -1,11 +1,11 @@
 import { createEventLog, type HitlEvent } from '../../src/hitl/events.ts'
+import { createTestLog, eventTime, stored } from '../fixtures/events.ts'
 import t from '../fixtures/tap.ts'
 
-const clock = { now: () => 1_700_000_000_000 }
 const silent = () => {}
 
 t.test('a listener hears of what happens after it came, until it goes', async t => {
-  const log = createEventLog({ clock, capacity: 10, report: silent })
+  const log = createTestLog({ capacity: 10 })
   const heard: HitlEvent[] = []
   log.publish('pending', 'a', {})
   const { missed, close } = log.subscribe(event => heard.push(event))
@@ -13,12 +13,12 @@ t.test('a listener hears of what happens after it came, until it goes', async t 
   close()
   log.publish('pending', 'b', {})
   t.equal(missed, false)
-  t.match(heard, [{ type: 'denied', hitlId: 'a', data: { by: 'r' }, at: clock.now() }])
+  t.match(heard, [{ type: 'denied', hitlId: 'a', data: { by: 'r' }, at: eventTime }])
   t.equal(heard.length, 1)
 })
 
 t.test('who comes back hears first what it missed', async t => {
-  const log = createEventLog({ clock, capacity: 3, report: silent })
+  const log = createTestLog({ capacity: 3 })
   const first: HitlEvent[] = []
   log.subscribe(event => first.push(event)).close
   for (const id of ['a', 'b', 'c', 'd']) log.publish('pending', id, {})
@@ -32,7 +32,7 @@ t.test('who comes back hears first what it missed', async t => {
 })
 
 t.test('who was away too long, or comes from another run, is told to read everything again', async t => {
-  const log = createEventLog({ clock, capacity: 2, report: silent })
+  const log = createTestLog({ capacity: 2 })
   const first: HitlEvent[] = []
   log.subscribe(event => first.push(event))
   for (const id of ['a', 'b', 'c', 'd']) log.publish('pending', id, {})
@@ -43,7 +43,7 @@ t.test('who was away too long, or comes from another run, is told to read everyt
 })
 
 t.test('who came when nothing had happened comes back with the newest id of then', async t => {
-  const log = createEventLog({ clock, capacity: 2, report: silent })
+  const log = createTestLog({ capacity: 2 })
   const before = log.subscribe(silent)
   before.close()
   for (const id of ['a', 'b']) log.publish('pending', id, {})
@@ -58,7 +58,7 @@ t.test('who came when nothing had happened comes back with the newest id of then
 
 t.test('a listener that throws keeps nobody from hearing', async t => {
   const reports: string[] = []
-  const log = createEventLog({ clock, capacity: 2, report: what => reports.push(what) })
+  const log = createTestLog({ report: what => reports.push(what) })
   let heard = 0
   log.subscribe(() => {
     throw new TypeError('broken')
@@ -66,5 +66,75 @@ t.test('a listener that throws keeps nobody from hearing', async t => {
   log.subscribe(() => heard++)
   log.publish('pending', 'a', {})
   t.equal(heard, 1)
+  t.equal(reports.length, 1)
+})
+
+t.test('an id of another gateway holds in this one, also when that one was ahead', async t => {
+  const log = createTestLog()
+  const first: HitlEvent[] = []
+  log.subscribe(event => first.push(event))
+  log.publish('pending', 'a')
+  const behind = createTestLog()
+  const heard: HitlEvent[] = []
+  t.equal(behind.subscribe(event => heard.push(event), first[0]!.id).missed, false)
+  behind.publish('pending', 'a')
+  behind.publish('denied', 'a')
+  t.same(
+    heard.map(({ type }) => type),
+    ['denied'],
+  )
+})
+
+t.test(
+  'after a gap in the feed each event is told once and in order, or readers are told that some are lost',
+  async t => {
+    const log = createTestLog()
+    const heard: (string | null)[] = []
+    let missed = 0
+    log.subscribe(
+      ({ hitlId }) => heard.push(hitlId),
+      undefined,
+      () => missed++,
+    )
+    log.publish('pending', 'a')
+    const all = ['a', 'b', 'c'].map((id, index) => stored(index + 1, 'pending', id))
+    log.feed.load({ epoch: 'test', after: 0, events: all })
+    log.feed.change('', stored(4, 'pending', 'd'))
+    t.same(heard, ['a', 'b', 'c', 'd'])
+    t.equal(missed, 0)
+    log.feed.load({ epoch: 'test', after: 6, events: [stored(7, 'pending', 'g')] })
+    log.feed.load({ epoch: 'another', after: 0, events: [stored(7, 'pending', 'g')] })
+    log.feed.change('', stored(8, 'pending', 'h'))
+    t.same(heard, ['a', 'b', 'c', 'd', 'h'])
+    t.equal(missed, 2)
+  },
+)
+
+t.test('at the start readers come back with ids from before, and nobody hears old events', async t => {
+  const log = createEventLog({ capacity: 10, report: silent, describe: ({ data }) => data })
+  const heard: HitlEvent[] = []
+  log.subscribe(event => heard.push(event))
+  log.load({ epoch: 'e', after: 3, events: [4, 6].map(seq => stored(seq, 'denied', `h${seq}`)) })
+  t.equal(heard.length, 0)
+  const again: HitlEvent[] = []
+  t.equal(log.subscribe(event => again.push(event), 'e-4').missed, false)
+  t.match(again, [{ id: 'e-6', type: 'denied' }])
+  t.equal(log.subscribe(silent, 'e-2').missed, true)
+})
+
+t.test('events name agents, and one that cannot be read is left out', async t => {
+  const reports: string[] = []
+  const log = createTestLog({ names: new Map([['r', 'Rita']]), report: what => reports.push(what) })
+  const heard: HitlEvent[] = []
+  log.subscribe(event => heard.push(event))
+  log.publish('denied', 'a', { by: 'r' })
+  log.publish('quarantined', null, { agentId: 'r', cause: 'trust' })
+  log.publish('toolChanged', null, { agentId: 'r', server: 's', tools: ['x', 'y'], count: 2 })
+  log.feed.change('', { ...stored(4, 'pending', 'b'), data: { agentId: 'r' } })
+  t.match(
+    heard.map(({ data }) => data),
+    [{ byName: 'Rita' }, { agentName: 'Rita', cause: 'trust' }, { agentName: 'Rita', cause: 's: x, y' }],
+  )
+  t.equal(heard.length, 3)
   t.equal(reports.length, 1)
 })

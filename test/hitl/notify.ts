@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
-import { createEventLog } from '../../src/hitl/events.ts'
 import { createNotifier, type Message, type NotifierOptions } from '../../src/hitl/notify.ts'
 import { createClock } from '../fixtures/clock.ts'
+import { createTestLog } from '../fixtures/events.ts'
 import t from '../fixtures/tap.ts'
 
 const pending = {
@@ -11,7 +11,6 @@ const pending = {
   agentId: 'agent-1',
   ownerId: 'team-a',
   reason: 'rule "x"',
-  expiresAt: '2026-01-05T11:00:00.000Z',
 }
 const hook = { Url: 'https://hook.example/key', Format: 'generic', Secret: 'shared', Events: [] } as const
 
@@ -20,7 +19,7 @@ function start(options: Partial<NotifierOptions> = {}) {
   const clock = createClock()
   const reports: [string, unknown][] = []
   const report = (what: string, error: unknown) => void reports.push([what, error])
-  const events = createEventLog({ clock, capacity: 10, report })
+  const events = createTestLog({ names: new Map([['agent-1', 'a<b']]) })
   const posted: Message[] = []
   const post = options.post ?? (async () => 204)
   const notifier = createNotifier({
@@ -46,7 +45,7 @@ t.test('a hook is told of what waits, as JSON signed with the time', async t => 
   t.equal(posted.length, 1)
   const { url, headers, body } = posted[0]!
   t.equal(url, hook.Url)
-  t.match(JSON.parse(body), { type: 'hitl.pending', hitlId: 'h1', at: '2026-01-05T10:00:00.000Z', data: pending })
+  t.match(JSON.parse(body), { type: 'hitl.pending', hitlId: 'h1', data: pending })
   const time = clock.now() / 1000
   const signature = createHmac('sha256', 'shared').update(`${time}.${body}`).digest('hex')
   t.equal(headers[headers.indexOf('Gateway-Signature') + 1], `t=${time},v1=${signature}`)
@@ -60,7 +59,7 @@ t.test('Slack gets a text that nobody can put markup into', async t => {
   await notifier.idle()
   const texts = posted.map(({ body }) => JSON.parse(body).text)
   t.match(texts[0], 'POST https://a.example/&lt;b&gt;&amp;')
-  t.match(texts[0], 'Agent agent-1 of team-a')
+  t.match(texts[0], 'Agent a&lt;b (agent-1) of team-a')
   t.equal(texts[1], 'Request h1: denied\nby reviewer-1')
   t.notOk(posted[0]?.headers.includes('Gateway-Signature'))
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { mock } from 'node:test'
 import { startControl } from '../fixtures/control.ts'
+import { stored } from '../fixtures/events.ts'
 import { startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
 import t, { type Test } from '../fixtures/tap.ts'
@@ -114,7 +115,7 @@ t.test('a reader that takes nothing is cut off, and the others are not', async t
   const text = 'x'.repeat(100_000)
   const told = 300
   for (let count = 0; count < told; count++) {
-    events.publish('expired', String(count), { text })
+    events.change('', stored(count + 10, 'expired', String(count), { text }))
     if ((await good.next())?.data.hitlId !== String(count)) t.fail('the good reader missed one')
   }
   let taken = 0

@@ -5,6 +5,7 @@ import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
 import { codes } from './contract/codes.ts'
+import { events } from './contract/events.ts'
 import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
@@ -28,6 +29,7 @@ export function contract(t: Test, plain: Engine, other: Store): void {
   audit(t, engine)
   texts(t, engine)
   races(t, engine, other)
+  events(t, engine, other)
 
   t.test('every operation was called above', async t => {
     const { probe: _, ...tables } = methods

@@ -38,6 +38,7 @@ export const createTables = [
     write uuid not null
   )`,
   `create index changes_at on changes (at)`,
+  `create index changes_events on changes (seq) where "table" = 'events'`,
   `create table members (
     id uuid primary key,
     beat bigint not null,

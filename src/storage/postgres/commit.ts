@@ -7,12 +7,14 @@ import type { PoolClient } from 'pg'
 import { asError } from '../../base/as-error.ts'
 import type { Clock } from '../../clock.ts'
 import { bindable } from '../chain.ts'
+import { isAwaited } from '../feed.ts'
 import { type Asked, run } from '../operations.ts'
 import { StoreError } from '../store-error.ts'
 import { Notes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, fullQueueState, schemaLock, type Written } from './commit-write.ts'
 import { type Connections, takeNotice } from './connection.ts'
 import type { History } from './history.ts'
+import type { Wake } from './turns.ts'
 
 /**
  * Two transactions were in each other's way, and this one was rolled back: unique_violation, serialization_failure,
@@ -42,9 +44,10 @@ const lockKeys = `select pg_advisory_xact_lock(lock) from (
 
 export interface Committed {
   readonly value: unknown
-  /** Number of the last change; null when it changed nothing that is followed. */
-  readonly last: number | null
-  readonly changes: number
+  /** Numbers of the changes that must be in force when it is answered. */
+  readonly awaited: readonly number[]
+  /** Why gateways are to be woken; undefined when it changed nothing that is followed. */
+  readonly wake: Wake | undefined
 }
 
 /** One call: whether it was given up, and whether its COMMIT has left. */
@@ -93,7 +96,7 @@ async function commitOnce(
       attempt.value = value
       const last = await finish(query, { client, attempt, notes, now: clock.now(), history })
       broken = false
-      return { value, last, changes: notes.changes.length }
+      return { value, ...followed(notes, last) }
     } catch (error) {
       const full = stateOf(error) === fullQueueState ? asError(error).message : undefined
       if (attempt.writeId === undefined) {
@@ -101,12 +104,20 @@ async function commitOnce(
         broken = false
       }
       if (full === undefined) throw error
-      return { value: full, last: null, changes: 0 }
+      return { value: full, awaited: [], wake: undefined }
     }
   } finally {
     attempt.client = undefined
     client.release(broken)
   }
+}
+
+/** @param last number of the last change */
+function followed({ changes }: Notes, last: number | null): Pick<Committed, 'awaited' | 'wake'> {
+  if (last === null) return { awaited: [], wake: undefined }
+  const first = last - changes.length + 1
+  const awaited = changes.flatMap((change, index) => (isAwaited(change) ? [first + index] : []))
+  return { awaited, wake: awaited.length > 0 ? 'changes' : 'events' }
 }
 
 type Query = (

@@ -8,22 +8,24 @@ import { type Clock, inTime } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
 import type { Fence } from '../../fleet/fence.ts'
 import { type MemberRow, Peers, type Settling } from '../../fleet/peers.ts'
-import { Channel, type Feeds } from '../feed.ts'
-import type { AgentRecord, PolicyRecord } from '../store.ts'
+import { isAwaited } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
+import { Channels } from './channels.ts'
 import type { Connections } from './connection.ts'
 import type { History } from './history.ts'
 import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
+import { paced } from './paced.ts'
 import type { PostgresSettings } from './settings.ts'
-import { readAll } from './snapshot.ts'
 import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
-import { type TurnClient, Turns } from './turns.ts'
+import { type TurnClient, Turns, type Wake } from './turns.ts'
 
 /** Time between two turns, milliseconds. */
 const turnMs = 500
 /** Latest changes whose followers may still be waited for. */
 const mostKept = 1_000
+/** Shortest time between two turns for events, milliseconds: each is a commit. */
+const eventsMs = 20
 /** Turns between removals of old changes. */
 const turnsToPrune = 120
 /** Pause between attempts to register, milliseconds. */
@@ -48,9 +50,8 @@ export interface PostgresFeedsOptions {
   readonly onLoss: LossOptions
 }
 
-export class PostgresFeeds implements Feeds {
-  readonly agents: Channel<AgentRecord>
-  readonly policies: Channel<PolicyRecord>
+export class PostgresFeeds {
+  readonly channels: Channels
   readonly #options: PostgresFeedsOptions
   readonly #turns: Turns
   readonly #peers: Peers<MemberRow>
@@ -61,7 +62,9 @@ export class PostgresFeeds implements Feeds {
   /** The commit of that change. */
   #passedBy: string | null = null
   #applied = -1
-  readonly #inForce = new Map<number, Promise<unknown> | undefined>()
+  /** The latest change that others may wait for. */
+  #awaited = -1
+  readonly #inForce = new Map<number, Promise<unknown>>()
   readonly #waiting = new Map<number, (passed: Passed) => void>()
   /** Turns and loads, one at a time. */
   #line: Promise<unknown> = Promise.resolve()
@@ -76,6 +79,7 @@ export class PostgresFeeds implements Feeds {
   #failing = true
   #timer: NodeJS.Timeout | undefined
   #count = 0
+  readonly #wakeForEvents: () => void
   /** Rejects when nobody waits for other gateways any more. */
   readonly #left = Promise.withResolvers<never>()
   #closed = false
@@ -83,9 +87,11 @@ export class PostgresFeeds implements Feeds {
   constructor(options: PostgresFeedsOptions) {
     this.#options = options
     const { settings, self, fence, onLoss } = options
-    this.agents = new Channel(seen => this.#inLine(() => readAll(options.connections, 'agents', seen)))
-    this.policies = new Channel(seen => this.#inLine(() => readAll(options.connections, 'policies', seen)))
-    this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake: () => this.look() })
+    this.channels = new Channels(options.connections, work => this.#inLine(work))
+    const lookForEvents = paced(eventsMs, () => this.look())
+    const onWake = (why: Wake) => (why === 'events' ? lookForEvents() : this.look())
+    this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake })
+    this.#wakeForEvents = paced(eventsMs, () => this.#turns.wake('events'))
     this.#peers = new Peers(self.id, fence.limitMs)
     this.#member = new Member(self, this.#peers)
     this.#loss = new LossHandler(options, onLoss)
@@ -135,8 +141,9 @@ export class PostgresFeeds implements Feeds {
   }
 
   /** Wakes all gateways. Nothing is lost when it does not reach them. */
-  wake(): void {
-    this.#turns.wake()
+  wake(why: Wake): void {
+    if (why === 'events') this.#wakeForEvents()
+    else this.#turns.wake('changes')
   }
 
   /** Nobody waits for other gateways any more. */
@@ -203,7 +210,7 @@ export class PostgresFeeds implements Feeds {
 
   async #readOn(client: TurnClient): Promise<void> {
     const { self, fence, clock, history } = this.#options
-    const reported = this.agents.isFollowed && this.policies.isFollowed ? this.#applied : -1
+    const reported = this.channels.areFollowed ? this.#applied : -1
     for (;;) {
       const begun = fence.begin()
       const { rows } = await client.query<Turn>(turnQuery, [
@@ -231,7 +238,7 @@ export class PostgresFeeds implements Feeds {
   #confirmed(newest: number, confirm: () => void): Promise<unknown> {
     return Promise.all([this.#settled, ...this.#open]).then(
       () => {
-        const isNew = newest > this.#applied
+        const isNew = this.#awaited > this.#applied
         this.#applied = newest
         confirm()
         if (isNew && this.#peers.count > 1) this.look()
@@ -245,25 +252,25 @@ export class PostgresFeeds implements Feeds {
 
   #passOn(newest: number, list: readonly Row[]): void {
     if (this.#passed < 0) this.#passed = newest
-    else if ((list[0]?.seq ?? 0) > this.#passed + 1) this.#reload(newest)
+    else if (hasGap(this.#passed, newest, list)) this.#reload(newest)
     else for (const row of list) this.#apply(row)
   }
 
-  #apply({ seq, table, key, payload, write }: Row): void {
-    // Written by `commit_write` from such a record.
-    const now = payload === null ? undefined : JSON.parse(payload)
-    const inForce = table === 'agents' ? this.agents.publish(key, now, seq) : this.policies.publish(key, now, seq)
-    this.#passedBy = write
-    this.#keep(seq, inForce)
-    this.#waiting.get(seq)?.({ inForce })
-    this.#waiting.delete(seq)
+  #apply(row: Row): void {
+    const inForce = this.channels.apply(row)
+    if (isAwaited(row)) this.#awaited = row.seq
+    this.#passedBy = row.write
+    this.#keep(row.seq, inForce)
+    this.#waiting.get(row.seq)?.({ inForce })
+    this.#waiting.delete(row.seq)
   }
 
   #keep(seq: number, inForce: Promise<unknown> | undefined): void {
     this.#passed = seq
-    this.#inForce.set(seq, inForce)
-    if (this.#inForce.size > mostKept) this.#inForce.delete(seq - mostKept)
     if (inForce === undefined) return
+    this.#inForce.set(seq, inForce)
+    const [oldest] = this.#inForce.size > mostKept ? this.#inForce.keys() : []
+    if (oldest !== undefined) this.#inForce.delete(oldest)
     this.#open.add(inForce)
     inForce.catch(() => {}).finally(() => this.#open.delete(inForce))
   }
@@ -271,7 +278,8 @@ export class PostgresFeeds implements Feeds {
   /** Changes were removed that this gateway has not seen, or were lost. */
   #reload(newest: number): void {
     this.#options.fence.drop()
-    const inForce = Promise.all([this.agents.reload(), this.policies.reload()])
+    const inForce = this.channels.reload()
+    this.#awaited = newest
     this.#keep(newest, inForce)
     for (const [seq, resolve] of this.#waiting) if (seq <= newest) resolve({ inForce })
   }
@@ -283,4 +291,9 @@ export class PostgresFeeds implements Feeds {
     await client.query(oldChanges)
     await client.query(oldWrites)
   }
+}
+
+/** Whether changes are missing behind the last one that was passed on. */
+function hasGap(passed: number, newest: number, list: readonly Row[]): boolean {
+  return list.some(({ seq }, index) => seq !== passed + 1 + index) || (list.length === 0 && newest > passed)
 }

@@ -91,7 +91,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   }
   const store = createStore({
     call: (table, method, args) => calls.call({ table, method, args }),
-    feed: feeds,
+    feed: feeds.channels,
     clock,
     close,
   })
@@ -132,7 +132,8 @@ class PostgresCalls {
   async #write(asked: Asked): Promise<unknown> {
     const attempt: Attempt = { client: undefined, writeId: undefined, givenUp: false }
     const committed = await this.#attempt(asked, attempt, () => commit(this.#parts, asked, attempt))
-    if (committed.changes > 0) await this.#inForce(committed)
+    if (committed.wake !== undefined) this.#feeds.wake(committed.wake)
+    if (committed.awaited.length > 0) await this.#inForce(committed)
     return committed.value
   }
 
@@ -175,11 +176,9 @@ class PostgresCalls {
   }
 
   /** A change is answered when it is in force; if it was recorded, but is not in force in time, that is in doubt. */
-  async #inForce({ last, changes }: Committed): Promise<void> {
-    this.#feeds.wake()
+  async #inForce({ awaited }: Committed): Promise<void> {
     const answered = this.#parts.fenceClock.steady()
-    const numbers = Array.from({ length: changes }, (_, index) => (last ?? 0) - index)
-    await Promise.all(numbers.map(change => this.#feeds.until({ change, answered })))
+    await Promise.all(awaited.map(change => this.#feeds.until({ change, answered })))
   }
 
   /** Makes sure that a write whose answer was lost is not committed later. If it was, its caller does not act on it. */

@@ -1,5 +1,7 @@
 /** What a turn asks the database. */
 import type { MemberRow } from '../../fleet/peers.ts'
+import { keptEvents } from '../events.ts'
+import type { Change } from '../feed.ts'
 import type { Found } from './history.ts'
 
 /** Changes read at a time. */
@@ -9,7 +11,7 @@ const keptMs = 3_600_000
 
 export interface Row {
   readonly seq: number
-  readonly table: 'agents' | 'policies'
+  readonly table: Change['table']
   readonly key: string
   readonly payload: string | null
   /** UUID of the commit. */
@@ -47,5 +49,14 @@ select (select count(*) from mine) as alive, (select seq from newest) as newest,
   (select json_build_object('seq', seq, 'hash', hash) from audit order by seq desc limit 1) as last,
   epoch, past, lost, same as "isSame" from past`
 
-export const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs} and seq < (select max(seq) from changes)`
+/** The latest events, oldest first. */
+export const latestEvents = `select (select epoch from fleet) as epoch, (select coalesce(json_agg(e order by seq), '[]')
+  from (select seq, payload from changes where "table" = 'events' order by seq desc limit $1) e) as list`
+
+/** Not the last change, which numbers the next one; none that a gateway has not seen; and not the latest events. */
+export const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs}
+  and seq < (select max(seq) from changes)
+  and seq <= coalesce((select min(applied) from members where applied >= 0), 0)
+  and ("table" <> 'events' or seq < (select min(seq)
+    from (select seq from changes where "table" = 'events' order by seq desc limit ${keptEvents}) e))`
 export const oldWrites = `delete from writes where at < ${nowMs} - ${keptMs}`

@@ -15,12 +15,15 @@ export interface TurnClient extends Client {
 const retryMs = 100
 const mostRetryMs = 1_000
 
+/** Why gateways are woken: others wait for a change, or only events have come. */
+export type Wake = 'changes' | 'events'
+
 export interface TurnsOptions {
   readonly settings: PostgresSettings
   /** Longest time that a turn takes, milliseconds. */
   readonly limitMs: number
   /** Another gateway has changed something, or the connection is to be tried again. */
-  readonly onWake: () => void
+  readonly onWake: (why: Wake) => void
 }
 
 export class Turns {
@@ -59,8 +62,8 @@ export class Turns {
   }
 
   /** Wakes all gateways. Nothing is lost when it does not reach them. */
-  wake(): void {
-    this.#client?.query(`notify ${this.#channel}`).catch(() => {})
+  wake(why: Wake): void {
+    this.#client?.query(`notify ${this.#channel}, '${why}'`).catch(() => {})
   }
 
   async close(): Promise<void> {
@@ -72,7 +75,7 @@ export class Turns {
     // It has the methods that the types lack.
     const client = new pg.Client(configOf(this.#options.settings)) as TurnClient
     watchClient(client)
-    client.on('notification', () => this.#options.onWake())
+    client.on('notification', ({ payload }) => this.#options.onWake(payload === 'events' ? 'events' : 'changes'))
     client.once('end', () => {
       if (this.#client === client) this.#client = undefined
     })
@@ -85,6 +88,6 @@ export class Turns {
   #again(): void {
     const pause = Math.min(retryMs * 2 ** this.#failures++, mostRetryMs)
     clearTimeout(this.#retry)
-    this.#retry = setTimeout(this.#options.onWake, pause).unref()
+    this.#retry = setTimeout(this.#options.onWake, pause, 'changes').unref()
   }
 }

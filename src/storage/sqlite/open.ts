@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../clock.ts'
 import { type Call, createStore } from '../bind.ts'
-import { Channel } from '../feed.ts'
+import type { EventHistory, StoredEvent } from '../events.ts'
+import { type Change, Channel } from '../feed.ts'
 import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
 import type { Done } from './protocol.ts'
 import { Supervisor } from './supervisor.ts'
@@ -43,6 +45,9 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 class SqliteFeeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
+  readonly events: Channel<StoredEvent, EventHistory>
+  readonly #epoch = randomUUID()
+  #newest = 0
   readonly #thread: Supervisor
   readonly #onStale: (error: unknown) => void
   #reloading: NodeJS.Timeout | undefined
@@ -52,19 +57,24 @@ class SqliteFeeds {
     this.#onStale = onStale
     this.agents = new Channel(seen => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(seen)))
     this.policies = new Channel(seen => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(seen)))
+    // Events are not kept in the file. Some may have been missed: one number stands for them.
+    this.events = new Channel(async seen => seen({ epoch: this.#epoch, after: ++this.#newest, events: [] }))
   }
 
   /** Makes a call. What it changes is in force when it resolves. */
   call: Call = async (table, method, args) => {
     const waits: (Promise<unknown> | undefined)[] = []
     const value = await this.#thread.call({ table, method, args }, ({ changes }) => {
-      for (const change of changes) {
-        if (change.table === 'agents') waits.push(this.agents.publish(change.key, change.now))
-        else waits.push(this.policies.publish(change.key, change.now))
-      }
+      for (const change of changes) waits.push(this.#publish(change))
     })
     if (waits.length > 0) await Promise.all(waits)
     return value
+  }
+
+  #publish({ table, key, now }: Change): Promise<unknown> | undefined {
+    if (table === 'agents') return this.agents.publish(key, now)
+    if (table === 'policies') return this.policies.publish(key, now)
+    return this.events.publish(key, { ...now, seq: ++this.#newest })
   }
 
   /** A revocation whose caller got a failure, and that is in the store all the same, holds from then on. */
@@ -77,6 +87,7 @@ class SqliteFeeds {
     try {
       await this.agents.reload()
       await this.policies.reload()
+      await this.events.reload()
     } catch (error) {
       if (this.#thread.closed) return
       this.#onStale(error)

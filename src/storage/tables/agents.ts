@@ -63,6 +63,11 @@ export const agents: Operations<'agents'> = {
     const after = { ...toRecord(row, []), keys: before.keys }
     unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
     unit.change({ table: 'agents', key: id, now: after })
+    // People know of what they do themselves.
+    if (change.status === 'Quarantined' && entry.actor === 'gateway') {
+      const { at, details } = entry
+      unit.event({ type: 'quarantined', at, hitlId: null, data: { agentId: id, cause: details['cause'] } })
+    }
     return after
   },
 

@@ -51,6 +51,7 @@ export async function expireAll(unit: Unit, rows: readonly ExpiredRow[], now: nu
     await dropSealed(db, { id })
     unit.count(row.agentId, -1)
     unit.audit(expiryEntry(row, now))
+    unit.event({ type: 'expired', at: now, hitlId: id, data: { agentId: row.agentId } })
   }
 }
 

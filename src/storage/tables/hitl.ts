@@ -2,11 +2,12 @@ import type { Operations } from '../methods.ts'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
+import { lapse, release, settle } from './attempts.ts'
 import { expire, expireAll } from './expiry.ts'
 import { history } from './history.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
-import { claim, deny, extend, lapse, release, settle, withdraw } from './verdicts.ts'
+import { claim, deny, extend, withdraw } from './verdicts.ts'
 import { takeRoom, waitingOf } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
@@ -58,6 +59,8 @@ export const hitl: Operations<'hitl'> = {
     unit.send(insertShown(db, { id, headers: JSON.stringify(record.headers), body: record.body }))
     unit.send(insertSealed(db, { id, request: sealed }))
     unit.audit(entry)
+    const { expiresAt, summary } = record
+    unit.event({ type: 'pending', at: createdAt, hitlId: id, data: { agentId, expiresAt, summary } })
     return 'stored'
   },
 

@@ -7,7 +7,7 @@ export const tools: Operations<'tools'> = {
     return row && JSON.parse(row.digests)
   },
 
-  async keep(unit, { digests, ...key }, mostServers, entry) {
+  async keep(unit, { digests, ...key }, mostServers, change) {
     const { db } = unit
     const row = { ...key, digests: JSON.stringify(digests) }
     await db
@@ -28,6 +28,10 @@ export const tools: Operations<'tools'> = {
       .where('server', '!=', key.server)
       .where('server', 'not in', newest)
       .execute()
-    if (entry !== undefined) unit.audit(entry)
+    if (change === undefined) return
+    const { entry, isTold } = change
+    unit.audit(entry)
+    const { at, details } = entry
+    if (isTold) unit.event({ type: 'toolChanged', at, hitlId: null, data: { agentId: key.agentId, ...details } })
   },
 }

@@ -3,11 +3,11 @@
  */
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
-import { changed, locked, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
 import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
-import { find, findLive, findToChange, itemColumns, toBrief, undecided } from './items.ts'
+import { find, findLive, findToChange, itemColumns, toBrief } from './items.ts'
 
 type Table = Operations<'hitl'>
 type Claim = Parameters<HitlTable['claim']>[1]
@@ -86,8 +86,13 @@ async function approve(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEn
   const [after] = result.rows.map(toBrief)
   if (after === undefined) return { lost: await findAgain(db, id) }
   unit.audit(withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
-  if (!enough) return { waiting: after }
+  const by = { agentId: item.agentId, by: claim.reviewer }
+  if (!enough) {
+    unit.event({ type: 'approval', at: claim.now, hitlId: id, data: { ...by, approvedBy, approvalsNeeded } })
+    return { waiting: after }
+  }
   unit.count(item.agentId, -1)
+  unit.event({ type: 'approved', at: claim.now, hitlId: id, data: { ...by, resend: claim.resend } })
   return { claimed: after }
 }
 
@@ -116,12 +121,14 @@ const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend)
 )
 
 /** The verdict stays that of the first claim; who sends again is in the audit trail. */
-async function claimAgain(unit: Unit, { id, attempt, digest }: HitlBrief, { leaseUntil }: Claim, entry: AuditEntry) {
+async function claimAgain(unit: Unit, item: HitlBrief, { leaseUntil, reviewer, now }: Claim, entry: AuditEntry) {
   const { db } = unit
+  const { id, attempt, digest, agentId } = item
   const { rows } = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
   const [after] = rows.map(toBrief)
   if (after === undefined) return { lost: await findAgain(db, id) }
   unit.audit(withFacts(entry, { digest, resend: true, attempt: after.attempt }))
+  unit.event({ type: 'approved', at: now, hitlId: id, data: { agentId, by: reviewer, resend: true } })
   return { claimed: after }
 }
 
@@ -144,7 +151,7 @@ const closeItem = statement((db, { id, status, by, now, comment }: Closing) =>
     .returning(itemColumns),
 )
 
-const dropSealed = statement((db, { id }: { id: string }) =>
+export const dropSealed = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl_sealed').set({ request: null }).where('id', '=', id),
 )
 
@@ -162,7 +169,10 @@ async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<H
 
 export const deny: Table['deny'] = async (unit, id, { reviewer, now, comment }, entry) => {
   const denied = await close(unit, { id, status: 'Denied', by: reviewer, now, comment }, entry)
-  if (denied !== undefined) return { denied }
+  if (denied !== undefined) {
+    unit.event({ type: 'denied', at: now, hitlId: id, data: { agentId: denied.agentId, by: reviewer } })
+    return { denied }
+  }
   const lost = await findLive(unit.db, id, now)
   return lost === undefined ? 'notFound' : { lost }
 }
@@ -184,7 +194,10 @@ export const extend: Table['extend'] = async (unit, id, time, entry) => {
   if (before === undefined) return 'notFound'
   const [extended] = (await giveTime(db, { id, ...time })).rows.map(toBrief)
   if (extended === undefined) return { lost: before }
-  unit.audit(withFacts(entry, { digest: extended.digest, from: isoTime(before), to: isoTime(extended) }))
+  const { digest, agentId } = extended
+  const expiresAt = isoTime(extended)
+  unit.audit(withFacts(entry, { digest, from: isoTime(before), to: expiresAt }))
+  unit.event({ type: 'extended', at: time.now, hitlId: id, data: { agentId, by: entry.actor, expiresAt } })
   return { extended }
 }
 
@@ -200,90 +213,8 @@ export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, en
   const withdrawn = await close(unit, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
   if (withdrawn === undefined) return { lost: before }
   unit.send(freeKey(unit.db, { id }))
+  unit.event({ type: 'withdrawn', at: now, hitlId: id, data: { agentId, cause: entry.details['cause'] } })
   return { withdrawn }
-}
-
-interface Attempt {
-  readonly id: string
-  readonly attempt: number
-}
-
-const releaseFirst = statement((db, { id, attempt }: Attempt) =>
-  held(db, id, attempt).set(undecided).where('replayBefore', 'is', null).returning('agentId'),
-)
-
-const releaseAgain = statement((db, { id, attempt }: Attempt) =>
-  held(db, id, attempt)
-    .set(eb => ({ replay: eb.ref('replayBefore'), replayBefore: null, leaseUntil: null }))
-    .where('replayBefore', 'is not', null),
-)
-
-/** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
-export const release: Table['release'] = async (unit, id, attempt, entry) => {
-  const { db } = unit
-  const [first] = (await releaseFirst(db, { id, attempt })).rows
-  if (first !== undefined) unit.count(first.agentId, 1)
-  else if (changed(await releaseAgain(db, { id, attempt })) === 0) return false
-  unit.audit(withFacts(entry, { attempt }))
-  return true
-}
-
-interface Outcome extends Attempt {
-  readonly replay: ReplayState
-  readonly responseStatus: number | null
-}
-
-const settleItem = statement((db, { id, attempt, replay, responseStatus }: Outcome) =>
-  held(db, id, attempt).set({ replay, replayBefore: null, leaseUntil: null, responseStatus: responseStatus }),
-)
-
-const keepAnswer = statement((db, { id, response }: { id: string; response: Uint8Array | null }) =>
-  db.updateTable('hitl_sealed').set({ response }).where('id', '=', id),
-)
-
-/** A claim holds until its outcome is written, also when its lease lapsed: a late answer is truer than `unknown`. */
-export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry) => {
-  const { db } = unit
-  const { replay, responseStatus, sealedResponse } = outcome
-  if (changed(await settleItem(db, { id, attempt, replay, responseStatus })) === 0) return false
-  if (replay === 'completed') unit.send(dropSealed(db, { id }))
-  unit.send(keepAnswer(db, { id, response: sealedResponse }))
-  unit.audit(withFacts(entry, { attempt, replay, responseStatus }))
-  return true
-}
-
-const selectLapsed = statement((db, { now }: { now: number }) =>
-  locked(db, inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil'), true),
-)
-
-const selectInFlight = statement((db, { id }: { id: string }) => locked(db, inFlight(db).where('id', '=', id)))
-
-function inFlight(db: Db) {
-  return db.selectFrom('hitl').select(['id', 'attempt', 'digest']).where('replay', '=', 'inFlight')
-}
-
-export const lapse: Table['lapse'] = async (unit, now, own) => {
-  const { db } = unit
-  const notDue = new Set([...own.held, ...own.over])
-  const due = (await selectLapsed(db, { now })).rows.filter(({ id }) => !notDue.has(id))
-  for (const id of own.over) due.push(...(await selectInFlight(db, { id })).rows)
-  for (const { id, attempt, digest } of due) {
-    await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
-    unit.audit({
-      at: now,
-      actor: 'gateway',
-      action: 'hitl.lapse',
-      subject: id,
-      requestId: null,
-      details: { attempt, digest },
-    })
-  }
-  return due.map(row => row.id)
-}
-
-/** An update of the item if `attempt` still holds the claim on it. */
-function held(db: Db, id: string, attempt: number) {
-  return db.updateTable('hitl').where('id', '=', id).where('attempt', '=', attempt).where('leaseUntil', 'is not', null)
 }
 
 async function findAgain(db: Db, id: string): Promise<HitlBrief> {

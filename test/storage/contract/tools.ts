@@ -8,7 +8,10 @@ export function tools(t: Test, engine: Engine): void {
     t.equal(await store.tools.seen('a1', seen.server), undefined)
     await store.tools.keep(seen, 10, undefined)
     t.strictSame(await store.tools.seen('a1', seen.server), seen.digests)
-    await store.tools.keep({ ...seen, digests: { add: 'z' }, at: 2_000 }, 10, entry('mcp.toolChanged'))
+    await store.tools.keep({ ...seen, digests: { add: 'z' }, at: 2_000 }, 10, {
+      entry: entry('mcp.toolChanged'),
+      isTold: true,
+    })
     t.strictSame(await store.tools.seen('a1', seen.server), { add: 'z' })
     t.equal(await store.tools.seen('a2', seen.server), undefined)
     t.strictSame(await actions(store), ['mcp.toolChanged'])

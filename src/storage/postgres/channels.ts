@@ -1,0 +1,85 @@
+/** What is followed: rows of the table of changes become changes of a channel, and whole tables are read beside them. */
+import { type EventHistory, keptEvents, type StoredEvent } from '../events.ts'
+import { Channel, type Feeds, type ReadAll } from '../feed.ts'
+import { run } from '../operations.ts'
+import type { AgentRecord, PolicyRecord } from '../store.ts'
+import type { Connections } from './connection.ts'
+import { latestEvents, type Row } from './turn.ts'
+
+/** Does work between two turns. */
+type InLine = <T>(work: () => Promise<T>) => Promise<T>
+type Query = (text: string, values?: readonly unknown[]) => Promise<{ readonly rows: readonly unknown[] }>
+
+export class Channels implements Feeds {
+  readonly agents: Channel<AgentRecord>
+  readonly policies: Channel<PolicyRecord>
+  readonly events: Channel<StoredEvent, EventHistory>
+  readonly #connections: Connections
+
+  constructor(connections: Connections, inLine: InLine) {
+    this.#connections = connections
+    this.agents = new Channel(seen => inLine(() => this.#readTable('agents', seen)))
+    this.policies = new Channel(seen => inLine(() => this.#readTable('policies', seen)))
+    this.events = new Channel(seen => inLine(() => this.#readEvents(seen)))
+  }
+
+  /** Whether a gateway can decide with what it follows. */
+  get areFollowed(): boolean {
+    return this.agents.isFollowed && this.policies.isFollowed
+  }
+
+  /** In force when it resolves; undefined when it is already. */
+  apply({ seq, table, key, payload }: Row): Promise<unknown> | undefined {
+    // Written by `commit_write` from such a record.
+    const now = payload === null ? undefined : JSON.parse(payload)
+    if (table === 'agents') return this.agents.publish(key, now, seq)
+    if (table === 'policies') return this.policies.publish(key, now, seq)
+    return this.events.publish(key, { ...now, seq }, seq)
+  }
+
+  reload(): Promise<unknown> {
+    return Promise.all([this.agents.reload(), this.policies.reload(), this.events.reload()])
+  }
+
+  async #readTable<T>(table: 'agents' | 'policies', seen: Parameters<ReadAll<readonly T[]>>[0]): Promise<void> {
+    await this.#readAt(async (seq, _, db) => {
+      // The method reads all rows of that table.
+      const all = (await run(db, { table, method: 'all', args: [] })) as readonly T[]
+      return () => seen(all, seq)
+    })
+  }
+
+  async #readEvents(seen: Parameters<ReadAll<EventHistory>>[0]): Promise<void> {
+    await this.#readAt(async (seq, query) => {
+      const { rows } = await query(latestEvents, [keptEvents])
+      // The columns of the query.
+      const [first] = rows as { epoch: string; list: readonly Row[] }[]
+      const { epoch = '', list = [] } = first ?? {}
+      const events = list.map(row => ({ ...JSON.parse(row.payload ?? 'null'), seq: row.seq }))
+      // Less than are kept at least: there never were more.
+      const after = events.length < keptEvents ? 0 : events[0].seq - 1
+      return () => seen({ epoch, after, events }, seq)
+    })
+  }
+
+  /** Reads in one snapshot; `work` gets the number of the last change that it shows. */
+  async #readAt(
+    work: (seq: number, query: Query, db: ReturnType<Connections['over']>) => Promise<() => void>,
+  ): Promise<void> {
+    const client = await this.#connections.acquire()
+    const query: Query = (text, values = []) => this.#connections.query(client, text, values)
+    let broken = true
+    try {
+      await query('begin isolation level repeatable read read only')
+      const { rows } = await query('select coalesce(max(seq), 0) as seq from changes')
+      // The one column of the one row.
+      const [newest] = rows as { seq: number }[]
+      const done = await work(newest?.seq ?? 0, query, this.#connections.over(client))
+      await query('commit')
+      broken = false
+      done()
+    } finally {
+      client.release(broken)
+    }
+  }
+}

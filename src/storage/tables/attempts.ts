@@ -1,0 +1,102 @@
+/** Attempts to send an approved item: each is recorded by the one that holds the claim. */
+import type { Operations } from '../methods.ts'
+import type { Db } from '../schema.ts'
+import { locked, statement } from '../statement.ts'
+import type { ReplayState } from '../store.ts'
+import { withFacts } from './audit.ts'
+import { undecided } from './items.ts'
+import { dropSealed } from './verdicts.ts'
+
+type Table = Operations<'hitl'>
+
+interface Attempt {
+  readonly id: string
+  readonly attempt: number
+}
+
+const releaseFirst = statement((db, { id, attempt }: Attempt) =>
+  held(db, id, attempt).set(undecided).where('replayBefore', 'is', null).returning('agentId'),
+)
+
+const releaseAgain = statement((db, { id, attempt }: Attempt) =>
+  held(db, id, attempt)
+    .set(eb => ({ replay: eb.ref('replayBefore'), replayBefore: null, leaseUntil: null }))
+    .where('replayBefore', 'is not', null)
+    .returning('agentId'),
+)
+
+/** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
+export const release: Table['release'] = async (unit, id, attempt, entry) => {
+  const { db } = unit
+  const [first] = (await releaseFirst(db, { id, attempt })).rows
+  const [released] = first === undefined ? (await releaseAgain(db, { id, attempt })).rows : [first]
+  if (released === undefined) return false
+  const { agentId } = released
+  if (first !== undefined) unit.count(agentId, 1)
+  unit.audit(withFacts(entry, { attempt }))
+  unit.event({ type: 'released', at: entry.at, hitlId: id, data: { agentId, why: entry.details['why'] } })
+  return true
+}
+
+interface Outcome extends Attempt {
+  readonly replay: ReplayState
+  readonly responseStatus: number | null
+}
+
+const settleItem = statement((db, { id, attempt, replay, responseStatus }: Outcome) =>
+  held(db, id, attempt)
+    .set({ replay, replayBefore: null, leaseUntil: null, responseStatus: responseStatus })
+    .returning('agentId'),
+)
+
+const keepAnswer = statement((db, { id, response }: { id: string; response: Uint8Array | null }) =>
+  db.updateTable('hitl_sealed').set({ response }).where('id', '=', id),
+)
+
+/** A claim holds until its outcome is written, also when its lease lapsed: a late answer is truer than `unknown`. */
+export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry) => {
+  const { db } = unit
+  const { replay, responseStatus, sealedResponse } = outcome
+  const [settled] = (await settleItem(db, { id, attempt, replay, responseStatus })).rows
+  if (settled === undefined) return false
+  if (replay === 'completed') unit.send(dropSealed(db, { id }))
+  unit.send(keepAnswer(db, { id, response: sealedResponse }))
+  unit.audit(withFacts(entry, { attempt, replay, responseStatus }))
+  unit.event({ type: replay, at: entry.at, hitlId: id, data: { agentId: settled.agentId, responseStatus } })
+  return true
+}
+
+const selectLapsed = statement((db, { now }: { now: number }) =>
+  locked(db, inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil'), true),
+)
+
+const selectInFlight = statement((db, { id }: { id: string }) => locked(db, inFlight(db).where('id', '=', id)))
+
+function inFlight(db: Db) {
+  return db.selectFrom('hitl').select(['id', 'agentId', 'attempt', 'digest']).where('replay', '=', 'inFlight')
+}
+
+export const lapse: Table['lapse'] = async (unit, now, own) => {
+  const { db } = unit
+  const notDue = new Set([...own.held, ...own.over])
+  const due = (await selectLapsed(db, { now })).rows.filter(({ id }) => !notDue.has(id))
+  for (const id of own.over) due.push(...(await selectInFlight(db, { id })).rows)
+  for (const { id, agentId, attempt, digest } of due) {
+    await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
+    unit.audit({
+      at: now,
+      actor: 'gateway',
+      action: 'hitl.lapse',
+      subject: id,
+      requestId: null,
+      details: { attempt, digest },
+    })
+    unit.event({ type: 'unknown', at: now, hitlId: id, data: { agentId } })
+  }
+  return due.map(row => row.id)
+}
+
+/** An update of the item if `attempt` still holds the claim on it. */
+function held(db: Db, id: string, attempt: number) {
+  return db.updateTable('hitl').where('id', '=', id).where('attempt', '=', attempt).where('leaseUntil', 'is not', null)
+}
