@@ -150,6 +150,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     fetchDocument,
     submitForm,
     onQuarantine,
+    onTokens: async epoch => followers.pool?.changeTokens(epoch),
   })
   closers.push(() => identity.close())
   const { registry } = identity

@@ -5,7 +5,7 @@ import { isObject } from '../base/records.ts'
 import type { Clock } from '../clock.ts'
 import { uuid } from '../config/formats.ts'
 import { isRefusal, StartupError } from '../errors.ts'
-import { readPrivateFile, renewEpoch, writePrivateFile } from '../storage/private-file.ts'
+import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
 import type { Registry } from './registry.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
@@ -108,9 +108,8 @@ export async function resetAdmin(options: ResetOptions): Promise<string> {
   const at = clock.now()
   const lifted = admin.status === 'Quarantined' ? { trustValue: probationTrust, trustAt: at } : {}
   const change = { status: 'Active', secretHash, weakSecret: false, ...lifted } as const
-  await renewEpoch(dataDirectory)
   const entry = { at, actor: 'gateway', action: 'admin.reset', subject: admin.id, requestId: null }
-  await store.agents.update(admin.id, change, { ...entry, details: { tokens: 'void' } })
+  await store.agents.reset(admin.id, change, { ...entry, details: { tokens: 'void' } })
   return admin.id
 }
 

@@ -8,7 +8,7 @@ import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway admin reset [--config FILE]
 
-Gives the first admin a new secret and makes it active again. Stop the gateway first.
+Gives the first admin a new secret and makes it active again. With SQLite, stop the gateway first.
 The secret is that of Security:Bootstrap:ClientSecret, or else a new one, written to bootstrap.json in
 Storage:DataDirectory; with PostgreSQL it must be configured. Every token that was issued before becomes void, those of agents too. The audit trail records it.
 
@@ -26,7 +26,7 @@ export async function run(shell: Shell): Promise<number> {
     const given = { dataDirectory, mayMakeCredential, agentId: AgentId, clientSecret: ClientSecret }
     const id = await resetAdmin({ store, secrets, clock: systemClock, ...given })
     const where = ClientSecret === undefined ? bootstrapFile(dataDirectory) : 'Security:Bootstrap'
-    shell.print(`admin ${id} has a new secret: ${where}. All tokens are void. Start the gateway.`)
+    shell.print(`admin ${id} has a new secret: ${where}. All tokens are void.`)
     return 0
   } finally {
     await secrets.close()

@@ -10,7 +10,7 @@ export const backup: Command = {
   help: `usage: agent-gateway backup DIRECTORY [--config FILE]
 
 Copies Storage:DataDirectory as it is at one moment into DIRECTORY, which must be new or empty, also while the gateway
-runs: the database, signing.key, tokens.epoch and bootstrap.json. Keep the copy as private as the original.
+runs: the database, signing.key and bootstrap.json. Keep the copy as private as the original.
 agent-gateway restore restores it. With Storage:Provider PostgreSQL use pg_dump.
 
 ${configHelp}`,

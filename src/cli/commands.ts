@@ -20,7 +20,7 @@ const commands: Readonly<Record<string, Entry>> = {
   },
   restore: { summary: 'restore a backup', load: async () => (await import('./backup.ts')).restore },
   'admin reset': {
-    summary: 'give the first admin a new secret, while the gateway is stopped',
+    summary: 'give the first admin a new secret, and make all tokens void',
     load: () => import('./admin-reset.ts'),
   },
   'policy check': {

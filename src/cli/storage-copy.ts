@@ -170,7 +170,6 @@ const keysOfFolder = [
 /** What gateways on the database need to open what is sealed. Names keys, but never shows them. */
 function keysOfDatabase({ config: { Security } }: Configuration, folder: string): readonly string[] {
   const file = join(folder, 'signing.key')
-  const epoch = join(folder, 'tokens.epoch')
   const { Secret, PreviousSecrets } = Security.AgentAuth.TokenIssuance
   const name = 'Security:AgentAuth:TokenIssuance'
   const signing =
@@ -179,12 +178,10 @@ function keysOfDatabase({ config: { Security } }: Configuration, folder: string)
       : [`  ${name}:Secret, as it is configured now`]
   const previous = PreviousSecrets.length === 0 ? [] : [`  ${name}:PreviousSecrets, as they are configured now`]
   const sealing = Security.Sealing.Secret === undefined ? [] : ['  Security:Sealing:Secret, as it is configured now']
-  const tokens = existsSync(epoch) ? [`  ${epoch} in Storage:DataDirectory: tokens that were made void stay void`] : []
   return [
     'every gateway on the database needs these keys, or held requests cannot be sent:',
     ...signing,
     ...previous,
     ...sealing,
-    ...tokens,
   ]
 }

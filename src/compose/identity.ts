@@ -16,6 +16,8 @@ export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | '
   readonly submitForm: SubmitForm
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
+  /** Called when all tokens of before are void. It is answered once this resolves. */
+  readonly onTokens: (epoch: string | undefined) => Promise<void>
 }
 
 /** Who may call: agents, their secrets and their tokens. */
@@ -23,6 +25,8 @@ export interface Identity {
   readonly registry: Registry
   readonly keys: AgentKeys
   readonly tokens: Tokens
+  /** What the keys of tokens are derived with. */
+  readonly tokenEpoch: () => string | undefined
   /** Why an agent may not call now; undefined when it may. */
   readonly problemOf: (agentId: string) => Refusal | undefined
   close(): Promise<void>
@@ -66,17 +70,15 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       onBadCredential: id => registry.recordTrust(id, 'badCredential', null),
       onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
     })
-    await bootstrapAdmin({
-      ...{ registry, store },
-      dataDirectory,
-      mayMakeCredential: !usesPostgres(config),
-      agentId: config.Security.Bootstrap.AgentId,
-      clientSecret: config.Security.Bootstrap.ClientSecret,
-    })
+    const tokenEpoch = await followTokens(parts, tokens)
+    const { AgentId: agentId, ClientSecret: clientSecret } = config.Security.Bootstrap
+    const mayMakeCredential = !usesPostgres(config)
+    await bootstrapAdmin({ registry, store, dataDirectory, mayMakeCredential, agentId, clientSecret })
     return {
       registry,
       keys,
       tokens,
+      tokenEpoch,
       problemOf: id => agentProblem(registry.get(id)),
       async close() {
         await registry.flush()
@@ -88,6 +90,17 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     await secrets.close()
     throw error
   }
+}
+
+/** Makes tokens void, in all threads, when the store says so. Returns what reads the epoch of those that are valid. */
+async function followTokens({ store, onTokens }: IdentityParts, { useEpoch }: Tokens): Promise<Identity['tokenEpoch']> {
+  let epoch: string | undefined
+  async function change(now: string | undefined): Promise<void> {
+    epoch = now
+    await Promise.all([useEpoch(now), onTokens(now)])
+  }
+  await store.feed.tokens.follow({ load: ([now]) => change(now), change: (_, now) => change(now) })
+  return () => epoch
 }
 
 function quarantineRules({ Trust }: Config) {

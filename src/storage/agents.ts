@@ -69,6 +69,12 @@ export interface AgentTable {
     entry: AuditEntry,
     from?: readonly AgentStatus[],
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
+  /** As `update`, and makes every token void. */
+  reset(
+    id: string,
+    change: AgentChange,
+    entry: AuditEntry,
+  ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
   /** False when there was no such agent. */
   remove(id: string, entry: AuditEntry): Promise<boolean>
   /** `full`: the agent has `most` keys already. `wrongState`: it is revoked. */

@@ -21,6 +21,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   grants: ['id'],
   granted_keys: ['agentId', 'key'],
   seen_tools: ['agentId', 'server'],
+  token_epoch: ['epoch'],
   audit: ['seq'],
 }
 

@@ -10,6 +10,7 @@ import type { PolicyRecord } from './policies.ts'
 export type Change =
   | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
   | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
+  | { readonly table: 'tokens'; readonly key: 'epoch'; readonly now: string }
   | { readonly table: 'events'; readonly key: string; readonly now: EventNote }
 
 /** Whether a write that changes this is answered when it is in force. Nobody waits until an event was told. */
@@ -33,6 +34,8 @@ export interface Feeds {
   readonly policies: Feed<PolicyRecord>
   /** Its followers need not have an event when the write that caused it is answered. */
   readonly events: Feed<StoredEvent, EventHistory>
+  /** What the keys of tokens are derived with; nothing before tokens were made void for the first time. */
+  readonly tokens: Feed<string>
 }
 
 /**

@@ -11,6 +11,7 @@ import type {
   HitlTable,
   PolicyTable,
   Store,
+  TokenTable,
   ToolTable,
 } from './store.ts'
 import type { Unit } from './unit.ts'
@@ -22,6 +23,7 @@ export interface Tables {
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly codes: CodeTable
+  readonly tokens: TokenTable
   readonly audit: AuditTable
   readonly probe: Pick<Store, 'ping'>
 }
@@ -35,6 +37,7 @@ export const methods = {
     secretHash: 'read',
     insert: 'write',
     update: 'write',
+    reset: 'write',
     remove: 'write',
     addKey: 'write',
     removeKey: 'write',
@@ -67,6 +70,7 @@ export const methods = {
   grants: { insert: 'write', active: 'read', use: 'write', releaseKey: 'write', remove: 'write', prune: 'write' },
   tools: { seen: 'read', keep: 'write' },
   codes: { keep: 'write', take: 'write' },
+  tokens: { all: 'read' },
   audit: { append: 'write', list: 'read', after: 'read', verify: 'read' },
   probe: { ping: 'write' },
 } as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }

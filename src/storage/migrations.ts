@@ -20,7 +20,15 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   return {
     '0001-tables': {
       async up(db) {
-        for (const statement of [...registry, ...queue(bytes), ...grants, ...tools, ...codes, ...trail(bytes, count)])
+        for (const statement of [
+          ...registry,
+          ...queue(bytes),
+          ...grants,
+          ...tools,
+          ...codes,
+          ...tokens,
+          ...trail(bytes, count),
+        ])
           await statement.execute(db)
       },
     },
@@ -196,6 +204,8 @@ const codes = [
     "expiresAt" bigint not null
   )`,
 ]
+
+const tokens = [sql`create table token_epoch (epoch text primary key)`]
 
 const trail = (bytes: RawBuilder<unknown>, count: RawBuilder<unknown>) => [
   sql`create table audit (

@@ -7,6 +7,7 @@ import { codes } from './tables/codes.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
+import { tokens } from './tables/tokens.ts'
 import { tools } from './tables/tools.ts'
 import type { Unit } from './unit.ts'
 
@@ -26,6 +27,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   hitl,
   grants,
   tools,
+  tokens,
   codes,
   audit,
   probe,

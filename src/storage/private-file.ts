@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { StartupError } from '../errors.ts'
 
 /**
@@ -64,19 +64,4 @@ const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in
 function asStartupError(error: unknown, path: string): unknown {
   if (error instanceof StartupError) return error
   return new StartupError(`${path}: cannot be read or written (${String(codeOf(error) ?? error)})`)
-}
-
-/**
- * Content of tokens.epoch in the data folder, with which the keys of tokens are derived. The file is created when all tokens
- * are made void for the first time.
- */
-const epochFile = (directory: string): string => join(directory, 'tokens.epoch')
-
-export async function readEpoch(directory: string): Promise<string | undefined> {
-  return (await readPrivateFile(epochFile(directory)))?.trim()
-}
-
-/** Makes all tokens void that were issued before. */
-export async function renewEpoch(directory: string): Promise<void> {
-  await writePrivateFile(epochFile(directory), `${randomBytes(16).toString('hex')}\n`, true)
 }

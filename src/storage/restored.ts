@@ -3,6 +3,7 @@
  * it was made is unknown, and nothing that was valid since may be trusted.
  */
 
+import { voidTokens } from './tables/tokens.ts'
 import type { Unit } from './unit.ts'
 
 export interface Restored {
@@ -17,6 +18,7 @@ export interface Restored {
 /** `why` says how it was noticed. */
 export async function markRestored(unit: Unit, at: number, why: string): Promise<Restored> {
   const { db } = unit
+  await voidTokens(unit)
   const pending = await db
     .updateTable('hitl')
     .set({ replay: 'unknown', approvedBy: '[]' })

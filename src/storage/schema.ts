@@ -78,6 +78,11 @@ export interface ProbeRow {
   readonly payload: Uint8Array
 }
 
+/** At most one row. */
+export interface TokenEpochRow {
+  readonly epoch: string
+}
+
 export interface Schema {
   agents: AgentRow
   agent_keys: AgentKeyRow
@@ -90,6 +95,7 @@ export interface Schema {
   granted_keys: TakenKey
   seen_tools: SeenToolsRow
   console_codes: CodeRecord
+  token_epoch: TokenEpochRow
   audit: AuditRow
   probe: ProbeRow
 }

@@ -4,6 +4,7 @@ import type { CodeTable } from './codes.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
+import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
@@ -12,6 +13,7 @@ export type { CodeRecord, CodeTable } from './codes.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
 export type { PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
+export type { TokenTable } from './tokens.ts'
 export type { SeenTools, ToolTable } from './tools.ts'
 
 /**
@@ -230,11 +232,12 @@ export interface Store {
   readonly hitl: HitlTable
   readonly grants: GrantTable
   readonly tools: ToolTable
+  readonly tokens: TokenTable
   readonly codes: CodeTable
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>
-  /** Every change of agents and policies, and events. */
+  /** Every change of agents, policies and of the tokens that are valid, and events. */
   readonly feed: Feeds
   close(): Promise<void>
 }

@@ -53,6 +53,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
       storeFence,
     },
     agents: () => identity.registry.values(),
+    tokenEpoch: () => identity.tokenEpoch(),
     policies: () => rules.policies.book.list(),
     methods: controlOf(parts, lookup ?? systemLookup),
     forget: thread => limits.forget(thread),

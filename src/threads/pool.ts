@@ -15,9 +15,10 @@ type PolicyList = readonly Pick<PolicyEntry, 'document' | 'compiled'>[]
 export interface PoolOptions {
   /** Threads beside the main one. */
   readonly count: number
-  readonly data: Omit<ThreadData, 'thread' | 'agents' | 'fence'>
+  readonly data: Omit<ThreadData, 'thread' | 'agents' | 'tokenEpoch' | 'fence'>
   /** Agents and policies at the start of a thread. */
   readonly agents: () => readonly AgentRecord[]
+  readonly tokenEpoch: () => string | undefined
   readonly policies: () => PolicyList
   /** Calls that threads may make. */
   readonly methods: Methods<ControlCalls>
@@ -31,6 +32,7 @@ export interface PoolOptions {
 export interface Pool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(list: PolicyList): Promise<void>
+  changeTokens(epoch: string | undefined): Promise<void>
   /** A grant was withdrawn. */
   forgetGrant(id: string): Promise<void>
   /**
@@ -88,6 +90,10 @@ class ThreadPool implements Pool {
     await this.#tell(({ link }) => link.call('changeAgent', [id, agent]))
   }
 
+  async changeTokens(epoch: string | undefined): Promise<void> {
+    await this.#tell(({ link }) => link.call('changeTokens', [epoch]))
+  }
+
   async forgetGrant(id: string): Promise<void> {
     await this.#tell(({ link }) => link.call('forgetGrant', [id]))
   }
@@ -130,9 +136,9 @@ class ThreadPool implements Pool {
 
   /** Starts a thread with the agents and policies in force; it gets every change from here on. */
   async #start(thread: number): Promise<void> {
-    const { data, agents, methods, clock, log } = this.#options
+    const { data, agents, tokenEpoch, methods, clock, log } = this.#options
     const fence = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const workerData: ThreadData = { ...data, thread, agents: agents(), fence }
+    const workerData: ThreadData = { ...data, thread, agents: agents(), tokenEpoch: tokenEpoch(), fence }
     const worker = new Worker(threadFile, { workerData, name: `gateway-${thread}` })
     worker.once('error', error => log.error({ error }, `thread ${thread} died`))
     const started = clock.steady()

@@ -29,6 +29,8 @@ export interface ThreadData {
   /** Takes what threads note of exchanges. */
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
+  /** What the keys of tokens are derived with. */
+  readonly tokenEpoch: string | undefined
   /** One number, 1 when the main thread has given this one up: then nothing more may be sent. */
   readonly fence: Int32Array
   /** That of a store which several processes can open; absent for others. */
@@ -45,6 +47,8 @@ export interface ThreadCalls {
   ping(): Promise<void>
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(change: PolicyChange): Promise<void>
+  /** All tokens of before are void. */
+  changeTokens(epoch: string | undefined): Promise<void>
   /** A grant was withdrawn. */
   forgetGrant(id: string): Promise<void>
   listen(port: number): Promise<void>

@@ -45,6 +45,7 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
     ping: () => undefined,
     changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
     changePolicies: async (_, change) => (await served).policies.apply(change),
+    changeTokens: async (_, epoch) => (await served).useEpoch(epoch),
     forgetGrant: async (_, id) => (await served).forgetGrant(id),
     listen: async (_, port) => (await served).listening.join(port),
     setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
@@ -69,7 +70,7 @@ async function learn() {
   )
   const agents = createAgentReplica(data.agents, clock, (...note) => trust.add(note))
   const keyUses = createBatch<KeyUse>(uses => main.tell('keyUses', [uses]))
-  const { verify } = await openTokenCheck({
+  const { verify, useEpoch } = await openTokenCheck({
     settings: config.Security.AgentAuth,
     dataDirectory,
     clock,
@@ -79,10 +80,25 @@ async function learn() {
     onKeyUse: (keyId, at) => keyUses.add({ keyId, at }),
     onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
   })
+  await useEpoch(data.tokenEpoch)
   const policies = createPolicyReplica(languageOf(config))
   const recent = shareActivity(createRecentActivity(), data.channelName)
   const certificate = await readCertificate(config, baseDirectory)
-  return { config, baseDirectory, clock, log, upstreams, trust, keyUses, agents, verify, policies, recent, certificate }
+  return {
+    config,
+    baseDirectory,
+    clock,
+    log,
+    upstreams,
+    trust,
+    keyUses,
+    agents,
+    verify,
+    useEpoch,
+    policies,
+    recent,
+    certificate,
+  }
 }
 
 async function serve() {
@@ -111,6 +127,7 @@ async function serve() {
   }, sweepMs)
   return {
     ...{ upstreams, agents, policies, listening },
+    useEpoch: known.useEpoch,
     forgetGrant: dataPlane.forgetGrant,
     async reload() {
       // Why it failed the main thread says: it has read the same files.

@@ -2,7 +2,7 @@ import { hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { secretProblem } from '../config/entropy.ts'
 import { StartupError } from '../errors.ts'
-import { readEpoch, readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
+import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
 
 type CryptoKey = import('node:crypto').webcrypto.CryptoKey
 
@@ -15,6 +15,11 @@ export interface SigningKeys {
   readonly verifying: readonly CryptoKey[]
   /** Bytes of the current secret, to derive other keys from. */
   readonly secret: Uint8Array
+  /**
+   * Makes all tokens of another epoch void: keys are derived with this text, or are the secrets themselves without one.
+   * `verifying` is another list then.
+   */
+  use(epoch: string | undefined): Promise<void>
 }
 
 export interface SigningKeyOptions {
@@ -27,8 +32,7 @@ export interface SigningKeyOptions {
 
 /**
  * The secret that signs internal tokens: the configured one, or one generated once into
- * `<dataDirectory>/signing.key`. After an older database was restored, tokens are signed with keys derived from it, so that
- * earlier tokens are void. Rejects with StartupError, which never contains the value, when it is weak.
+ * `<dataDirectory>/signing.key`. Rejects with StartupError, which never contains the value, when it is weak.
  */
 export async function openSigningKeys(options: SigningKeyOptions, dataDirectory: string): Promise<SigningKeys> {
   const text = options.Secret ?? (await storedSecret(join(dataDirectory, 'signing.key'), options.mayMake ?? true))
@@ -36,12 +40,28 @@ export async function openSigningKeys(options: SigningKeyOptions, dataDirectory:
   const previous = options.PreviousSecrets.map(old =>
     strongSecret(old, settingName.replace(/Secret$/, 'PreviousSecrets')),
   )
-  const epoch = await readEpoch(dataDirectory)
-  const keyOf = (one: Buffer<ArrayBuffer>) =>
-    epoch === undefined ? one : Buffer.from(deriveKey(one, `tokens ${epoch}`))
-  const verifying = await Promise.all([secret, ...previous].map(one => importKey(keyOf(one))))
-  return { current: verifying[0]!, verifying, secret }
+  const keysOf = (epoch: string | undefined) =>
+    Promise.all([secret, ...previous].map(one => importKey(epoch === undefined ? one : derived(one, epoch))))
+  let verifying = await keysOf(undefined)
+  let asked: string | undefined
+  return {
+    secret,
+    get current() {
+      return verifying[0]!
+    },
+    get verifying() {
+      return verifying
+    },
+    async use(epoch) {
+      asked = epoch
+      const keys = await keysOf(epoch)
+      // Another one came meanwhile.
+      if (asked === epoch) verifying = keys
+    },
+  }
 }
+
+const derived = (secret: Uint8Array, epoch: string) => Buffer.from(deriveKey(secret, `tokens ${epoch}`))
 
 /** 32 bytes for one purpose (`info`), from which neither the secret nor the keys of other purposes follow (RFC 5869). */
 export function deriveKey(secret: Uint8Array, info: string): Uint8Array {

@@ -59,11 +59,13 @@ export interface TokensOptions extends CheckOptions {
 interface TokenCheck {
   readonly parts: TokenParts
   readonly external: External | undefined
+  /** Makes all tokens void that were issued in another epoch (SigningKeys). */
+  readonly useEpoch: (epoch: string | undefined) => Promise<void>
   /** Claims of an internal token, of a key, or of a token of the identity provider. `sub` is the id of the agent. */
   readonly verify: Verify
 }
 
-export interface Tokens extends Pick<TokenCheck, 'verify'> {
+export interface Tokens extends Pick<TokenCheck, 'verify' | 'useEpoch'> {
   /** Claims of an internal token or a key: management takes no others (spec 5.3). */
   readonly verifyInternal: Verify
   /** POST /tokens. */
@@ -99,13 +101,20 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     (verify: Verify): Verify =>
     (token, peer) =>
       token.startsWith(keyPrefix) ? verifyKey(token) : verify(token, peer)
-  return { parts, external, verifyInternal: orKey(internal), verify: orKey(either(internal, external?.verify)) }
+  const { use: useEpoch } = keys
+  return {
+    parts,
+    external,
+    useEpoch,
+    verifyInternal: orKey(internal),
+    verify: orKey(either(internal, external?.verify)),
+  }
 }
 
 /** Opens everything about tokens. Rejects with StartupError if the settings do not work. */
 export async function openTokens(options: TokensOptions): Promise<Tokens> {
   const { settings, clock, agents, onBadCredential } = options
-  const { parts, external, verify, verifyInternal } = await openTokenCheck(options)
+  const { parts, external, useEpoch, verify, verifyInternal } = await openTokenCheck(options)
   const issue = createIssuer(parts)
   const trustOf: Agents['trustOf'] = agent => agents.trustOf(agent)
   const consoleSignIn = createConsoleSignIn({ clock, codes: options.codes, keys: parts.keys, issue, trustOf })
@@ -127,6 +136,7 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   return {
     verify,
     verifyInternal,
+    useEpoch,
     grant,
     console: consoleSignIn,
     secret: parts.keys.secret,

@@ -31,10 +31,14 @@ export type Verify = (token: string, peer?: Peer) => Verified | Promise<Verified
 export function createVerifier(parts: TokenParts): Verify {
   const { clock } = parts
   const known = new LRUCache<string, Claims>({ max: maxKnown })
-  const near = new Near<Claims>(1_024)
+  let near = new Near<Claims>(1_024)
+  let { verifying } = parts.keys
 
   async function check(token: string): Promise<Claims | TokenProblem> {
+    const before = parts.keys.verifying
     const payload = await verifySignature(token, parts)
+    // Tokens were made void meanwhile.
+    if (before !== parts.keys.verifying) return check(token)
     if (typeof payload === 'string') return payload
     if (!isOurs(payload, parts)) return 'claims'
     known.set(token, payload)
@@ -47,7 +51,14 @@ export function createVerifier(parts: TokenParts): Verify {
     return claims
   }
 
+  const forget = (): void => {
+    verifying = parts.keys.verifying
+    known.clear()
+    near = new Near(1_024)
+  }
+
   return token => {
+    if (verifying !== parts.keys.verifying) forget()
     const claims = near.get(token) ?? find(token)
     if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : 'expired'
     const parsed = parseCompact(token)

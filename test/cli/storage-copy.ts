@@ -1,4 +1,5 @@
 /** A gateway with everything that it can keep moves to PostgreSQL and back, and what must not be copied is refused. */
+
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -89,6 +90,7 @@ async function fullFolder(t: Test) {
   const store = await openSqliteStore({ directory: data })
   const seen = { agentId: review.bot.id, server: 'https://mcp.example/mcp', digests: { tool: 'd'.repeat(64) }, at: 1 }
   await store.tools.keep(seen, 10, undefined)
+  await store.agents.reset(review.bot.id, { status: 'Active' }, entry('admin.reset'))
   await store.close()
   return { data, origin, waiting }
 }

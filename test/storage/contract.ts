@@ -46,7 +46,7 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, tools, codes, audit } = store
+  const { agents, policies, hitl, grants, tools, tokens, codes, audit } = store
   return {
     ...store,
     agents: noted('agents', agents),
@@ -54,6 +54,7 @@ function noting(store: Store, called: Set<string>): Store {
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),
     tools: noted('tools', tools),
+    tokens: noted('tokens', tokens),
     codes: noted('codes', codes),
     audit: noted('audit', audit),
   }

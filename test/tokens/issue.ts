@@ -79,3 +79,19 @@ t.test('no text and no claims whatever make the verifier fail', async () => {
   const forged = fc.json().map(payload => forge(ourHeader, payload, hmac(signingSecret)))
   await fc.assert(fc.asyncProperty(forged, async token => (await verify(token)) === undefined))
 })
+
+t.test('tokens of before are void once an epoch is used, also those that were verified', async t => {
+  const { keys, issue, verify, problemOf } = await openInternal()
+  const [known, unknown] = [await issue(subject), await issue(subject)]
+  t.match(await verify(known.token), { sub: subject.id })
+  const asked = problemOf(unknown.token)
+  await keys.use('e1')
+  t.same([await problemOf(known.token), await asked, await problemOf(unknown.token)], Array(3).fill('unknown_key'))
+  const renewed = await issue(subject)
+  t.match(await verify(renewed.token), { sub: subject.id })
+  await Promise.all([keys.use('e2'), keys.use('e3')])
+  t.equal(await problemOf(renewed.token), 'unknown_key')
+  const last = await issue(subject)
+  await keys.use('e3')
+  t.match(await verify(last.token), { sub: subject.id }, 'the epoch that was asked for last counts')
+})

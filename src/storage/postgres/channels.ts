@@ -13,6 +13,7 @@ type Query = (text: string, values?: readonly unknown[]) => Promise<{ readonly r
 export class Channels implements Feeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
+  readonly tokens: Channel<string>
   readonly events: Channel<StoredEvent, EventHistory>
   readonly #connections: Connections
 
@@ -20,6 +21,7 @@ export class Channels implements Feeds {
     this.#connections = connections
     this.agents = new Channel(seen => inLine(() => this.#readTable('agents', seen)))
     this.policies = new Channel(seen => inLine(() => this.#readTable('policies', seen)))
+    this.tokens = new Channel(seen => inLine(() => this.#readTable('tokens', seen)))
     this.events = new Channel(seen => inLine(() => this.#readEvents(seen)))
   }
 
@@ -34,14 +36,19 @@ export class Channels implements Feeds {
     const now = payload === null ? undefined : JSON.parse(payload)
     if (table === 'agents') return this.agents.publish(key, now, seq)
     if (table === 'policies') return this.policies.publish(key, now, seq)
+    if (table === 'tokens') return this.tokens.publish(key, now, seq)
     return this.events.publish(key, { ...now, seq }, seq)
   }
 
   reload(): Promise<unknown> {
-    return Promise.all([this.agents.reload(), this.policies.reload(), this.events.reload()])
+    const channels = [this.agents, this.policies, this.tokens, this.events]
+    return Promise.all(channels.map(channel => channel.reload()))
   }
 
-  async #readTable<T>(table: 'agents' | 'policies', seen: Parameters<ReadAll<readonly T[]>>[0]): Promise<void> {
+  async #readTable<T>(
+    table: 'agents' | 'policies' | 'tokens',
+    seen: Parameters<ReadAll<readonly T[]>>[0],
+  ): Promise<void> {
     await this.#readAt(async (seq, _, db) => {
       // The method reads all rows of that table.
       const all = (await run(db, { table, method: 'all', args: [] })) as readonly T[]

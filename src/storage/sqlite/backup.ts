@@ -6,7 +6,7 @@ import { StartupError } from '../../errors.ts'
 import { assertSound, assertUnused, backupVersion, claimFolder } from './database.ts'
 
 /** Files that a gateway needs to start, beside its database. */
-const companions = ['signing.key', 'tokens.epoch', 'bootstrap.json']
+const companions = ['signing.key', 'bootstrap.json']
 /** All that a gateway keeps in its data folder, but for the lock. */
 const kept = ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'gateway.mark', ...companions]
 

@@ -10,7 +10,6 @@ import { systemClock } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
 import { bindable } from '../chain.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
-import { renewEpoch } from '../private-file.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
 import { Notes } from '../unit.ts'
@@ -85,8 +84,6 @@ async function takeUp({ connection, db }: Connected, directory: string): Promise
   const version = connection.prepare('pragma user_version').get()?.['user_version']
   const why = version === backupVersion ? 'it is a backup' : contradiction(directory, connection)
   if (why === undefined) return undefined
-  // First, so that earlier tokens are void even after a crash in between.
-  await renewEpoch(directory)
   connection.exec('begin immediate')
   const notes = new Notes(db)
   const { unknown, grants } = await markRestored(notes, systemClock.now(), why)

@@ -45,6 +45,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 class SqliteFeeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
+  readonly tokens: Channel<string>
   readonly events: Channel<StoredEvent, EventHistory>
   readonly #epoch = randomUUID()
   #newest = 0
@@ -57,6 +58,7 @@ class SqliteFeeds {
     this.#onStale = onStale
     this.agents = new Channel(seen => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(seen)))
     this.policies = new Channel(seen => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(seen)))
+    this.tokens = new Channel(seen => thread.call({ table: 'tokens', method: 'all', args: [] }, rowsTo(seen)))
     // Events are not kept in the file. Some may have been missed: one number stands for them.
     this.events = new Channel(async seen => seen({ epoch: this.#epoch, after: ++this.#newest, events: [] }))
   }
@@ -74,6 +76,7 @@ class SqliteFeeds {
   #publish({ table, key, now }: Change): Promise<unknown> | undefined {
     if (table === 'agents') return this.agents.publish(key, now)
     if (table === 'policies') return this.policies.publish(key, now)
+    if (table === 'tokens') return this.tokens.publish(key, now)
     return this.events.publish(key, { ...now, seq: ++this.#newest })
   }
 
@@ -87,6 +90,7 @@ class SqliteFeeds {
     try {
       await this.agents.reload()
       await this.policies.reload()
+      await this.tokens.reload()
       await this.events.reload()
     } catch (error) {
       if (this.#thread.closed) return

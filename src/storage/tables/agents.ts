@@ -4,6 +4,7 @@ import type { AgentKeyRow, AgentRow, Db } from '../schema.ts'
 import { locked } from '../statement.ts'
 import type { AgentChange, AgentKey, AgentRecord } from '../store.ts'
 import { withFacts } from './audit.ts'
+import { voidTokens } from './tokens.ts'
 
 const publicColumns = [
   'id',
@@ -69,6 +70,11 @@ export const agents: Operations<'agents'> = {
       unit.event({ type: 'quarantined', at, hitlId: null, data: { agentId: id, cause: details['cause'] } })
     }
     return after
+  },
+
+  async reset(unit, id, change, entry) {
+    await voidTokens(unit)
+    return agents.update(unit, id, change, entry)
   },
 
   async remove(unit, id, entry) {

@@ -40,6 +40,24 @@ export function agents(t: Test, engine: Engine): void {
     t.same(await actions(store), ['agent.register'])
   })
 
+  t.test('a reset changes the agent and draws what the keys of tokens are derived with, for followers too', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1', { status: 'Quarantined' }), 'h', entry('agent.register'))
+    t.same(await store.tokens.all(), [])
+    const told: string[] = []
+    const note = (epoch: string | undefined) => void told.push(epoch ?? 'none')
+    t.teardown(await store.feed.tokens.follow({ load: ([epoch]) => note(epoch), change: (_, epoch) => note(epoch) }))
+    for (const secretHash of ['h1', 'h2'])
+      t.match(await store.agents.reset('a1', { status: 'Active', secretHash }, entry('admin.reset')), {
+        status: 'Active',
+      })
+    const [epoch, ...more] = await store.tokens.all()
+    t.match(epoch, /^[0-9a-f]{32}$/)
+    t.same([more, told.length, told[0], told[2]], [[], 3, 'none', epoch])
+    t.not(told[1], told[2])
+    t.same(await actions(store), ['agent.register', 'admin.reset', 'admin.reset'])
+  })
+
   t.test('what cannot be recorded is not done, and what is done at the same time is', async t => {
     const store = await engine(t)
     const unrecordable = entry('agent.register', { details: { number: 1n } })

@@ -10,6 +10,7 @@ export const tables = [
   'grants',
   'granted_keys',
   'seen_tools',
+  'token_epoch',
   'console_codes',
   'audit',
 ]
