@@ -33,6 +33,8 @@ export interface Unit {
   room(room: Room): void
   /** Waits for other operations with one of these keys. First of all: nothing that was read before may be relied on. */
   alone(...keys: readonly string[]): Promise<void> | undefined
+  /** From here on what others do at the same time may make it fail: operations that share its transaction must not. */
+  mayFail(): void
   /**
    * The answer of a statement does not matter to the operation, so it is not waited for: it fails the operation when it
    * fails, and is done before the commit.
@@ -74,6 +76,10 @@ export class Notes implements Unit {
   }
 
   counted(agentId?: string): number {
+    return this.countedHere(agentId)
+  }
+
+  countedHere(agentId?: string): number {
     if (agentId !== undefined) return this.counts.get(agentId) ?? 0
     return [...this.counts.values()].reduce((sum, change) => sum + change, 0)
   }
@@ -85,6 +91,8 @@ export class Notes implements Unit {
   alone(..._keys: readonly string[]): Promise<void> | undefined {
     return undefined
   }
+
+  mayFail(): void {}
 
   send(statement: Promise<unknown>): void {
     // Looked at before the commit; Node must not take it for forgotten until then.

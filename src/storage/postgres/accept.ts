@@ -50,7 +50,7 @@ export async function acceptHistory(
     const notes = new Notes(connections.over(client))
     const restored = await markRestored(notes, now, why)
     const history = { epoch: renewed, known: undefined }
-    await query(callCommitWrite, argumentsOf({ id: randomUUID(), now, notes, history }))
+    await query(callCommitWrite, argumentsOf({ id: randomUUID(), now, all: [notes], history }))
     return restored
   }
 }

@@ -55,11 +55,12 @@ export const createTables = [
 
 /** Returns the number of the last change, null when there is none, and the newest record of the audit trail. */
 export const createCommitWrite = (schema: string): string => `
-create function commit_write(write_id uuid, now bigint, entries json, counts json, room json, noted json, known json,
+create function commit_write(write_id uuid, now bigint, entries json, counts json, rooms json, noted json, known json,
   out last bigint, out trail_seq bigint, out trail_hash text)
 language plpgsql security definer set search_path = ${schema}, pg_temp as $$
 declare
   entry record;
+  room json;
   prior record;
   waiting_all bigint;
   waiting_own bigint;
@@ -78,20 +79,19 @@ begin
     select '', sum(change) from json_to_recordset(counts) as c(change integer) having count(*) > 0
     on conflict ("agentId") do update set waiting = hitl_waiting.waiting + excluded.waiting;
 
-  if room is not null then
+  for room in select value from json_array_elements(rooms) loop
     select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
       coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0)
       into waiting_all, waiting_own from hitl_waiting where "agentId" in ('', room->>'agentId');
     if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
       select waiting_all - count(*), waiting_own - count(*) filter (where "agentId" = room->>'agentId')
         into waiting_all, waiting_own from hitl where status = 'Pending' and "expiresAt" <= (room->>'now')::bigint;
-      if waiting_all > (room->>'maxPending')::bigint then
-        raise exception using errcode = '${fullQueueState}', message = 'queueFull';
-      elsif waiting_own > (room->>'maxPendingOfAgent')::bigint then
-        raise exception using errcode = '${fullQueueState}', message = 'agentQueueFull';
+      if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
+        raise exception using errcode = '${fullQueueState}',
+          message = case when waiting_all > (room->>'maxPending')::bigint then 'queueFull' else 'agentQueueFull' end;
       end if;
     end if;
-  end if;
+  end loop;
 
   select seq, hash into prior from audit order by seq desc limit 1;
   for entry in select * from json_to_recordset(entries) as e(at bigint, actor text, action text, subject text,
@@ -128,24 +128,28 @@ export interface Written {
 interface Write {
   readonly id: string
   readonly now: number
-  readonly notes: Notes
+  readonly all: readonly Notes[]
   readonly history: Pick<History, 'epoch' | 'known'>
 }
 
-/** The arguments of the function. */
-export function argumentsOf({ id, now, notes, history }: Write): readonly unknown[] {
+/** The arguments of the function, for all that was noted in one transaction. */
+export function argumentsOf({ id, now, all, history }: Write): readonly unknown[] {
   const { epoch, known } = history
-  const counts = [...notes.counts].map(([agentId, change]) => ({ agentId, change }))
-  const changes = notes.changes.map(({ table, key, now }) => ({ table, key, now: now && JSON.stringify(now) }))
-  return [
-    id,
-    now,
-    JSON.stringify(notes.entries.map(halvesOf)),
-    JSON.stringify(counts),
-    notes.limits === undefined ? null : JSON.stringify(notes.limits),
-    JSON.stringify(changes),
-    JSON.stringify({ epoch, ...known }),
-  ]
+  const entries = all.flatMap(({ entries }) => entries.map(halvesOf))
+  const counts = [...countsOf(all)].map(([agentId, change]) => ({ agentId, change }))
+  const changes = all.flatMap(({ changes }) => changes)
+  const noted = changes.map(({ table, key, now }) => ({ table, key, now: now && JSON.stringify(now) }))
+  const rooms = all.flatMap(({ limits }) => limits ?? [])
+  return [id, now, ...[entries, counts, rooms, noted, { epoch, ...known }].map(value => JSON.stringify(value))]
+}
+
+/** One count for each agent: a row is changed once in a statement. */
+function countsOf(all: readonly Notes[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const [agentId, change] of all.flatMap(notes => [...notes.counts])) {
+    counts.set(agentId, (counts.get(agentId) ?? 0) + change)
+  }
+  return counts
 }
 
 /** An entry, and its canonical JSON in front of its number and behind it. */

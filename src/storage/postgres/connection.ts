@@ -11,8 +11,8 @@ import { type Address, type PostgresSettings, parseAddress, timeoutOf } from './
 
 /** Longest wait for a connection, as a share of Storage:PostgreSQL:TimeoutSeconds. */
 const connectShare = 0.7
-/** Calls that may wait for a connection. */
-const mostWaiting = 256
+/** Calls that may wait for a connection, and how many of them agents may cause. */
+const mostWaiting = { people: 256, agents: 192 }
 /** Different statements that are kept prepared in a connection. */
 const mostPrepared = 300
 
@@ -87,10 +87,14 @@ export function takeNotice(client: PoolClient): string | undefined {
   return notice
 }
 
+/** Whose call it is: people must be able to decide and to revoke, whatever agents do. */
+export type Caller = 'people' | 'agents'
+
 export class Connections {
   readonly #pool: Pool
   readonly #kyselys = new WeakMap<PoolClient, Db>()
   readonly #names = new Map<string, string>()
+  readonly #abandoned = new WeakSet<PoolClient>()
 
   constructor(settings: PostgresSettings) {
     this.#pool = new pg.Pool({ ...configOf(settings), max: settings.poolSize, allowExitOnIdle: true })
@@ -99,8 +103,8 @@ export class Connections {
   }
 
   /** @throws StoreError when too many wait, or none becomes free in time */
-  async acquire(): Promise<PoolClient> {
-    if (this.#pool.waitingCount >= mostWaiting) throw new StoreError('Too many calls wait for the storage')
+  async acquire(of: Caller = 'people'): Promise<PoolClient> {
+    if (this.#pool.waitingCount >= mostWaiting[of]) throw new StoreError('Too many calls wait for the storage')
     return this.#pool.connect()
   }
 
@@ -134,6 +138,13 @@ export class Connections {
     const name = hash('sha256', text).slice(0, 32)
     this.#names.set(text, name)
     return name
+  }
+
+  /** Ends a connection at once, also while a statement is under way. */
+  abandon(client: PoolClient): void {
+    if (this.#abandoned.has(client)) return
+    this.#abandoned.add(client)
+    void client.end().catch(() => {})
   }
 
   close(): Promise<void> {

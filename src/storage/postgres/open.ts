@@ -8,15 +8,18 @@ import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
 import { type Store, StoreError } from '../store.ts'
-import { type Attempt, type CommitParts, type Committed, commit, resolveDoubt, stateOf } from './commit.ts'
+import { Batches } from './batches.ts'
+import { commit, resolveDoubt, stateOf } from './commit.ts'
 import { lostState } from './commit-write.ts'
-import { Connections } from './connection.ts'
+import { type Caller, Connections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
 import { History } from './history.ts'
 import type { LossOptions } from './loss.ts'
 import type { Self } from './member.ts'
 import { prepareDatabase } from './migrate.ts'
+import { callerOf, placeOf } from './place.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
+import type { Attempt, CommitParts, Committed } from './transaction.ts'
 import { undoOf } from './undo.ts'
 
 export interface PostgresOptions {
@@ -67,7 +70,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   const fence = new Fence(fenceClock, fenceMs)
   const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, digests: {} }
   const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, history, onStale, onLoss })
-  const calls = new PostgresCalls({ connections, clock, fenceClock, callMs, history }, feeds)
+  const { poolSize } = settings
+  const calls = new PostgresCalls({ connections, clock, fenceClock, callMs, poolSize, history }, feeds)
   async function closeAll(): Promise<void> {
     // Idle connections do not keep the process running; it would end before they are closed.
     const held = setInterval(() => {}, callMs)
@@ -102,17 +106,24 @@ interface CallParts extends CommitParts {
   readonly fenceClock: Clock
   /** Longest time that a call takes, milliseconds. */
   readonly callMs: number
+  readonly poolSize: number
 }
 
 class PostgresCalls {
   readonly #parts: CallParts
   readonly #feeds: PostgresFeeds
+  readonly #batches: Readonly<Record<Caller, Batches>>
+  /** Whether transactions were committed whose COMMIT was not answered. */
+  readonly #doubts = new Map<string, Promise<boolean>>()
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
   constructor(parts: CallParts, feeds: PostgresFeeds) {
     this.#parts = parts
     this.#feeds = feeds
+    // With the batch of each, half of the connections stay free for other calls.
+    const half = Math.max(1, Math.floor((parts.poolSize - 1) / 2))
+    this.#batches = { agents: new Batches(parts, half), people: new Batches(parts, half) }
   }
 
   /** @throws StoreError when the call failed or took too long */
@@ -130,8 +141,11 @@ class PostgresCalls {
   }
 
   async #write(asked: Asked): Promise<unknown> {
-    const attempt: Attempt = { client: undefined, writeId: undefined, givenUp: false }
-    const committed = await this.#attempt(asked, attempt, () => commit(this.#parts, asked, attempt))
+    const attempt = attemptOf(asked)
+    const place = placeOf(asked)
+    const committed = await this.#attempt(attempt, () =>
+      place === undefined ? commit(this.#parts, attempt) : this.#batches[attempt.of].commit(attempt, place),
+    )
     if (committed.wake !== undefined) this.#feeds.wake(committed.wake)
     if (committed.awaited.length > 0) await this.#inForce(committed)
     return committed.value
@@ -139,9 +153,9 @@ class PostgresCalls {
 
   async #read(asked: Asked): Promise<unknown> {
     const { connections } = this.#parts
-    const attempt: Attempt = { client: undefined, writeId: undefined, givenUp: false }
-    return this.#attempt(asked, attempt, async () => {
-      const client = await connections.acquire()
+    const attempt = attemptOf(asked)
+    return this.#attempt(attempt, async () => {
+      const client = await connections.acquire(attempt.of)
       attempt.client = client
       let broken = true
       try {
@@ -156,7 +170,8 @@ class PostgresCalls {
   }
 
   /** Does the work within the time of a call. What is given up is never done later, unless its COMMIT has left. */
-  async #attempt<T>(asked: Asked, attempt: Attempt, work: () => Promise<T>): Promise<T> {
+  async #attempt<T>(attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    const { asked } = attempt
     const { table, method } = asked
     try {
       return await inTime(work(), this.#parts.callMs, () => {
@@ -165,8 +180,7 @@ class PostgresCalls {
     } catch (error) {
       attempt.givenUp = true
       if (stateOf(error) === lostState) this.#feeds.look()
-      // Ends the connection at once when a statement is under way.
-      void attempt.client?.end().catch(() => {})
+      if (attempt.client !== undefined) this.#parts.connections.abandon(attempt.client)
       const { writeId } = attempt
       if (writeId !== undefined) void this.#resolve(writeId, asked, attempt.value)
       const outcome = writeId === undefined ? '' : '; whether it was done is unknown'
@@ -184,11 +198,20 @@ class PostgresCalls {
   /** Makes sure that a write whose answer was lost is not committed later. If it was, its caller does not act on it. */
   async #resolve(writeId: string, asked: Asked, value: unknown): Promise<void> {
     while (!this.#closed) {
-      const isCommitted = await resolveDoubt(this.#parts, writeId).catch(() => undefined)
+      const isCommitted = await this.#outcome(writeId).catch(() => undefined)
       const undo = isCommitted === true ? undoOf(asked, value, this.#parts.clock.now()) : undefined
       if (isCommitted !== undefined && (undo === undefined || (await this.#done(undo)))) return
       await new Promise(resolve => setTimeout(resolve, doubtMs).unref())
     }
+  }
+
+  /** Asked for once for all writes of the transaction. */
+  #outcome(writeId: string): Promise<boolean> {
+    const asked = this.#doubts.get(writeId)
+    if (asked !== undefined) return asked
+    const outcome = resolveDoubt(this.#parts, writeId).finally(() => this.#doubts.delete(writeId))
+    this.#doubts.set(writeId, outcome)
+    return outcome
   }
 
   /** Whether it was committed, or cannot be in doubt any more. */
@@ -198,4 +221,8 @@ class PostgresCalls {
       error => error instanceof StoreError && error.inDoubt,
     )
   }
+}
+
+function attemptOf(asked: Asked): Attempt {
+  return { asked, of: callerOf(asked), client: undefined, writeId: undefined, givenUp: false }
 }

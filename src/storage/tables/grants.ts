@@ -37,7 +37,7 @@ export const grants: Operations<'grants'> = {
 
   async use(unit, id, { now, key }, entry) {
     const { db } = unit
-    if (key !== undefined) await unit.alone(`${key.agentId} ${key.key}`)
+    await unit.alone(`grant ${id}`, ...(key === undefined ? [] : [`${key.agentId} ${key.key}`]))
     if (key !== undefined && (await keyHolder(db, key.agentId, key.key, now)) !== undefined) return 'keyTaken'
     const [row] = (await useGrant(db, { id, now })).rows
     if (row === undefined) return undefined

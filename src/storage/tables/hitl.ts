@@ -52,6 +52,8 @@ export const hitl: Operations<'hitl'> = {
     ])
     if (same !== undefined && isLive(same, createdAt)) return { existing: same }
     if (isUsed) return 'keyUsed'
+    // Another gateway may be about to end it.
+    if (same !== undefined) unit.mayFail()
     const full = await takeRoom(unit, record, limits, waiting)
     if (full !== undefined) return full
     if (same !== undefined) await expireAll(unit, [same], createdAt)

@@ -69,9 +69,20 @@ export async function takeRoom(unit: Unit, record: HitlRecord, limits: HitlLimit
   // Nothing is waited for from here on: of several operations in one transaction, each counts those before it.
   const full = fullQueue(unit, agentId, limits, waiting)
   if (full !== undefined) return full
+  if (isTight(unit, agentId, limits, waiting)) unit.mayFail()
   unit.count(agentId, 1)
   unit.room({ ...limits, agentId, now })
   return undefined
+}
+
+/** So many others may take room elsewhere at the same time, as a rule. */
+const atOnce = 8
+
+/** Whether others may take the last room meanwhile. */
+function isTight(unit: Unit, agentId: string, limits: HitlLimits, { all, ofAgent }: Waiting): boolean {
+  const left = limits.maxPending - all - unit.counted()
+  const leftOfAgent = limits.maxPendingOfAgent - ofAgent - unit.counted(agentId)
+  return Math.min(left, leftOfAgent) <= atOnce
 }
 
 async function withoutExpired(db: Db, agentId: string, now: number, { all, ofAgent }: Waiting): Promise<Waiting> {

@@ -1,0 +1,82 @@
+/**
+ * Writes of many callers share transactions, as many as wait while one is under way: a commit costs the database the same
+ * for 32 of them as for one, and however many wait, they take one connection.
+ */
+import { StoreError } from '../store-error.ts'
+import type { Place } from './place.ts'
+import { Singles, type Waiting } from './singles.ts'
+import { type Attempt, type CommitParts, type Committed, transact } from './transaction.ts'
+
+/** Writes in one transaction. */
+const mostTogether = 32
+/** Writes that wait or run, in all and of one caller. */
+const mostWrites = 256
+const mostOfCaller = 64
+
+export class Batches {
+  readonly #parts: CommitParts
+  readonly #singles: Singles
+  #waiting: Waiting[] = []
+  #isRunning = false
+  /** Writes that wait or run, of each caller. */
+  readonly #counts = new Map<string, number>()
+  #count = 0
+
+  /** @param atOnce transactions of one write each that may run at the same time */
+  constructor(parts: CommitParts, atOnce: number) {
+    this.#parts = parts
+    this.#singles = new Singles(parts, atOnce)
+  }
+
+  /** @throws StoreError when too many wait */
+  async commit(attempt: Attempt, place: Place): Promise<Committed> {
+    if (this.#count >= mostWrites || (this.#counts.get(place.caller) ?? 0) >= mostOfCaller) {
+      throw new StoreError('Too many calls wait for the storage')
+    }
+    this.#add(place.caller, 1)
+    const { promise, resolve } = Promise.withResolvers<Committed>()
+    const one = { ...place, attempt, settle: resolve }
+    if (place.isLong) this.#singles.add(one)
+    else this.#waiting.push(one)
+    void this.#run()
+    return promise.finally(() => this.#add(place.caller, -1))
+  }
+
+  #add(caller: string, change: number): void {
+    this.#count += change
+    const count = (this.#counts.get(caller) ?? 0) + change
+    if (count === 0) this.#counts.delete(caller)
+    else this.#counts.set(caller, count)
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    while (this.#waiting.length > 0) await this.#commit(this.#take())
+    this.#isRunning = false
+  }
+
+  /** Those that have waited longest, sorted: all gateways lock rows in the same order. */
+  #take(): readonly Waiting[] {
+    const batch = new Map<string, Waiting>()
+    const left: Waiting[] = []
+    for (const one of this.#waiting) {
+      if (batch.size < mostTogether && !batch.has(one.key)) batch.set(one.key, one)
+      else left.push(one)
+    }
+    this.#waiting = left
+    return [...batch.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  async #commit(batch: readonly Waiting[]): Promise<void> {
+    const attempts = batch.map(({ attempt }) => attempt)
+    const result = await transact(this.#parts, attempts, true).catch((error: unknown) => ({ error }))
+    for (const [n, one] of batch.entries()) {
+      const committed = 'error' in result ? undefined : result[n]
+      if (committed !== undefined) one.settle(Promise.resolve(committed))
+      // One that cannot be committed must not take the others with it.
+      else if (one.attempt.writeId === undefined) this.#singles.add(one)
+      else one.settle(Promise.reject('error' in result ? result.error : undefined))
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/** Which writes share transactions with which. */
+import type { Tables } from '../methods.ts'
+import type { Asked } from '../operations.ts'
+import type { HitlRecord } from '../store.ts'
+import type { Caller } from './connection.ts'
+
+export interface Place {
+  /** Writes that agents cause are not mixed with those of people. */
+  readonly of: Caller
+  /** Whoever asks for too much gets less than others. */
+  readonly caller: string
+  /** Two with the same key are not put together. */
+  readonly key: string
+  /** Others must not wait for it in one transaction. */
+  readonly isLong?: boolean
+}
+
+/** Longest request that is written together with others, bytes. */
+const mostBytes = 65_536
+
+type Places = {
+  readonly [T in keyof Tables]?: {
+    readonly [M in keyof Tables[T]]?: Tables[T][M] extends (...args: infer A) => unknown
+      ? (...args: A) => Place | undefined
+      : never
+  }
+}
+
+const places: Places = {
+  hitl: {
+    insert: placeOfRequest,
+    claim: id => ({ of: 'people', caller: id, key: `item ${id}` }),
+    deny: id => ({ of: 'people', caller: id, key: `item ${id}` }),
+    withdraw: (id, { agentId }) => ({ of: 'agents', caller: agentId, key: `item ${id}` }),
+  },
+  grants: { use: (id, _, { actor }) => ({ of: 'agents', caller: actor, key: `grant ${id}` }) },
+  agents: {
+    // Of trust, which changes with what the agent does.
+    update: (id, _, { actor }) => (actor === 'gateway' ? { of: 'agents', caller: id, key: `agent ${id}` } : undefined),
+  },
+}
+
+function placeOfRequest(record: HitlRecord, sealed: Uint8Array): Place {
+  const { id, agentId, idempotencyKey, repeatDigest, body } = record
+  const key = `request ${agentId} ${idempotencyKey ?? repeatDigest ?? id}`
+  return { of: 'agents', caller: agentId, key, isLong: body.length + sealed.length > mostBytes }
+}
+
+/** Undefined when the write has a transaction of its own. */
+export function placeOf({ table, method, args }: Asked): Place | undefined {
+  // Each is such a function, and the arguments are those of the contract.
+  const ofTable = places[table] as Readonly<Record<string, (...args: readonly unknown[]) => Place | undefined>>
+  return ofTable?.[method]?.(...args)
+}
+
+/** Calls without a place that agents cause, when and as often as they like. */
+const ofAgents = new Set([
+  ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.get', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
+  ...['tools.seen', 'tools.keep', 'agents.secretHash'],
+])
+
+export function callerOf(asked: Asked): Caller {
+  return placeOf(asked)?.of ?? (ofAgents.has(`${asked.table}.${asked.method}`) ? 'agents' : 'people')
+}

@@ -1,0 +1,66 @@
+import { bindable } from '../chain.ts'
+import type { Db } from '../schema.ts'
+import { Notes } from '../unit.ts'
+import { schemaLock } from './commit-write.ts'
+
+/** Sends a statement. */
+export type Query = (
+  text: string,
+  values?: readonly unknown[],
+) => Promise<{ readonly command: string; readonly rows: unknown[] }>
+
+/** In the order of the locks, so that no two transactions wait for each other. */
+const locksOf = `(select distinct hashtextextended(key, ${schemaLock}) as lock
+  from unnest($1::text[]) as k(key) order by lock) as locks`
+const lockKeys = `select pg_advisory_xact_lock(lock) from ${locksOf}`
+const tryKeys = `select coalesce(bool_and(pg_try_advisory_xact_lock(lock)), true) as held from ${locksOf}`
+
+/** The operation has changed nothing, and must be done in a transaction of its own. */
+export class NotTogether extends Error {
+  override readonly name = 'NotTogether'
+}
+
+/** What all operations of one transaction have in common. */
+export interface Together {
+  readonly query: Query
+  /** Keys that an operation of the batch has for itself; undefined when there is only one operation. */
+  readonly taken: Set<string> | undefined
+  readonly all: readonly Notes[]
+}
+
+/** A unit of work beside those of other connections and gateways, and maybe others in the same transaction. */
+export class SharedNotes extends Notes {
+  readonly #together: Together
+
+  constructor(db: Db, together: Together) {
+    super(db)
+    this.#together = together
+  }
+
+  /** Without others in the transaction: the next statement begins, and sees the tables, when the locks are held. */
+  override alone(...given: readonly string[]): Promise<void> | undefined {
+    const { query, taken } = this.#together
+    // The array of a parameter is not looked into any more.
+    const keys = given.map(key => String(bindable(key)))
+    if (taken !== undefined) return this.#tryAlone(keys, taken)
+    this.send(query(lockKeys, [keys]))
+    return undefined
+  }
+
+  /** Others must not wait with it. Locks do not keep out those of the same transaction. */
+  async #tryAlone(keys: readonly string[], taken: Set<string>): Promise<void> {
+    if (keys.some(key => taken.has(key))) throw new NotTogether()
+    for (const key of keys) taken.add(key)
+    const { rows } = await this.#together.query(tryKeys, [keys])
+    // The one column of the one row.
+    if (!(rows as { held: boolean }[])[0]?.held) throw new NotTogether()
+  }
+
+  override mayFail(): void {
+    if (this.#together.taken !== undefined) throw new NotTogether()
+  }
+
+  override counted(agentId?: string): number {
+    return this.#together.all.reduce((sum, notes) => sum + notes.countedHere(agentId), 0)
+  }
+}

@@ -1,0 +1,49 @@
+import { commit } from './commit.ts'
+import type { Place } from './place.ts'
+import type { Attempt, CommitParts, Committed } from './transaction.ts'
+
+export interface Waiting extends Place {
+  readonly attempt: Attempt
+  settle(committed: Promise<Committed>): void
+}
+
+/**
+ * Writes in transactions of their own. They may wait for locks or take long, so a caller that has one under way comes
+ * behind the others, and cannot take all places.
+ */
+export class Singles {
+  readonly #parts: CommitParts
+  readonly #atOnce: number
+  readonly #waiting: Waiting[] = []
+  readonly #running: string[] = []
+
+  constructor(parts: CommitParts, atOnce: number) {
+    this.#parts = parts
+    this.#atOnce = atOnce
+  }
+
+  add(one: Waiting): void {
+    this.#waiting.push(one)
+    this.#next()
+  }
+
+  #next(): void {
+    for (let one = this.#take(); one !== undefined; one = this.#take()) void this.#commit(one)
+  }
+
+  #take(): Waiting | undefined {
+    const free = this.#atOnce - this.#running.length
+    const first = this.#waiting.findIndex(({ caller }) => !this.#running.includes(caller))
+    const least = first < 0 ? 2 : 1
+    return free < least ? undefined : this.#waiting.splice(Math.max(first, 0), 1)[0]
+  }
+
+  async #commit({ caller, attempt, settle }: Waiting): Promise<void> {
+    this.#running.push(caller)
+    const committed = commit(this.#parts, attempt)
+    settle(committed)
+    await committed.catch(() => {})
+    this.#running.splice(this.#running.indexOf(caller), 1)
+    this.#next()
+  }
+}

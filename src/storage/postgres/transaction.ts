@@ -1,0 +1,164 @@
+/**
+ * One transaction for a write, or for several. The statements lock rows; what was noted goes out last, together with
+ * COMMIT, so that the lock which all gateways share is never held across the network.
+ */
+import { randomUUID } from 'node:crypto'
+import type { PoolClient } from 'pg'
+import type { Clock } from '../../clock.ts'
+import { isAwaited } from '../feed.ts'
+import { type Asked, run } from '../operations.ts'
+import { StoreError } from '../store-error.ts'
+import type { Notes } from '../unit.ts'
+import { argumentsOf, callCommitWrite, type Written } from './commit-write.ts'
+import { type Caller, type Connections, takeNotice } from './connection.ts'
+import type { History } from './history.ts'
+import { NotTogether, type Query, SharedNotes } from './shared-notes.ts'
+import type { Wake } from './turns.ts'
+
+export interface Committed {
+  readonly value: unknown
+  /** Numbers of the changes that must be in force when it is answered. */
+  readonly awaited: readonly number[]
+  /** Why gateways are to be woken; undefined when it changed nothing that is followed. */
+  readonly wake: Wake | undefined
+}
+
+/** One call: whether it was given up, and whether its COMMIT has left. */
+export interface Attempt {
+  readonly asked: Asked
+  readonly of: Caller
+  client: PoolClient | undefined
+  /** Set while a COMMIT is under way without an answer, with the result of the operation. */
+  writeId: string | undefined
+  value?: unknown
+  givenUp: boolean
+}
+
+export interface CommitParts {
+  readonly connections: Connections
+  readonly clock: Clock
+  readonly history: History
+}
+
+/** An attempt and what its operation has noted. */
+interface Part {
+  readonly attempt: Attempt
+  readonly notes: SharedNotes
+}
+
+/**
+ * Runs the operations at the same time. Either all are committed, but for those that must have a transaction of their own
+ * (undefined), or none.
+ *
+ * @param isBatch whether none may wait for the locks of others
+ */
+export async function transact(
+  { connections, clock, history }: CommitParts,
+  given: readonly Attempt[],
+  isBatch: boolean,
+): Promise<readonly (Committed | undefined)[]> {
+  const client = await connections.acquire(given[0]?.of)
+  const attempts = given.filter(({ givenUp }) => !givenUp)
+  for (const attempt of attempts) attempt.client = client
+  let broken = attempts.length > 0
+  try {
+    if (attempts.length === 0) throw new StoreError(givenUp)
+    takeNotice(client)
+    const query: Query = (text, values) => connections.query(client, text, values)
+    const all: SharedNotes[] = []
+    const together = { query, taken: isBatch ? new Set<string>() : undefined, all }
+    for (const _ of attempts) all.push(new SharedNotes(connections.over(client), together))
+    all[0]?.send(query('begin'))
+    try {
+      const parts = await runAll(attempts, all)
+      assertWanted(attempts)
+      const last = await finish(query, { client, parts, now: clock.now(), history })
+      broken = false
+      return committedOf(given, parts, last)
+    } catch (error) {
+      if (attempts.every(({ writeId }) => writeId === undefined)) {
+        await query('rollback')
+        broken = false
+      }
+      throw error
+    }
+  } finally {
+    for (const attempt of attempts) attempt.client = undefined
+    client.release(broken)
+  }
+}
+
+/** The parts that can be committed. */
+async function runAll(attempts: readonly Attempt[], all: readonly SharedNotes[]): Promise<readonly Part[]> {
+  const results = await Promise.allSettled(all.map((notes, n) => run(notes, attempts[n]!.asked)))
+  const parts: Part[] = []
+  for (const [n, result] of results.entries()) {
+    const [attempt, notes] = [attempts[n]!, all[n]!]
+    if (result.status === 'fulfilled') {
+      attempt.value = result.value
+      parts.push({ attempt, notes })
+    } else if (!(result.reason instanceof NotTogether)) throw await causeOf(result.reason, all)
+  }
+  return parts
+}
+
+interface Ending {
+  readonly client: PoolClient
+  readonly parts: readonly Part[]
+  readonly now: number
+  readonly history: History
+}
+
+/** Writes what was noted and commits, in one flush. Number of the last change; null when there is none. */
+async function finish(query: Query, { client, parts, now, history }: Ending): Promise<number | null> {
+  const { epoch } = history
+  const id = randomUUID()
+  const all = parts.map(({ notes }) => notes)
+  for (const { attempt } of parts) attempt.writeId = id
+  const written = query(callCommitWrite, argumentsOf({ id, now, all, history }))
+  const committed = query('commit')
+  const [write, end] = await Promise.allSettled([written, committed])
+  if (end.status === 'rejected') throw end.reason
+  const notice = takeNotice(client)
+  // A commit that was cancelled while it waited for a standby says so in a notice, and succeeds.
+  if (notice !== undefined) throw new StoreError(`COMMIT: ${notice}`, { inDoubt: true })
+  // Answered: nothing is in doubt any more. After an error in the transaction the server answers COMMIT with ROLLBACK.
+  for (const { attempt } of parts) attempt.writeId = undefined
+  if (write.status === 'rejected') throw await causeOf(write.reason, all)
+  if (end.value.command !== 'COMMIT') throw new StoreError('the transaction was rolled back')
+  // The one row of the function.
+  const { last, trail_seq: seq, trail_hash: hash } = write.value.rows[0] as Written
+  history.saw(epoch, seq === null || hash === null ? null : { seq, hash })
+  return last
+}
+
+/** @param last number of the last change of all of them; they are numbered in the order of the parts */
+function committedOf(attempts: readonly Attempt[], parts: readonly Part[], last: number | null) {
+  const done = new Map<Attempt, Committed>()
+  let next = (last ?? 0) - parts.reduce((sum, { notes }) => sum + notes.changes.length, 0) + 1
+  for (const { attempt, notes } of parts) {
+    done.set(attempt, { value: attempt.value, ...followed(notes, next) })
+    next += notes.changes.length
+  }
+  return attempts.map(attempt => done.get(attempt))
+}
+
+/** @param first number of the first change */
+function followed({ changes }: Notes, first: number): Pick<Committed, 'awaited' | 'wake'> {
+  if (changes.length === 0) return { awaited: [], wake: undefined }
+  const awaited = changes.flatMap((change, index) => (isAwaited(change) ? [first + index] : []))
+  return { awaited, wake: awaited.length > 0 ? 'changes' : 'events' }
+}
+
+/** Why a transaction failed: the statements behind the one that did say only that one failed. */
+async function causeOf(error: unknown, all: readonly Notes[]): Promise<unknown> {
+  const results = await Promise.allSettled(all.flatMap(({ sent }) => sent))
+  const failed = results.find(({ status }) => status === 'rejected')
+  return failed?.status === 'rejected' ? failed.reason : error
+}
+
+const givenUp = 'given up before it was committed'
+
+function assertWanted(attempts: readonly Attempt[]): void {
+  if (attempts.some(attempt => attempt.givenUp)) throw new StoreError(givenUp)
+}

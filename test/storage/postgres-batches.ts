@@ -1,0 +1,165 @@
+/** Writes of agents that come at the same time share transactions, and none of them suffers from another one. */
+import { verifyTrail } from '../../src/audit/trail.ts'
+import { schemaLock } from '../../src/storage/postgres/commit-write.ts'
+import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import type { HitlRecord, Store } from '../../src/storage/store.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
+import { approve, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
+
+async function open(t: Test) {
+  const settings = await createSchema(t)
+  const url = new URL(settings.connectionString)
+  const proxy = await startTcpProxy(t, Number(url.port))
+  const direct = await openPostgresStore({ settings })
+  t.teardown(() => direct.close())
+  url.port = String(proxy.port)
+  const store = await openPostgresStore({ settings: { ...settings, connectionString: url.href } })
+  t.teardown(() => store.close())
+  return { proxy, direct, store, admin: settings.admin }
+}
+
+/** Suspends requests of different agents at once. */
+function suspendAll(store: Store, count: number, over: (n: number) => Partial<HitlRecord> = () => ({})) {
+  return Promise.allSettled(
+    Array.from({ length: count }, (_, n) => suspend(store, `h${n}`, { agentId: `a${n}`, ...over(n) })),
+  )
+}
+
+const stored = (results: readonly PromiseSettledResult<unknown>[]) =>
+  results.filter(result => result.status === 'fulfilled' && result.value === 'stored').length
+
+t.test('writes at the same time share transactions; each has its own result, row and record', async t => {
+  const { store, admin } = await open(t)
+  t.equal(stored(await suspendAll(store, 100)), 100)
+  const { rows } = await admin.query('select count(*)::int as transactions from writes')
+  t.ok(rows[0].transactions <= 10, `${rows[0].transactions} transactions`)
+  t.equal(await store.hitl.countPending(1_500), 100)
+  const results = await Promise.all(Array.from({ length: 100 }, (_, n) => approve(store, `h${n}`)))
+  for (const [n, result] of results.entries()) t.match(result, { claimed: { id: `h${n}`, agentId: `a${n}` } })
+  const subjects = (await trail(store)).map(({ subject }) => subject)
+  t.equal(new Set(subjects).size, 100)
+  t.match(await verifyTrail(store.audit), { ok: true, entries: 200 })
+})
+
+t.test('one that cannot be written does not take the others with it', async t => {
+  const { store } = await open(t)
+  const bad = store.hitl.insert(pending('bad'), sealed, roomy, entry('hitl.suspend', { details: { big: 1n } }))
+  const long = suspend(store, 'long', { agentId: 'long', idempotencyKey: 'k'.repeat(10_000) })
+  const [results] = await Promise.all([suspendAll(store, 20), t.rejects(bad), long.catch(() => {})])
+  t.equal(stored(results), 20)
+  t.equal(await store.hitl.get('bad', 1_500), undefined)
+  t.match(await verifyTrail(store.audit), { ok: true })
+})
+
+t.test('limits hold within one transaction', async t => {
+  const { store } = await open(t)
+  const insert = (n: number, maxPending: number) => {
+    const limits = { maxPending, maxPendingOfAgent: 200, joinsSince: 0 }
+    return store.hitl.insert(pending(`h${n}`), sealed, limits, entry('hitl.suspend'))
+  }
+  const results = await Promise.all(Array.from({ length: 32 }, (_, n) => insert(n, 5)))
+  t.equal(results.filter(result => result === 'stored').length, 5)
+  t.equal(results.filter(result => result === 'queueFull').length, 27)
+  const more = await Promise.all(Array.from({ length: 40 }, (_, n) => insert(n + 32, 35)))
+  t.equal(more.filter(result => result === 'stored').length, 30)
+})
+
+t.test('a key whose lock another gateway holds is waited for by its own request alone', async t => {
+  const { store, admin } = await open(t)
+  const lock = `hashtextextended('a1 k', (select ${schemaLock}))`
+  await admin.query(`select pg_advisory_lock(${lock})`)
+  let isHeld = true
+  const waits = suspend(store, 'waits', { idempotencyKey: 'k' }).finally(() => t.equal(isHeld, false))
+  const others = await suspendAll(store, 40, n => ({ agentId: `b${n}`, idempotencyKey: 'k' }))
+  t.equal(stored(others), 40)
+  isHeld = false
+  await admin.query(`select pg_advisory_unlock(${lock})`)
+  t.equal(await waits, 'stored')
+})
+
+t.test('a key is held or used once, also by requests and grants of one transaction', async t => {
+  const { store } = await open(t)
+  const grant = {
+    ...{ agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 99, uses: 0 },
+    ...{ hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+  }
+  for (let n = 0; n < 4; n++) await store.grants.insert({ ...grant, id: `g${n}` }, entry('grant.create'))
+  const use = (n: number) =>
+    store.grants.use(`g${n}`, { now: 1_500, key: { agentId: 'a1', key: 'k', expiresAt: 9_000 } }, entry('grant.use'))
+  const results = await Promise.all([
+    ...Array.from({ length: 4 }, (_, n) => use(n)),
+    ...Array.from({ length: 4 }, (_, n) => suspend(store, `h${n}`, { idempotencyKey: 'k' })),
+  ])
+  t.equal(results.filter(result => result === 'stored' || (typeof result === 'object' && 'uses' in result)).length, 1)
+  const uses = await Promise.all(Array.from({ length: 12 }, () => store.grants.use('g3', { now: 1_500 }, entry('u'))))
+  const counted = uses.map(used => (typeof used === 'object' ? used.uses : 0)).sort((a, b) => a - b)
+  t.equal(new Set(counted).size, 12)
+})
+
+t.test('an agent with many writes at once is refused some of them, and others are not', async t => {
+  const { store } = await open(t)
+  await suspend(store, 'h-verdict', { agentId: 'a2' })
+  const flood = Promise.allSettled(Array.from({ length: 300 }, (_, n) => suspend(store, `f${n}`)))
+  const [own, person] = await Promise.all([suspend(store, 'h-own', { agentId: 'a2' }), approve(store, 'h-verdict')])
+  t.equal(own, 'stored')
+  t.match(person, { claimed: { id: 'h-verdict' } })
+  const refused = (await flood).filter(({ status }) => status === 'rejected')
+  t.equal(refused.length, 300 - 64)
+  t.match(refused[0], { reason: { name: 'StoreError', inDoubt: false } })
+  t.equal(await suspend(store, 'h-after'), 'stored')
+})
+
+t.test('a COMMIT without an answer leaves all of its writes in doubt, and each is taken back that must be', async t => {
+  const { proxy, direct, store } = await open(t)
+  await suspendAll(direct, 12)
+  proxy.onSend = data => {
+    if (data.includes('commit\0')) proxy.answers = false
+    return true
+  }
+  const claims = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => approve(store, `h${n}`)))
+  for (const claim of claims) t.match(claim, { status: 'rejected', reason: { name: 'StoreError' } })
+  const doubtful = claims.filter(claim => claim.status === 'rejected' && claim.reason.inDoubt)
+  t.ok(doubtful.length > 0)
+  proxy.onSend = () => true
+  proxy.answers = true
+  proxy.cut()
+  for (let n = 0; n < 12; n++) {
+    const { replay } = await eventually(
+      () => get(direct, `h${n}`),
+      ({ status }) => status === 'Pending',
+    )
+    t.equal(replay, null)
+  }
+  const records = await trail(direct)
+  const released = records.filter(({ action }) => action === 'hitl.release')
+  t.equal(released.length, records.filter(({ action }) => action === 'hitl.approve').length)
+})
+
+t.test('a COMMIT that was held up commits none of its writes later', async t => {
+  const { proxy, direct, store, admin } = await open(t)
+  proxy.onSend = data => !data.includes('commit\0')
+  const results = await suspendAll(store, 12)
+  t.equal(results.filter(({ status }) => status === 'rejected').length, 12)
+  proxy.onSend = () => true
+  await eventually(
+    async () => (await admin.query(`select from writes where outcome = 'dead'`)).rowCount,
+    count => count !== 0,
+  )
+  proxy.release()
+  t.equal(await direct.hitl.countPending(1_500), 0)
+  t.same(await trail(direct), [])
+  t.equal(stored(await suspendAll(direct, 12)), 12, 'and can be repeated')
+})
+
+t.test('writes that are under way when the store closes are done or refused, as they were told', async t => {
+  const { direct, store } = await open(t)
+  const all = suspendAll(store, 100)
+  const closed = store.close()
+  const results = await all
+  await closed
+  t.equal(await direct.hitl.countPending(1_500), stored(results))
+  await t.rejects(suspend(store, 'late'), { name: 'StoreError' })
+})
