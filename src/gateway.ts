@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createVerification } from './audit/verification.ts'
@@ -15,14 +14,8 @@ import { type Identity, type IdentityParts, openIdentity } from './compose/ident
 import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
 import { openRules, type Rules } from './compose/rules.ts'
-import {
-  createSharedMemory,
-  openSharedLimits,
-  type SharedLimits,
-  shareOf,
-  threadsOf,
-  threadsWarnings,
-} from './compose/shared.ts'
+import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
+import { stopServing } from './compose/stop.ts'
 import { openStorage } from './compose/storage.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
@@ -104,9 +97,6 @@ const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
 
 type Closers = (() => unknown)[]
 
-/** At least this long may an approved request take to be recorded when the gateway stops, milliseconds. */
-const recordMs = 1_000
-
 /**
  * Builds every part from a configuration; nothing listens yet.
  *
@@ -132,7 +122,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
-  const { store, fence } = storage
+  const { store, fence, fleet } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -165,6 +155,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     report,
     store,
     fence,
+    fleet,
     refusals,
     upstreams,
     identity,
@@ -219,39 +210,18 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     async listen() {
       const addresses = await listening.listen()
       await pool?.listen(addresses.flatMap(({ port }) => port ?? []))
+      foundation.fleet.listens(addresses)
       return addresses
     },
     inFlight: () => limits.inFlightInAll(),
     reload: () => reload(foundation, listening),
     async close() {
       isStopping = true
-      const cutOff = await stop({ ...foundation, hitl, pool, listening, limits })
+      const cutOff = await stopServing({ ...foundation, hitl, pool, listening, limits })
       await closeAll(closers)
       return cutOff
     },
   }
-}
-
-interface Stopping extends Pick<Foundation, 'config' | 'clock'> {
-  readonly hitl: Hitl
-  readonly pool: Pool | undefined
-  readonly listening: Listening
-  readonly limits: SharedLimits
-}
-
-/** Resolves with the number of requests that were cut off. */
-async function stop({ config, clock, hitl, pool, listening, limits }: Stopping): Promise<number> {
-  const { StopDelaySeconds, DrainSeconds } = config.System.Server
-  if (StopDelaySeconds > 0) await sleep(StopDelaySeconds * 1_000)
-  const limitMs = DrainSeconds * 1_000
-  const start = clock.steady()
-  hitl.stop()
-  // Calls that other threads pass on are still answered here.
-  const there = pool?.drain(limitMs) ?? 0
-  const here = listening.drain(limitMs, () => limits.inFlight[0]!)
-  const cutOff = (await here) + (await there)
-  const givenUp = await hitl.finish(Math.max(recordMs, limitMs - (clock.steady() - start)))
-  return cutOff + givenUp
 }
 
 /** What the gateway observes of itself. */

@@ -56,6 +56,8 @@ export interface LogFields {
   readonly ending?: string | undefined
   /** Limit that was reached: a value of the label of `agent_gateway_bounds_total`. */
   readonly bound?: string | undefined
+  /** Name of another gateway on the same database. */
+  readonly gateway?: string | undefined
   /** How many of what the message names. */
   readonly count?: number | undefined
   /** Version of the gateway. */

@@ -5,6 +5,7 @@ import type { Fence } from '../fleet/fence.ts'
 import type { Log } from '../log.ts'
 import type { LogStatus } from '../log-output.ts'
 import type { Store } from '../storage/store.ts'
+import type { Fleet } from './fleet.ts'
 
 /** Parts of a gateway that are made before the others. The others pick from them. */
 export interface Base {
@@ -18,6 +19,8 @@ export interface Base {
   readonly store: Store
   /** Whether this gateway may serve, with a store that another process can open as well. */
   readonly fence: Fence | undefined
+  /** The gateways that share the store. */
+  readonly fleet: Fleet
   readonly refusals: Refusals
   /** Called for faults that change no answer. */
   readonly report: (what: string, error: unknown) => void

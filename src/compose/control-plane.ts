@@ -17,7 +17,7 @@ import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
 export interface ControlPlaneParts
-  extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'refusals'> {
+  extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fleet' | 'refusals'> {
   readonly threadsAnswer: () => boolean
   /** Whether this gateway is about to stop. */
   readonly isStopping: () => boolean
@@ -64,6 +64,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
+    members: () => parts.fleet.members(),
     metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
     overview: range => parts.overview.read(range),
     incidents: parts.recent.incidents,

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { inTime } from '../clock.ts'
@@ -13,6 +12,7 @@ import { openSqliteStore } from '../storage/sqlite/open.ts'
 import type { Store } from '../storage/store.ts'
 import { ownVersion } from '../version.ts'
 import type { Base } from './base.ts'
+import { createFleet, type Fleet, nameOf } from './fleet.ts'
 import { describeKeys } from './keys.ts'
 
 export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
@@ -22,6 +22,7 @@ export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'd
 export interface Storage {
   readonly store: Store
   readonly fence: Fence | undefined
+  readonly fleet: Fleet
   /** Resolves when the gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
 }
@@ -36,21 +37,21 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
   return usesPostgres(parts.config) ? openDatabase(parts) : openFile(parts)
 }
 
-async function openFile({ dataDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+async function openFile({ config, dataDirectory, clock, log, report }: StorageParts): Promise<Storage> {
   const store = await openSqliteStore({
     ...{ directory: dataDirectory, clock },
     onFault: why => log.error({}, `the storage writes no more: ${why}`),
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
     onStale: error => report('agents and policies could not be read again', error),
   })
-  return { store, fence: undefined, untilOpen: async () => {} }
+  return { store, fence: undefined, fleet: createFleet({ config, clock, log }, undefined), untilOpen: async () => {} }
 }
 
 async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
     keys: describeKeys(config),
-    name: config.Fleet.Name ?? hostname(),
+    name: nameOf(config),
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),
     onLoss: {
@@ -61,7 +62,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report }: Stora
   })
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
-    ...{ store, fence: store.fence },
+    ...{ store, fence: store.fence, fleet: createFleet({ config, clock, log }, store) },
     untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
   }
 }

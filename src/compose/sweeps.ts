@@ -1,8 +1,10 @@
 import type { TrailVerification } from '../audit/verification.ts'
 import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
+import type { Fleet } from './fleet.ts'
 import type { Hitl } from './hitl.ts'
 import type { Overview } from './overview.ts'
+import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
@@ -12,6 +14,8 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly telemetry: Pick<Telemetry, 'sample'> | undefined
   readonly limits: Pick<SharedLimits, 'breaker'>
   readonly overview: Pick<Overview, 'sample'>
+  readonly fleet: Pick<Fleet, 'sweep'>
+  readonly rules: Pick<Rules, 'policies'>
   readonly verification: Pick<TrailVerification, 'step'>
 }
 
@@ -20,12 +24,13 @@ const sweepMs = 1_000
 
 /** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
-  const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report } = parts
+  const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report, fleet, rules } = parts
   return setInterval(() => {
     dataPlane.sweep()
     telemetry?.sample()
     overview.sample().catch(error => report('waiting requests could not be counted', error))
     verification.step().catch(error => report('the audit trail could not be verified', error))
+    fleet.sweep(rules.policies.book.list())
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, sweepMs)

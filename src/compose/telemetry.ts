@@ -7,7 +7,7 @@ import { createProcessReadings } from '../telemetry/process.ts'
 import type { Base } from './base.ts'
 import type { SharedLimits, SharedMemory } from './shared.ts'
 
-export interface TelemetryParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store'> {
+export interface TelemetryParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store' | 'fleet'> {
   readonly limits: SharedLimits
   readonly memory: Pick<SharedMemory, 'metrics'>
 }
@@ -58,7 +58,13 @@ export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: nu
   }
 }
 
-async function gatewayReadings({ limits, store, clock, logStatus }: TelemetryParts): Promise<readonly Reading[]> {
+async function gatewayReadings({
+  limits,
+  store,
+  clock,
+  logStatus,
+  fleet,
+}: TelemetryParts): Promise<readonly Reading[]> {
   const gauge = (name: string, help: string, value: number): Reading[] => [
     { name: `agent_gateway_${name}`, help, type: 'gauge', value },
   ]
@@ -80,6 +86,7 @@ async function gatewayReadings({ limits, store, clock, logStatus }: TelemetryPar
       'Open circuits, each of one agent or of all to one upstream.',
       limits.breaker.openAt(clock.steady()),
     ),
+    ...fleet.readings(),
     ...(pending === undefined ? [] : gauge('hitl_pending', 'Requests that wait for a reviewer.', pending)),
   ]
 }

@@ -209,6 +209,23 @@ export interface FieldError {
   readonly code?: string
 }
 
+export interface Fleet {
+  readonly members: readonly FleetMember[]
+}
+
+export interface FleetMember {
+  readonly id: string
+  readonly name: string
+  readonly version: string
+  readonly addresses: readonly string[]
+  readonly state: 'Serving' | 'Loading' | 'Silent' | 'Fenced'
+  readonly lag: number | null
+  readonly differs: readonly string[]
+  readonly isThis: boolean
+  readonly startedAt: string
+  readonly lastSeenAt: string
+}
+
 export interface Grant {
   readonly id: string
   readonly agentId: string

@@ -10,12 +10,18 @@ export interface PeerRow {
 }
 
 /** What a gateway tells the others about itself, for people. */
-export interface MemberRow extends PeerRow {
+export interface MemberRow extends PeerRow, Told {
   readonly name: string
   readonly version: string
   /** When its process started, milliseconds since 1970. */
   readonly started: number
+}
+
+/** The part of it that changes while it runs. */
+export interface Told {
   readonly digests: Digests
+  /** URLs at which it listens: scheme, address and port. */
+  readonly addresses: readonly string[]
 }
 
 /** Hashes of what should be the same in all gateways, by its name for people, such as `policy files`. */

@@ -3,6 +3,7 @@ import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
 import { consoleFileHandlers } from './console-files.ts'
 import { docsHandlers } from './docs.ts'
+import { fleetHandlers } from './fleet.ts'
 import { grantHandlers } from './grants.ts'
 import { createGuard } from './guard.ts'
 import { healthHandlers, metricsHandlers, proxyHealthHandlers } from './health.ts'
@@ -55,6 +56,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...eventHandlers(parts),
     ...auditHandlers(parts),
     ...overviewHandlers(parts),
+    ...fleetHandlers(parts),
   }
   return createRouter(metrics.isPublic ? withPublicMetrics(openApi) : openApi, { open, guarded }, createGuard(parts))
 }

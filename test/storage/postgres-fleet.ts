@@ -60,7 +60,7 @@ async function fleet(t: Test, count: number): Promise<[Member, Member, Member]> 
   for (const member of members) await serves(member)
   const [first] = members
   await eventually(
-    async () => first!.store.gateways(),
+    async () => first!.store.fleet().seen.length,
     known => known === count,
   )
   await first!.store.agents.insert(agent('a1'), 'h', entry('agent.register'))
@@ -120,7 +120,7 @@ t.test('a gateway in which a follower is slow is waited for', async t => {
   await serves(quick)
   await serves(slow)
   await eventually(
-    async () => quick.store.gateways(),
+    async () => quick.store.fleet().seen.length,
     known => known === 2,
   )
   let answered = false
@@ -166,7 +166,7 @@ t.test('a gateway that died is waited for once, and its row goes', async t => {
   await set(first, 'Revoked')
   t.equal(second.store.fence.isOpen, false)
   await eventually(
-    async () => first.store.gateways(),
+    async () => first.store.fleet().seen.length,
     known => known === 1,
   )
   const { ms } = await timed(set(first, 'Active'))

@@ -49,7 +49,8 @@ export const createTables = [
     "fenceMs" bigint not null,
     signs text[] not null,
     accepts text[] not null,
-    digests text not null
+    digests text not null,
+    addresses text[] not null
   ) with (fillfactor = 50)`,
 ]
 

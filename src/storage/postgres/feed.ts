@@ -8,6 +8,7 @@ import { type Clock, inTime } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
 import type { Fence } from '../../fleet/fence.ts'
 import { type MemberRow, Peers, type Settling } from '../../fleet/peers.ts'
+import type { FleetReading } from '../../fleet/view.ts'
 import { isAwaited } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
 import { Channels } from './channels.ts'
@@ -28,8 +29,6 @@ const mostKept = 1_000
 const eventsMs = 20
 /** Turns between removals of old changes. */
 const turnsToPrune = 120
-/** Pause between attempts to register, milliseconds. */
-const registerMs = 250
 /** Pauses between looks whether all gateways have a change, milliseconds; the last one is repeated. */
 const pausesMs = [4, 6, 9, 14, 20, 30, 50]
 
@@ -86,11 +85,11 @@ export class PostgresFeeds {
 
   constructor(options: PostgresFeedsOptions) {
     this.#options = options
-    const { settings, self, fence, onLoss } = options
+    const { settings, self, fence, clock, onLoss } = options
     this.channels = new Channels(options.connections, work => this.#inLine(work))
     const lookForEvents = paced(eventsMs, () => this.look())
     const onWake = (why: Wake) => (why === 'events' ? lookForEvents() : this.look())
-    this.#turns = new Turns({ settings, limitMs: fence.limitMs / 3, onWake })
+    this.#turns = new Turns({ settings, clock, limitMs: fence.limitMs / 3, onWake })
     this.#wakeForEvents = paced(eventsMs, () => this.#turns.wake('events'))
     this.#peers = new Peers(self.id, fence.limitMs)
     this.#member = new Member(self, this.#peers)
@@ -98,22 +97,17 @@ export class PostgresFeeds {
     this.#left.promise.catch(() => {})
   }
 
-  /** Gateways that share the database, this one among them. */
-  get count(): number {
-    return this.#peers.count
+  /** What this gateway knows of all. */
+  get fleet(): FleetReading {
+    const { self, clock } = this.#options
+    const { all: seen, fencedAfter } = this.#peers
+    const known = { newest: this.#passed, applied: this.#applied, turnMs: this.#turns.lastMs }
+    return { own: self.id, seen, ...known, fencedAfter, at: clock.steady() }
   }
 
   /** @throws what kept the first turn from being done */
   async start(): Promise<void> {
-    for (;;) {
-      try {
-        await this.#look()
-        break
-      } catch (error) {
-        if (!this.#member.mayRegisterLater(error)) throw error
-        await sleep(registerMs)
-      }
-    }
+    await this.#member.join(() => this.#look())
     this.#timer = setInterval(() => this.look(), turnMs).unref()
   }
 

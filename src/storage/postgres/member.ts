@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
-import type { Digests, PeerRow, Peers } from '../../fleet/peers.ts'
+import type { PeerRow, Peers, Told } from '../../fleet/peers.ts'
 import { DisagreementError, disagreement, type Terms } from '../../fleet/terms.ts'
 
 /** This process among the gateways. */
@@ -10,11 +11,14 @@ export interface Self extends Terms {
   readonly version: string
   /** When it started, milliseconds since 1970. */
   readonly started: number
-  digests: Digests
+  told: Told
 }
 
 /** One gateway registers at a time, in any schema of the database: none may miss the terms of another. */
 const registerLock = 1_095_190_359
+
+/** Pause between attempts to register, milliseconds. */
+const pauseMs = 250
 
 type Client = Pick<ClientBase, 'query'>
 
@@ -23,7 +27,7 @@ export class Member {
   readonly #self: Self
   readonly #peers: Peers
   /** What the others can read in it. */
-  #described: Digests | undefined
+  #told: Told | undefined
 
   constructor(self: Self, peers: Peers) {
     this.#self = self
@@ -49,18 +53,34 @@ export class Member {
       const isGone = this.#peers.isFenced(other.id, sent) && (await remove(client, other))
       if (!isGone) throw new DisagreementError(problem, other.id)
     }
-    const { id, name, version, started, fenceMs, signs, accepts, digests } = this.#self
+    const { id, name, version, started, fenceMs, signs, accepts, told } = this.#self
     await client.query(
-      `insert into members (id, beat, applied, name, version, started, "fenceMs", signs, accepts, digests)
-        values ($1, $2, -1, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`,
-      [id, randomInt(2 ** 47), name, version, started, fenceMs, signs, accepts, JSON.stringify(digests)],
+      `insert into members (id, beat, applied, name, version, started, "fenceMs", signs, accepts, digests, addresses)
+        values ($1, $2, -1, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
+      [id, randomInt(2 ** 47), name, version, started, fenceMs, signs, accepts, ...columnsOf(told)],
     )
     await client.query('commit')
-    this.#described = digests
+    this.#told = told
   }
 
-  /** Whether a later attempt to register may succeed: the other one has taken no turn, so it may have stopped. */
-  mayRegisterLater(error: unknown): boolean {
+  /**
+   * Takes a first turn, in which it registers.
+   *
+   * @throws what keeps it from that
+   */
+  async join(turn: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        return await turn()
+      } catch (error) {
+        if (!this.#mayJoinLater(error)) throw error
+        await sleep(pauseMs)
+      }
+    }
+  }
+
+  /** The other one has taken no turn since it was seen: it may have stopped. */
+  #mayJoinLater(error: unknown): boolean {
     if (!(error instanceof DisagreementError)) return false
     return !this.#peers.all.some(({ row, hasTurned }) => row.id === error.other && hasTurned)
   }
@@ -68,16 +88,18 @@ export class Member {
   /** Keeps the row as it must be, and removes those of gateways that are gone. */
   async tidy(client: Client, sent: number): Promise<void> {
     for (const row of this.#peers.gone(sent)) await remove(client, row)
-    const { id, digests } = this.#self
-    if (this.#described === digests) return
-    await client.query('update members set digests = $2 where id = $1', [id, JSON.stringify(digests)])
-    this.#described = digests
+    const { id, told } = this.#self
+    if (this.#told === told) return
+    await client.query('update members set digests = $2, addresses = $3 where id = $1', [id, ...columnsOf(told)])
+    this.#told = told
   }
 
   async leave(client: Client): Promise<void> {
     await client.query('delete from members where id = $1', [this.#self.id])
   }
 }
+
+const columnsOf = ({ digests, addresses }: Told) => [JSON.stringify(digests), addresses]
 
 /** Whether it was there, and had taken no turn since it was seen. */
 async function remove(client: Client, { id, beat }: Pick<PeerRow, 'id' | 'beat'>): Promise<boolean> {

@@ -3,7 +3,9 @@ import { hostname } from 'node:os'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { Fence } from '../../fleet/fence.ts'
+import type { Told } from '../../fleet/peers.ts'
 import type { Terms } from '../../fleet/terms.ts'
+import type { FleetReading } from '../../fleet/view.ts'
 import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
@@ -44,8 +46,10 @@ export interface PostgresOptions {
 export interface SharedStore extends Store {
   /** Whether this gateway may serve. */
   readonly fence: Fence
-  /** How many gateways share the database, this one among them. */
-  gateways(): number
+  /** What this gateway knows of all that share the database. */
+  fleet(): FleetReading
+  /** Tells the others something of this gateway. */
+  tell(what: Partial<Told>): void
   /** Resolves when this gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
 }
@@ -68,7 +72,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
-  const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, digests: {} }
+  const told: Told = { digests: {}, addresses: [] }
+  const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, told }
   const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, history, onStale, onLoss })
   const { poolSize } = settings
   const calls = new PostgresCalls({ connections, clock, fenceClock, callMs, poolSize, history }, feeds)
@@ -99,7 +104,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     clock,
     close,
   })
-  return { ...store, fence, gateways: () => feeds.count, untilOpen: () => feeds.open() }
+  function tell(what: Partial<Told>): void {
+    self.told = { ...self.told, ...what }
+  }
+  return { ...store, fence, fleet: () => feeds.fleet, tell, untilOpen: () => feeds.open() }
 }
 
 interface CallParts extends CommitParts {

@@ -45,7 +45,7 @@ select (select count(*) from mine) as alive, (select seq from newest) as newest,
   (select write from changes where seq = (select seq from newest)) as write,
   (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $4 order by seq limit ${mostAtOnce}) c) as list,
   (select coalesce(json_agg(m), '[]') from (
-    select id, beat, applied, name, version, started, digests::json from members) m) as members,
+    select id, beat, applied, name, version, started, digests::json, addresses from members) m) as members,
   (select json_build_object('seq', seq, 'hash', hash) from audit order by seq desc limit 1) as last,
   epoch, past, lost, same as "isSame" from past`
 

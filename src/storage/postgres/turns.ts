@@ -1,6 +1,6 @@
 /** The connection of the turns: it listens, and is dropped when a turn fails or takes too long. */
 import pg, { type Client } from 'pg'
-import { inTime } from '../../clock.ts'
+import { type Clock, inTime } from '../../clock.ts'
 import { StoreError } from '../store-error.ts'
 import { configOf, watchClient } from './connection.ts'
 import type { PostgresSettings } from './settings.ts'
@@ -22,6 +22,7 @@ export interface TurnsOptions {
   readonly settings: PostgresSettings
   /** Longest time that a turn takes, milliseconds. */
   readonly limitMs: number
+  readonly clock: Clock
   /** Another gateway has changed something, or the connection is to be tried again. */
   readonly onWake: (why: Wake) => void
 }
@@ -31,6 +32,7 @@ export class Turns {
   readonly #channel: string
   #client: TurnClient | undefined
   #failures = 0
+  #lastMs = 0
   #retry: NodeJS.Timeout | undefined
 
   constructor(options: TurnsOptions) {
@@ -39,10 +41,16 @@ export class Turns {
     this.#channel = `"agent_gateway.${options.settings.schema}"`
   }
 
+  /** Time that the last turn took, milliseconds. */
+  get lastMs(): number {
+    return this.#lastMs
+  }
+
   /** @throws what kept the turn from being done; its connection is gone then */
   async run(work: (client: TurnClient) => Promise<void>): Promise<void> {
     let client: TurnClient | undefined
-    const { limitMs } = this.#options
+    const { limitMs, clock } = this.#options
+    const begun = clock.steady()
     const turn = async () => {
       client = this.#client ?? (await this.#connect())
       client.ref()
@@ -51,6 +59,7 @@ export class Turns {
     try {
       await inTime(turn(), limitMs, () => Promise.reject(new StoreError('A turn took too long')))
       this.#failures = 0
+      this.#lastMs = clock.steady() - begun
       // An idle store does not keep the process running.
       client?.unref()
     } catch (error) {

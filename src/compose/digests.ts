@@ -1,0 +1,44 @@
+/** Hashes of what should be the same in all gateways, so that differences can be named without telling values. */
+import { hash } from 'node:crypto'
+import { canonicalJson } from '../base/json.ts'
+import { type Config, schema } from '../config/schema.ts'
+import { type SettingTree, settingsOf } from '../config/setting.ts'
+import type { Digests } from '../fleet/peers.ts'
+import type { PolicyEntry } from '../policies/entry.ts'
+
+/** Settings of one machine, and what has a digest of its own. */
+const ownSettings =
+  /^(?:System:Server|Storage|Fleet|Logging|Telemetry|Security:Bootstrap|Egress:SelfUrls|Policies)(?::|$)|:Directory$/
+
+/** One for each group of settings. Secrets are left out: those that matter have fingerprints. */
+export function digestSettings(config: Config): Digests {
+  const groups = new Map<string, Record<string, unknown>>()
+  for (const [path, setting] of settingsOf(schema)) {
+    const name = path.join(':')
+    if (ownSettings.test(name) || setting.secret === true) continue
+    // A path of the schema leads to a value of the configuration.
+    const value = path.reduce<unknown>((tree, key) => (tree as Record<string, unknown>)[key], config)
+    const group = `settings under ${path[0]}`
+    const values = groups.get(group) ?? {}
+    values[name] = setting.entry === undefined ? value : withoutSecrets(value, setting.entry)
+    groups.set(group, values)
+  }
+  return Object.fromEntries([...groups].map(([group, values]) => [group, digest(canonicalJson(values))]))
+}
+
+/** Of the policies in files and in gateway.yaml. */
+export function digestPolicies(list: readonly PolicyEntry[]): Digests {
+  const own = list.filter(({ source }) => source !== 'api')
+  const versions = own.map(({ document, compiled }) => `${document.name} ${compiled.version}`)
+  return { 'policy files': digest(versions.join('\n')) }
+}
+
+function withoutSecrets(entries: unknown, tree: SettingTree): unknown {
+  const secrets = new Set([...settingsOf(tree)].flatMap(([path, { secret }]) => (secret === true ? path : [])))
+  // Entries of such a setting are maps.
+  return (entries as readonly object[]).map(entry =>
+    Object.fromEntries(Object.entries(entry).filter(([key]) => !secrets.has(key))),
+  )
+}
+
+const digest = (text: string): string => hash('sha256', text, 'base64url').slice(0, 16)
