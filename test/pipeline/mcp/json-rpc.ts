@@ -23,6 +23,15 @@ t.test('a body of too many values is not parsed', t => {
   t.equal(readRpcCall(call({ text: 'x'.repeat(1_048_576) })), undefined, 'nor one of more than a megabyte')
 })
 
+/** All ways to write a text in JSON. */
+function spellings(text: string): string[] {
+  const [first = '', ...rest] = text
+  if (first === '') return ['']
+  const code = first.charCodeAt(0).toString(16)
+  const heads = [first, `\\u00${code}`, `\\u00${code.toUpperCase()}`, ...(first === '/' ? ['\\/'] : [])]
+  return spellings(rest.join('')).flatMap(tail => [...new Set(heads)].map(head => head + tail))
+}
+
 t.test('a body that cannot be read asks for the tools when it is JSON and has the name of the method', t => {
   const list = '{"method":"tools/list"}'
   const escaped = String.raw`{"method":"\u0074ool\u0073\/lis\u0074"}`
@@ -35,6 +44,10 @@ t.test('a body that cannot be read asks for the tools when it is JSON and has th
     'escaped twice': escaped.replace('{', '{"method":"ping",'),
   }
   for (const [name, body] of Object.entries(asking)) t.equal(asksForList(Buffer.from(body)), true, name)
+  for (const name of spellings('tools/list')) {
+    t.ok(asksForList(Buffer.from(`{"x":"a\\nb","method":"${name}"}`)), name)
+    t.notOk(asksForList(Buffer.from(`{"x":"a\\nb","method":"${name}s"}`)), `${name}s`)
+  }
   const others = {
     form: `--x\r\nContent-Type: application/json\r\n\r\n${list}\r\n--x--`,
     prompt: JSON.stringify({ prompt: list, length: 'x'.repeat(1_048_576) }),
