@@ -1,11 +1,13 @@
+import { freeBytes } from '../http/free-bytes.ts'
+
 /** Memory for held bodies. Allocating and freeing memory costs more than copying a body into it. */
 export interface BodyMemory {
   /** Memory for this many bytes or a few more. It contains bytes of other requests: fill it before you read it. */
   take(bytes: number): Buffer
-  /** Takes memory back. Nothing may read it any more. */
+  /** Takes memory back, or frees it. Nothing may read it any more. */
   give(memory: Buffer): void
-  /** The loan of a body to the parts that send it; undefined when its memory is not used again. */
-  loanOf(body: Buffer): BodyLoan | undefined
+  /** The loan of a body to the parts that send it. */
+  loanOf(body: Buffer): BodyLoan
   /** Frees memory that was not needed since the last call. Call about every second. */
   sweep(): void
 }
@@ -37,19 +39,27 @@ export function createBodyMemory(mostSpare: number): BodyMemory {
       lent.add(taken.buffer)
       return taken
     },
-    give({ buffer }) {
-      if (!lent.delete(buffer) || spareBytes + buffer.byteLength > mostSpare) return
+    give(body) {
+      const { buffer } = body
       const size = buffer.byteLength
+      if (!lent.delete(buffer)) {
+        freeBytes(body)
+        return
+      }
+      if (spareBytes + size > mostSpare) {
+        freeBytes(Buffer.from(buffer))
+        return
+      }
       const same = spare.get(size)
       if (same === undefined) spare.set(size, [Buffer.from(buffer)])
       else same.push(Buffer.from(buffer))
       spareBytes += size
     },
-    loanOf: body => (lent.has(body.buffer) ? new BodyLoan(body, memory) : undefined),
+    loanOf: body => new BodyLoan(body, memory),
     sweep() {
       for (const [size, same] of spare) {
-        while (unneeded >= size && same.length > 0) {
-          same.pop()
+        for (const memory of same.splice(0, Math.floor(unneeded / size))) {
+          freeBytes(memory)
           spareBytes -= size
           unneeded -= size
         }

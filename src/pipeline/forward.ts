@@ -96,7 +96,8 @@ class Forward implements UpstreamHandler, Sender {
   onBodySent(bytes: number): void {
     this.#exchange.bytesUp += bytes
     this.#exchange.loan?.begin()
-    noteStreamed(bytes)
+    // TLS leaves buffers behind that nothing else frees.
+    if ('encrypted' in this.#exchange.socket) noteStreamed(bytes)
     // The held part of a body that streams now was sent.
     if (this.#exchange.body === undefined && this.#exchange.bytesUp >= this.#exchange.held) {
       letGo(this.#exchange, this.#parts)

@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { freeBytes } from '../http/free-bytes.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { Admitted, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
@@ -49,9 +50,7 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
 /** Room is made for this many times the bytes that arrived: an announced length alone takes no memory. */
 const growth = 4
 
-/**
- * A body that arrives in chunks. Each is copied at once: short-lived buffers cost the garbage collector least.
- */
+/** A body that arrives in chunks. Each is copied and freed at once. */
 class GrowingBody {
   size = 0
   readonly #memory: BodyMemory
@@ -73,7 +72,10 @@ class GrowingBody {
     this.size += chunk.length
     // Short bodies come in one chunk, which is not copied.
     if (size === 0 && chunk.length >= this.#announced && this.#announced > 0) this.#room = chunk
-    else chunk.copy(this.#roomFor(this.size, size), size)
+    else {
+      chunk.copy(this.#roomFor(this.size, size), size)
+      freeBytes(chunk)
+    }
   }
 
   #roomFor(bytes: number, used: number): Buffer {

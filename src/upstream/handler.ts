@@ -10,6 +10,7 @@ export interface UpstreamRequest {
   readonly path: string
   /** Flat: name, value, name, value. Without Host and what frames the body: the connection sets those. */
   readonly fields: readonly string[]
+  /** Pieces of a stream are freed when they are written: nothing else may read them. */
   readonly body: Buffer | Readable | null
   /** Length that was announced for a body that streams, bytes; undefined: it is not known. */
   readonly bodyLength?: number | undefined

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { freeBytes } from '../http/free-bytes.ts'
 import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
@@ -87,7 +88,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     socket.write(head, 'latin1')
     const chunked = this.request.bodyLength === undefined
     this.send(body, {
-      write: chunk => (chunked ? writeChunk(socket, chunk) : socket.write(chunk)),
+      write: chunk => (chunked ? writeChunk(socket, chunk) : writePiece(socket, chunk)),
       end: () => chunked && socket.write('0\r\n\r\n', 'latin1'),
       // After a write that the system took at once, a drain event is due too, but there is nothing to wait for.
       isFull: () => socket.writableNeedDrain && socket.writableLength > 0,
@@ -234,11 +235,19 @@ function writeChunk(socket: Socket, chunk: Buffer): void {
   const size = `${chunk.length.toString(16)}${lineEnd}`
   if (chunk.length <= joinedBytes) {
     socket.write(size + chunk.toString('latin1') + lineEnd, 'latin1')
+    freeBytes(chunk)
     return
   }
   socket.cork()
   socket.write(size, 'latin1')
-  socket.write(chunk)
+  writePiece(socket, chunk)
   socket.write(lineEnd, 'latin1')
   socket.uncork()
+}
+
+/** Writes a piece, and frees it when the system has all of it. */
+function writePiece(socket: Socket, piece: Buffer): void {
+  socket.write(piece, error => {
+    if (error === undefined || error === null) freeBytes(piece)
+  })
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { freeBytes } from '../http/free-bytes.ts'
 import type { Carrier, CarrierEvents, Connect } from './connection.ts'
 import {
   closedConnection,
@@ -12,7 +13,6 @@ import {
 } from './handler.ts'
 import { HeadMemory } from './head-memory.ts'
 import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
-import { noteStreamed } from './read-buffers.ts'
 import type { CarrierSettings } from './settings.ts'
 
 /** An idle connection is not used any more this long before the upstream would close it, milliseconds. */
@@ -95,8 +95,8 @@ export class Http1Connection implements Carrier {
     socket.on('drain', () => this.#exchange?.drained())
     // Only a socket without `onread` emits this.
     socket.on('data', (bytes: Buffer) => {
-      noteStreamed(bytes.length)
       this.#read(bytes)
+      freeBytes(bytes)
     })
   }
 

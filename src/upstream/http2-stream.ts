@@ -74,11 +74,15 @@ export class Http2Exchange extends Exchange {
       if (this.over || body === null) return
       if (Buffer.isBuffer(body)) {
         stream.end(body)
+        noteStreamed(body.length)
         this.handler.onBodySent?.(body.length)
         return
       }
       this.send(body, {
-        write: chunk => stream.write(chunk),
+        write: chunk => {
+          noteStreamed(chunk.length)
+          stream.write(chunk)
+        },
         end: () => stream.end(),
         isFull: () => stream.writableNeedDrain,
       })

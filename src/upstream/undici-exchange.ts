@@ -36,8 +36,10 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
       this.handler.onRequestStart?.(this)
       const { body } = this.request
       if (this.over || body === null) return
-      if (Buffer.isBuffer(body)) this.handler.onBodySent?.(body.length)
-      else if (this.body instanceof Readable) this.#stream(body, this.body)
+      if (Buffer.isBuffer(body)) {
+        noteStreamed(body.length)
+        this.handler.onBodySent?.(body.length)
+      } else if (this.body instanceof Readable) this.#stream(body, this.body)
     })
   }
 
@@ -115,7 +117,10 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
 
   #stream(body: Readable, passing: Readable): void {
     this.send(body, {
-      write: chunk => passing.push(chunk),
+      write: chunk => {
+        noteStreamed(chunk.length)
+        passing.push(chunk)
+      },
       end: () => passing.push(null),
       isFull: () => passing.readableLength >= passing.readableHighWaterMark,
     })

@@ -9,7 +9,7 @@ const most = 10 * size
 function lend(spare = most) {
   const memory = createBodyMemory(spare)
   const body = memory.take(size).subarray(0, size)
-  const loan = memory.loanOf(body)!
+  const loan = memory.loanOf(body)
   const isUsedAgain = () => memory.take(size).buffer === body.buffer
   return { memory, body, loan, isUsedAgain }
 }
@@ -63,13 +63,23 @@ t.test('a body is not sent after its exchange', async t => {
   t.throws(() => loan.begin())
 })
 
-t.test('memory that is not its own is neither lent nor taken back', async t => {
+t.test('memory that is not its own is freed, and never used again', async t => {
   const memory = createBodyMemory(most)
   const other = Buffer.alloc(131_072)
-  t.equal(memory.loanOf(other), undefined)
-  memory.give(other)
-  t.not(memory.take(other.length).buffer, other.buffer)
-  t.equal(memory.loanOf(memory.take(1_000)), undefined, 'short')
+  const loan = memory.loanOf(other)
+  loan.begin()
+  loan.end()
+  t.equal(other.length, 131_072, 'it is still being written')
+  loan.finish()
+  t.equal(other.length, 0)
+  t.equal(memory.take(131_072).length, 131_072)
+})
+
+t.test('a part of other memory is left as it is', async t => {
+  const memory = createBodyMemory(most)
+  const part = Buffer.alloc(131_072, 'a').subarray(1)
+  memory.give(part)
+  t.equal(part.toString(), 'a'.repeat(131_071))
 })
 
 t.test('no more is kept than may be, and nothing that was not needed for a while', async t => {
@@ -81,4 +91,5 @@ t.test('no more is kept than may be, and nothing that was not needed for a while
   memory.sweep()
   memory.sweep()
   t.notOk(isUsedAgain())
+  t.equal(body.length, 0, 'it is freed')
 })

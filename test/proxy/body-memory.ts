@@ -1,7 +1,9 @@
-/** Threat T69 of SECURITY.md: memory of a held body is used for another one while its upstream still reads it. */
+/** Threat T69 of SECURITY.md: memory of a body is used for another one while its upstream still reads it. */
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
@@ -9,6 +11,7 @@ import t, { type Test } from '../fixtures/tap.ts'
 const size = 12 * 2 ** 20
 const conditions = [{ field: 'input.bodyText', operator: 'contains', value: 'forbidden' }]
 const reads = { name: 'reads', default: 'Allow', rules: [{ name: 'none', effect: 'Deny', conditions }] }
+const open = { name: 'open', default: 'Allow', rules: [] }
 const config = { Proxy: { MaxHeldBytes: 16 * size, MaxEvaluatedBodyBytes: size } }
 
 /** An upstream that answers before it reads the body. */
@@ -84,3 +87,57 @@ t.test('bodies of many requests stay apart', async t => {
   t.equal(bodies.length, 48)
   for (const body of bodies) t.ok(body.every(code => code === body[0]))
 })
+
+const digest = (body: Buffer | string) => createHash('sha256').update(body).digest('hex')
+
+t.test('bodies that stream keep their bytes until a slow upstream has them', async t => {
+  const held: IncomingMessage[] = []
+  const slow = await startOrigin(t, (req, res) => {
+    held.push(req.pause().once('end', () => res.end()))
+  })
+  const quick = await startOrigin(t, (req, res) => void req.once('end', () => res.end()))
+  const gateway = await startGateway(t, { config: { System: { Server: { Threads: 1 } }, ...config } })
+  await gateway.policy(open)
+  const { token } = await gateway.agent({ policyName: 'open' })
+  const body = Buffer.from(Array.from({ length: size }, (_, at) => 97 + (at % 25)))
+  const chunked = new ReadableStream({
+    start(controller) {
+      controller.enqueue(body)
+      controller.close()
+    },
+  })
+  const init = { method: 'POST', headers: { 'Content-Type': 'text/plain' } }
+  const posts = [
+    gateway.proxy(token, `${slow.url}/`, { ...init, body }),
+    gateway.proxy(token, `${slow.url}/`, { ...init, body: chunked, duplex: 'half' }),
+  ]
+  const others = await Promise.all(
+    [...'xyz'].map(body => post(gateway, { token, url: quick.url, body: body.repeat(size) })),
+  )
+  for (const { status } of others) t.equal(status, 200)
+  await eventually(
+    () => held,
+    reqs => reqs.length === 2,
+  )
+  for (const req of held) req.resume()
+  for (const { status } of await Promise.all(posts)) t.equal(status, 200)
+  t.same(
+    slow.seen.map(({ sha256 }) => sha256),
+    [digest(body), digest(body)],
+  )
+})
+
+for (const policy of [reads, open]) {
+  t.test(`many long bodies at once arrive as they were sent, policy ${policy.name}`, async t => {
+    const origin = await startOrigin(t, (req, res, seen) => void req.once('end', () => res.end(seen.sha256)))
+    const gateway = await startGateway(t, { config: { System: { Server: { Threads: 1 } }, ...config } })
+    await gateway.policy(policy)
+    const { token } = await gateway.agent({ policyName: policy.name })
+    const posts = Array.from({ length: 24 }, async (_, index) => {
+      const body = `${index} `.repeat(500_000 + index)
+      const answer = await post(gateway, { token, url: origin.url, body })
+      t.equal(await answer.text(), digest(body))
+    })
+    await Promise.all(posts)
+  })
+}

@@ -231,7 +231,8 @@ for (const [how, scheme, http2Hosts] of [
     const connections = openConnections(t, { ca: cert, http2Hosts: parseHostPatterns(http2Hosts) })
     const two = [hashing(), hashing()]
     const ended = two.map(({ told }) => {
-      const body = Readable.from(Array.from({ length: mebibytes }, () => block))
+      // Copies, since pieces are freed when they are written.
+      const body = Readable.from(Array.from({ length: mebibytes }, () => Buffer.from(block)))
       ask(connections, port, { ...secure, scheme, method: 'POST', body, bodyLength: bytes, told })
       return told.over
     })
