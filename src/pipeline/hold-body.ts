@@ -1,5 +1,6 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { freeBytes } from '../http/free-bytes.ts'
+import { readTurns } from '../http/read-turns.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { Admitted, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
@@ -24,7 +25,9 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
   if (req.readableEnded) return Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
   return new Promise(resolve => {
     const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
+    const resume = () => void req.resume()
     const done = (outcome: boolean | Refusal) => {
+      readTurns.forget(resume)
       req.off('data', take).off('end', end).off('close', leave)
       if (isRefusal(outcome)) resolve(outcome)
       else resolve({ bytes: held.bytes, complete: outcome })
@@ -37,9 +40,10 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
       }
       const full = hold(exchange, chunk.length, parts)
       held.add(chunk)
-      if (full === undefined && held.size <= limit) return
-      req.pause()
-      done(full ?? false)
+      if (full !== undefined || held.size > limit) {
+        req.pause()
+        done(full ?? false)
+      } else if (readTurns.isOver(chunk.length, resume)) req.pause()
     }
     const end = () => done(true)
     const leave = () => done(clientLeft())

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { readTurns } from '../http/read-turns.ts'
 
 /** The destination of a body. */
 export interface Sink {
@@ -42,10 +43,11 @@ export class Upload {
   }
 
   resume(): void {
-    if (!this.done) this.#body.resume()
+    if (!this.done && !readTurns.awaits(this.#onTurn)) this.#body.resume()
   }
 
   stop(): void {
+    readTurns.forget(this.#onTurn)
     this.#body.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onBroken)
     if (!this.done) this.#body.pause()
   }
@@ -54,7 +56,11 @@ export class Upload {
     // In chunks an empty piece would say that this is the end.
     if (chunk.length === 0 || !this.#events.onChunk(chunk.length)) return
     this.#sink.write(chunk)
-    if (this.#sink.isFull()) this.#body.pause()
+    if (this.#sink.isFull() || readTurns.isOver(chunk.length, this.#onTurn)) this.#body.pause()
+  }
+
+  readonly #onTurn = (): void => {
+    if (!this.#sink.isFull()) this.resume()
   }
 
   readonly #onEnd = (): void => {
