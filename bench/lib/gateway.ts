@@ -20,6 +20,8 @@ export interface GatewaySetup {
   readonly settings?: Tree
   /** Arguments for node. */
   readonly nodeOptions?: readonly string[]
+  /** The first admin, when the settings name it. */
+  readonly admin?: Credential
 }
 
 /** A gateway in a process of its own, with a registered agent. */
@@ -80,14 +82,17 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
   const command = [process.execPath, ...shippedOptions, ...nodeOptions, main, 'serve', '--config', 'gateway.yaml']
   const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
   const [, url = ''] = await child.shows(/Address +(\S+)/)
-  const bootstrap = readFileSync(join(folder, 'data', 'bootstrap.json'), 'utf8')
-  const admin = await tokenOf(url, JSON.parse(bootstrap) as Credential)
+  const admin = await tokenOf(url, setup.admin ?? generatedIn(folder))
   const policyName = (policies[0] as { name: string }).name
   const credential = await register(url, admin, policyName)
   for (let left = otherAgents; left > 0; left -= 8) {
     await Promise.all(Array.from({ length: Math.min(8, left) }, () => register(url, admin, policyName)))
   }
   return { url, token: await tokenOf(url, credential), process: child, folder, admin }
+}
+
+function generatedIn(folder: string): Credential {
+  return JSON.parse(readFileSync(join(folder, 'data', 'bootstrap.json'), 'utf8'))
 }
 
 function merge(base: Tree, over: Tree): Tree {
@@ -101,7 +106,7 @@ function merge(base: Tree, over: Tree): Tree {
 
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-interface Credential {
+export interface Credential {
   readonly agentId: string
   readonly clientSecret: string
 }

@@ -15,6 +15,7 @@ const cpuGoals: readonly Goal[] = [
   { what: 'HAProxy doing the same, 1,000 rules', of: 'gateway-1000', against: 'haproxy-1000', atMost: 0.4 },
   { what: 'http-proxy, which checks nothing', of: 'gateway', against: 'http-proxy', atMost: 0.35 },
   { what: 'bare node:http and undici', of: 'gateway', against: 'bare', atMost: 1.1 },
+  { what: 'on PostgreSQL, of on SQLite', of: 'postgres', against: 'gateway', atMost: 1.03 },
   { what: 'access log on, of off', of: 'gateway-log', against: 'gateway', atMost: 1.1 },
   { what: 'a rule reads 16 KiB of JSON, of none', of: 'post-body-rule', against: 'post', atMost: 1.6 },
   { what: '10,000 agents, 1,000 policies, of one', of: 'gateway-many', against: 'gateway', atMost: 1.1 },

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
+import { startPostgres } from '../../test/fixtures/postgres.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
 import { type GatewaySetup, type StartedGateway, signingSecret, startGateway } from './gateway.ts'
@@ -158,6 +160,22 @@ const manyPolicies = Array.from({ length: 999 }, (_, index) =>
   policyDocument({ name: `other-${index}`, rules: denyRules(10), upstream: host }),
 )
 
+/** The database is on the cores of the others: an allowed request must not need it. */
+const onPostgres: Road = {
+  name: 'postgres',
+  about: 'full road, 100 deny rules, on PostgreSQL',
+  async open(place) {
+    const server = await startPostgres()
+    process.once('exit', () => server.process.kill('SIGINT'))
+    const admin = { agentId: randomUUID(), clientSecret: 'a secret for measurements only' }
+    const settings = {
+      Storage: { Provider: 'PostgreSQL', PostgreSQL: { ConnectionString: server.url, Tls: 'Off' } },
+      Security: { Bootstrap: { AgentId: admin.agentId, ClientSecret: admin.clientSecret } },
+    }
+    return gateway(this.name, this.about, { setup: { settings, admin } }).open(place)
+  },
+}
+
 /** On any core, as threads need several. */
 function threads(count: number): Road {
   const setup = { settings: { System: { Server: { Threads: count } } } }
@@ -178,6 +196,7 @@ export const roads: readonly Road[] = [
   nodePeer('bare', 'bare.ts', 'node:http and undici alone, no checks'),
   gateway('gateway', 'full road: token, rate limit, circuit, egress, 100 deny rules'),
   gateway('gateway-1000', 'full road, 1,000 deny rules', { rules: 1_000 }),
+  onPostgres,
   gateway('gateway-log', 'full road, 100 deny rules, access log', { setup: { accessLog: true } }),
   haproxyRules(100),
   haproxyRules(1_000),
