@@ -166,7 +166,7 @@ const onPostgres: Road = {
   about: 'full road, 100 deny rules, on PostgreSQL',
   async open(place) {
     const server = await startPostgres()
-    process.once('exit', () => server.process.kill('SIGINT'))
+    process.once('exit', () => process.kill(server.pid, 'SIGINT'))
     const admin = { agentId: randomUUID(), clientSecret: 'a secret for measurements only' }
     const settings = {
       Storage: { Provider: 'PostgreSQL', PostgreSQL: { ConnectionString: server.url, Tls: 'Off' } },
