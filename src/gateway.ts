@@ -13,14 +13,15 @@ import { createHitl, type Hitl, openEvents } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
+import { createTokens } from './compose/rates.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import { stopServing } from './compose/stop.ts'
-import { openStorage } from './compose/storage.ts'
+import { openStorage, type Storage } from './compose/storage.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
 import { createTelemetry } from './compose/telemetry.ts'
-import { openUpstreams, type Upstreams } from './compose/upstreams.ts'
+import { openUpstreams, reloadCredentials, type Upstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
 import type { Address } from './http/listeners.ts'
@@ -76,6 +77,7 @@ interface Foundation extends Base {
   readonly passedSockets: readonly number[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
+  readonly rates: Storage['rates']
   readonly upstreams: Upstreams
   readonly identity: Identity
   readonly rules: Rules
@@ -122,7 +124,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
-  const { store, fence, fleet } = storage
+  const { store, fence, fleet, rates } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -156,6 +158,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     store,
     fence,
     fleet,
+    rates,
     refusals,
     upstreams,
     identity,
@@ -171,7 +174,8 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const { config, log, upstreams, rules, identity } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
-  const limits = openSharedLimits(config, { memory, thread: 0, log })
+  const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
+  closers.push(() => limits.tokens?.close())
   const channelName = `agent-gateway ${randomUUID()}`
   const recent =
     config.System.Server.Threads === 1 ? createRecentActivity() : shareActivity(createRecentActivity(), channelName)
@@ -244,16 +248,6 @@ async function reload({ rules, upstreams, followers, report }: Foundation, liste
   const credentialsRead = await reloadCredentials(upstreams, report)
   const threadsRead = (await followers.pool?.reload()) ?? true
   return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
-}
-
-async function reloadCredentials({ credentials }: Upstreams, report: Base['report']): Promise<boolean> {
-  try {
-    await credentials?.reload()
-    return true
-  } catch (error) {
-    report('credentials of upstreams could not be reloaded, the old ones stay', error)
-    return false
-  }
 }
 
 /** Last opened, first closed. One that fails must not keep the others open. */

@@ -110,7 +110,7 @@ function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade']
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
-  const { rateLimiter, breaker, requests, heldBytes, inFlight } = limits
+  const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
   const recorder = createRecorder({
@@ -127,7 +127,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
     config,
     clock,
-    rateLimiter,
+    agentRate,
     requests,
     heldBytes,
     bodyMemory: createBodyMemory(mostSpareMemory(config)),

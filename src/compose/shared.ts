@@ -3,16 +3,22 @@ import { availableParallelism } from 'node:os'
 import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
+import { type AgentRate, leaseShape, type Tokens } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
-import { createRateLimiter, type RateLimit, type RateLimiter, rateShape } from '../limits/token-bucket.ts'
+import { type RateLimiter, rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
+import { createAgentRate, createManagementRate, paceOf, type RateParts, sharesRates } from './rates.ts'
 
 /** Memory shared by all threads of a gateway: limits hold for all of them together. */
 export interface SharedMemory {
   readonly rates: SharedArrayBuffer
+  /** Tokens leased from the buckets of the fleet; absent when each gateway counts by itself. */
+  readonly leases: SharedArrayBuffer | undefined
+  /** One number: the gateways of the fleet. */
+  readonly gateways: SharedArrayBuffer
   readonly circuits: SharedArrayBuffer
   readonly connections: SharedArrayBuffer
   /** Proxied requests under way, by agent. */
@@ -72,7 +78,9 @@ export function shareOf(config: Config, threads: number): Config {
 
 /** The view of one thread. */
 export interface SharedLimits {
-  readonly rateLimiter: RateLimiter
+  readonly agentRate: AgentRate
+  /** Undefined when each gateway counts by itself. */
+  readonly tokens: Tokens | undefined
   /** Of callers of the management API. */
   readonly managementRate: RateLimiter
   readonly breaker: Breaker
@@ -89,10 +97,13 @@ export interface SharedLimits {
   forget(thread: number): void
 }
 
-export function createSharedMemory({ System }: Config): SharedMemory {
+export function createSharedMemory(config: Config): SharedMemory {
+  const { System } = config
   const { Threads: threads } = System.Server
   return {
     rates: createTableMemory(rateShape, randomBytes(8)),
+    leases: sharesRates(config) ? createTableMemory(leaseShape, randomBytes(8)) : undefined,
+    gateways: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
     circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
     connections: createTableMemory(amountShape(threads), randomBytes(8)),
     requests: createTableMemory(amountShape(threads), randomBytes(8)),
@@ -119,9 +130,10 @@ export interface LimitsParts {
   /** Number of this thread, from 0. */
   readonly thread: number
   readonly log: Pick<Log, 'warn' | 'info'>
+  readonly tokensFor: RateParts['tokensFor']
 }
 
-export function openSharedLimits(config: Config, { memory, thread, log }: LimitsParts): SharedLimits {
+export function openSharedLimits(config: Config, { memory, thread, log, tokensFor }: LimitsParts): SharedLimits {
   const { System } = config
   const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
   const { Failures, WindowSeconds, OpenSeconds } = CircuitBreaker
@@ -138,8 +150,10 @@ export function openSharedLimits(config: Config, { memory, thread, log }: Limits
     return amount
   }
   const all = new Int32Array(memory.inFlight)
+  const leases = memory.leases && new SharedTable(memory.leases, leaseShape, thread)
+  if (leases !== undefined) tables.push(leases)
   return {
-    rateLimiter: createRateLimiter(paceOf(RateLimit), rates),
+    ...createAgentRate(paceOf(RateLimit), { rates, leases, gateways: memory.gateways, tokensFor }),
     managementRate: createManagementRate(paceOf(ManagementRateLimit), rates),
     breaker: createBreaker(
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
@@ -165,20 +179,4 @@ export function openSharedLimits(config: Config, { memory, thread, log }: Limits
       all[dead] = 0
     },
   }
-}
-
-interface PaceSettings {
-  readonly RequestsPerMinute: number
-  readonly Burst: number
-}
-
-const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit => ({
-  requestsPerMinute: RequestsPerMinute,
-  burst: Burst,
-})
-
-/** In the same table, with keys of its own. */
-function createManagementRate(pace: RateLimit, table: SharedTable): RateLimiter {
-  const limiter = createRateLimiter(pace, table)
-  return { take: (callerId, now) => limiter.take(`management ${callerId}`, now) }
 }

@@ -14,6 +14,7 @@ import { ownVersion } from '../version.ts'
 import type { Base } from './base.ts'
 import { createFleet, type Fleet, nameOf } from './fleet.ts'
 import { describeKeys } from './keys.ts'
+import type { SharedRates } from './rates.ts'
 
 export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
@@ -23,6 +24,8 @@ export interface Storage {
   readonly store: Store
   readonly fence: Fence | undefined
   readonly fleet: Fleet
+  /** Tokens of rates that hold for all gateways; absent when this is the only one. */
+  readonly rates: SharedRates | undefined
   /** Resolves when the gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
 }
@@ -44,7 +47,13 @@ async function openFile({ config, dataDirectory, clock, log, report }: StoragePa
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
     onStale: error => report('agents and policies could not be read again', error),
   })
-  return { store, fence: undefined, fleet: createFleet({ config, clock, log }, undefined), untilOpen: async () => {} }
+  return {
+    store,
+    fence: undefined,
+    fleet: createFleet({ config, clock, log }, undefined),
+    rates: undefined,
+    untilOpen: async () => {},
+  }
 }
 
 async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
@@ -62,6 +71,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report }: Stora
   })
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
+    rates: { lease: call => store.lease(call), gateways: () => store.fleet().seen.length },
     ...{ store, fence: store.fence, fleet: createFleet({ config, clock, log }, store) },
     untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
   }

@@ -38,4 +38,9 @@ export const fleet = {
     'Stop',
     'When the database has lost writes, after a failover for instance. Stop: no gateway serves until agent-gateway fleet accept. Accept: gateways go on with the effects of that command.',
   ),
+  RateLimits: choice(
+    ['Shared', 'PerGateway'],
+    'Shared',
+    'Shared: System:RateLimit holds for all gateways together. PerGateway: each counts by itself.',
+  ),
 }

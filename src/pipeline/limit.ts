@@ -1,20 +1,38 @@
 import { type Refusal, refuse } from '../errors.ts'
-import type { Authenticated, Exchange } from './exchange.ts'
+import type { Authenticated, Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
+import { isOver, isStillAdmitted } from './rights.ts'
+
+/** A request asks the fleet for a token at most so often: others of its agent may take what was leased. */
+const mostAsks = 20
 
 /**
  * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
- * counts against the rate, also one that is refused later.
+ * counts against the rate, also one that is refused later. Waits only when the fleet must be asked for tokens first.
  */
-export function limit(exchange: Authenticated, parts: Parts): Refusal | undefined {
-  const { agent, startedAt, requestId } = exchange
-  const { RequestsPerMinute, Burst, MaxInFlight } = parts.config.System.RateLimit
-  const wait = parts.rateLimiter.take(agent.id, startedAt)
-  if (wait > 0) {
-    parts.bounds.reached('agent_rate', agent.id, requestId)
-    return refuseRate(wait, `"agent";q=${RequestsPerMinute};w=60;burst=${Burst}`)
+export function limit(exchange: Authenticated, parts: Parts): Step {
+  const { agent, startedAt } = exchange
+  const wait = parts.agentRate.take(agent.id, startedAt)
+  if (wait === undefined) return takePlace(exchange, parts) ?? untilAsked(exchange, parts)
+  return wait > 0 ? refuseRate(exchange, wait, parts) : takePlace(exchange, parts)
+}
+
+async function untilAsked(exchange: Authenticated, parts: Parts): Promise<Outcome> {
+  const { agent } = exchange
+  const { agentRate, clock } = parts
+  let wait: number | undefined
+  for (let asks = 0; wait === undefined && asks < mostAsks; asks++) {
+    await agentRate.asked(agent.id)
+    if (isOver(exchange)) return undefined
+    wait = agentRate.take(agent.id, clock.steady())
   }
-  if (!parts.requests.take(agent.id, 1, MaxInFlight)) {
+  if (wait !== 0) return refuseRate(exchange, wait ?? 1, parts)
+  return isStillAdmitted(exchange, parts) ? undefined : 'again'
+}
+
+function takePlace(exchange: Authenticated, parts: Parts): Refusal | undefined {
+  const { agent, requestId } = exchange
+  if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
     parts.bounds.reached('agent_requests', agent.id, requestId)
     return refuse('agent_busy', undefined, { headers: ['Retry-After', '1'] })
   }
@@ -30,7 +48,10 @@ export function leaveLimit(exchange: Exchange, parts: Parts): void {
 }
 
 /** @param wait milliseconds until the next request may pass */
-function refuseRate(wait: number, policy: string): Refusal {
+function refuseRate({ agent, requestId }: Authenticated, wait: number, parts: Parts): Refusal {
+  const { RequestsPerMinute, Burst } = parts.config.System.RateLimit
+  parts.bounds.reached('agent_rate', agent.id, requestId)
+  const policy = `"agent";q=${RequestsPerMinute};w=60;burst=${Burst}`
   const seconds = String(Math.ceil(wait / 1_000))
   return refuse('rate_limited', undefined, {
     headers: ['Retry-After', seconds, 'RateLimit-Policy', policy, 'RateLimit', `"agent";r=0;t=${seconds}`],

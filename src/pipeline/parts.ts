@@ -6,9 +6,9 @@ import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Links } from '../http/virtual-hosts.ts'
 import type { Breaker } from '../limits/breaker.ts'
+import type { AgentRate } from '../limits/leased-bucket.ts'
 import type { Quota } from '../limits/quota.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
-import type { RateLimiter } from '../limits/token-bucket.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
@@ -32,7 +32,7 @@ export interface Parts {
   /** The agent as it is now. */
   readonly agentOf: (id: string) => AgentRecord | undefined
   readonly trustOf: (agent: AgentRecord, now: number) => number
-  readonly rateLimiter: RateLimiter
+  readonly agentRate: AgentRate
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
   readonly heldBytes: Pick<Quota<'held_bytes' | 'agent_held_bytes'>, 'take' | 'give'>

@@ -125,7 +125,7 @@ function fail(exchange: Exchange, error: unknown, parts: Parts): void {
 }
 
 /** Once for each request, even when it starts again. */
-function enter(exchange: Authenticated, parts: Parts): Refusal | undefined {
+function enter(exchange: Authenticated, parts: Parts): Step {
   if (exchange.target !== undefined) return undefined
   // Nothing gives back the place of a request whose client left while its token was verified.
   if (isOver(exchange)) return refuse('invalid_request')

@@ -63,7 +63,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
 
 /** The calls that threads may make to this one. */
 function controlOf(
-  { hitl, noteTools, identity, listening, log }: OpenPoolParts,
+  { hitl, noteTools, identity, listening, limits, log }: OpenPoolParts,
   lookup: Lookup,
 ): Methods<ControlCalls> {
   return {
@@ -87,6 +87,8 @@ function controlOf(
     keyUses: (_, uses) => {
       for (const { keyId, at } of uses) identity.keys.noteUse(keyId, at)
     },
+    needTokens: (_, agentId) => limits.tokens?.need(agentId),
+    askedTokens: (_, agentId) => limits.tokens?.asked(agentId),
     trust: (_, notes) => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },

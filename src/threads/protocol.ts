@@ -79,6 +79,10 @@ export interface ControlCalls {
   lookup(name: string): Promise<readonly string[]>
   log(lines: readonly LogLine[]): Promise<void>
   keyUses(uses: readonly KeyUse[]): Promise<void>
+  /** Tokens of this agent's rate are needed. */
+  needTokens(agentId: string): Promise<void>
+  /** Resolves when the fleet was asked for tokens, or takes too long to answer. */
+  askedTokens(agentId: string): Promise<void>
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

@@ -11,6 +11,7 @@ import { openSharedLimits } from '../compose/shared.ts'
 import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import { Fence } from '../fleet/fence.ts'
+import type { Tokens } from '../limits/leased-bucket.ts'
 import { type Link, openLink } from '../link.ts'
 import { describeError, type Log, type LogLevel } from '../log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
@@ -105,7 +106,12 @@ async function serve() {
   const known = await learn()
   const { config, log, upstreams, agents, policies, recent, trust, keyUses } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
-  const limits = openSharedLimits(config, { ...data, log })
+  const tokens: Tokens = {
+    need: agentId => main.tell('needTokens', [agentId]),
+    asked: agentId => main.call('askedTokens', [agentId]),
+    close: () => {},
+  }
+  const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens })
   const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },

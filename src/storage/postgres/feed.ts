@@ -18,7 +18,7 @@ import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
 import { paced } from './paced.ts'
 import type { PostgresSettings } from './settings.ts'
-import { oldChanges, oldWrites, type Row, type Turn, turnQuery } from './turn.ts'
+import { prunes, type Row, type Turn, turnQuery } from './turn.ts'
 import { type TurnClient, Turns, type Wake } from './turns.ts'
 
 /** Time between two turns, milliseconds. */
@@ -282,8 +282,7 @@ export class PostgresFeeds {
   async #tidy(client: TurnClient, sent: number): Promise<void> {
     await this.#member.tidy(client, sent)
     if (this.#count++ % turnsToPrune !== 0) return
-    await client.query(oldChanges)
-    await client.query(oldWrites)
+    for (const prune of prunes) await client.query(prune)
   }
 }
 

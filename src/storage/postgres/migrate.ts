@@ -7,6 +7,7 @@ import { StartupError } from '../../errors.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { createCommitWrite, createTables } from './commit-write.ts'
 import type { Connections } from './connection.ts'
+import { createLeaseTokens, createRates } from './rates.ts'
 import type { PostgresSettings } from './settings.ts'
 
 /** Oldest version of PostgreSQL. */
@@ -23,7 +24,8 @@ const migrationMs = 60_000
 const own = (schema: string): Record<string, Migration> => ({
   '0001-commit-write': {
     async up(db) {
-      for (const statement of [...createTables, createCommitWrite(schema)]) await sql.raw(statement).execute(db)
+      const all = [...createTables, createCommitWrite(schema), createRates, createLeaseTokens(schema)]
+      for (const statement of all) await sql.raw(statement).execute(db)
     },
   },
 })

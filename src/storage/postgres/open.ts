@@ -6,6 +6,7 @@ import { Fence } from '../../fleet/fence.ts'
 import type { Told } from '../../fleet/peers.ts'
 import type { Terms } from '../../fleet/terms.ts'
 import type { FleetReading } from '../../fleet/view.ts'
+import type { LeaseAnswer, LeaseCall } from '../../limits/leased-bucket.ts'
 import { createStore } from '../bind.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
@@ -20,6 +21,7 @@ import type { LossOptions } from './loss.ts'
 import type { Self } from './member.ts'
 import { prepareDatabase } from './migrate.ts'
 import { callerOf, placeOf } from './place.ts'
+import { leaseTokens } from './rates.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
 import type { Attempt, CommitParts, Committed } from './transaction.ts'
 import { undoOf } from './undo.ts'
@@ -50,6 +52,8 @@ export interface SharedStore extends Store {
   fleet(): FleetReading
   /** Tells the others something of this gateway. */
   tell(what: Partial<Told>): void
+  /** Leases tokens of rate limits that all gateways share. */
+  lease(call: LeaseCall): Promise<readonly LeaseAnswer[]>
   /** Resolves when this gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
 }
@@ -107,7 +111,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   function tell(what: Partial<Told>): void {
     self.told = { ...self.told, ...what }
   }
-  return { ...store, fence, fleet: () => feeds.fleet, tell, untilOpen: () => feeds.open() }
+  const lease = (call: LeaseCall) => leaseTokens(connections, call)
+  return { ...store, fence, fleet: () => feeds.fleet, tell, lease, untilOpen: () => feeds.open() }
 }
 
 interface CallParts extends CommitParts {

@@ -3,6 +3,7 @@ import type { MemberRow } from '../../fleet/peers.ts'
 import { keptEvents } from '../events.ts'
 import type { Change } from '../feed.ts'
 import type { Found } from './history.ts'
+import { fullBuckets } from './rates.ts'
 
 /** Changes read at a time. */
 const mostAtOnce = 500
@@ -54,9 +55,11 @@ export const latestEvents = `select (select epoch from fleet) as epoch, (select 
   from (select seq, payload from changes where "table" = 'events' order by seq desc limit $1) e) as list`
 
 /** Not the last change, which numbers the next one; none that a gateway has not seen; and not the latest events. */
-export const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs}
+const oldChanges = `delete from changes where at < ${nowMs} - ${keptMs}
   and seq < (select max(seq) from changes)
   and seq <= coalesce((select min(applied) from members where applied >= 0), 0)
   and ("table" <> 'events' or seq < (select min(seq)
     from (select seq from changes where "table" = 'events' order by seq desc limit ${keptEvents}) e))`
-export const oldWrites = `delete from writes where at < ${nowMs} - ${keptMs}`
+const oldWrites = `delete from writes where at < ${nowMs} - ${keptMs}`
+/** Removes what nobody needs any more. */
+export const prunes = [oldChanges, oldWrites, fullBuckets]

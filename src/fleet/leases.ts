@@ -1,0 +1,106 @@
+/** Leases tokens of rate limits for this gateway: all keys that need some in one call, one call at a time. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Clock, inTime } from '../clock.ts'
+import type { LeaseAnswer, LeaseAsk, LeasedBuckets, Tokens } from '../limits/leased-bucket.ts'
+
+/** Least time between two calls, milliseconds. */
+const pauseMs = 10
+/** The same after a call that failed. */
+const failedMs = 500
+/** A request waits so long for the answer, milliseconds. */
+const waitMs = 200
+/** Time between two looks for keys that nobody uses any more, milliseconds. */
+const sweepMs = 250
+/** Most keys in a call. */
+const mostKeys = 500
+
+/** Asks the buckets of the fleet. */
+export type Lease = (asks: readonly LeaseAsk[]) => Promise<readonly LeaseAnswer[]>
+
+export interface LeasesOptions {
+  readonly buckets: Pick<LeasedBuckets, 'ask' | 'accept' | 'miss' | 'goAlone' | 'isIdle'>
+  readonly lease: Lease
+  readonly clock: Clock
+}
+
+export class Leases implements Tokens {
+  readonly #options: LeasesOptions
+  /** Keys that this gateway holds tokens of, or has something to say about. */
+  readonly #known = new Set<string>()
+  #needed = new Set<string>()
+  /** The next call is over. */
+  #next = Promise.withResolvers<void>()
+  #isRunning = false
+  #isClosed = false
+  readonly #sweeper: NodeJS.Timeout
+
+  constructor(options: LeasesOptions) {
+    this.#options = options
+    this.#sweeper = setInterval(() => this.#sweep(), sweepMs).unref()
+  }
+
+  need(key: string): void {
+    this.#known.add(key)
+    this.#needed.add(key)
+    if (this.#isRunning || this.#isClosed) return
+    this.#isRunning = true
+    void Promise.resolve().then(() => this.#run())
+  }
+
+  /** When it takes too long, this gateway limits by its own share. */
+  asked(key: string): Promise<void> {
+    const { buckets, clock } = this.#options
+    this.need(key)
+    return inTime(this.#next.promise, waitMs, () => buckets.goAlone(key, clock.steady()))
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#sweeper)
+  }
+
+  async #run(): Promise<void> {
+    while (this.#needed.size > 0 && !this.#isClosed) {
+      const keys = [...this.#needed].slice(0, mostKeys)
+      for (const key of keys) this.#needed.delete(key)
+      const { resolve } = this.#next
+      this.#next = Promise.withResolvers()
+      const isAnswered = await this.#call(keys)
+      resolve()
+      await sleep(isAnswered ? pauseMs : failedMs, undefined, { ref: false })
+    }
+    this.#isRunning = false
+  }
+
+  /** Whether it was answered. */
+  async #call(keys: readonly string[]): Promise<boolean> {
+    const { buckets, lease, clock } = this.#options
+    const sent = clock.steady()
+    const asks: LeaseAsk[] = []
+    for (const key of keys) {
+      const ask = buckets.ask(key, sent)
+      if (ask === undefined) this.#known.delete(key)
+      else asks.push(ask)
+    }
+    try {
+      const answers = asks.length === 0 ? [] : await lease(asks)
+      const byKey = new Map(answers.map(answer => [answer.key, answer]))
+      const now = clock.steady()
+      for (const ask of asks) {
+        const answer = byKey.get(ask.key)
+        if (answer === undefined) buckets.miss(ask, now)
+        else buckets.accept(ask, answer, { sent, now })
+      }
+      return true
+    } catch {
+      // The store tells that it cannot be reached. Until it can, each gateway limits by its own share.
+      for (const ask of asks) buckets.miss(ask, clock.steady())
+      return false
+    }
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.steady()
+    for (const key of this.#known) if (this.#options.buckets.isIdle(key, now)) this.need(key)
+  }
+}

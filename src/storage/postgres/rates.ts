@@ -1,0 +1,99 @@
+/**
+ * Buckets of rate limits that all gateways share. A gateway leases tokens from them. The table is not logged: after a
+ * crash of the server every bucket is full once more.
+ */
+
+import { inTime } from '../../clock.ts'
+import { type LeaseAnswer, type LeaseCall, leaseMs, reportMs } from '../../limits/leased-bucket.ts'
+import { StoreError } from '../store-error.ts'
+import type { Connections } from './connection.ts'
+
+export const createRates = `create unlogged table rates (
+    key text primary key,
+    tokens double precision not null,
+    at double precision not null,
+    held double precision not null,
+    before double precision not null,
+    turned double precision not null,
+    "fullAt" double precision not null
+  ) with (fillfactor = 50)`
+
+/**
+ * Leases tokens for each ask; `limit/leased-bucket.ts` says what an ask is. Tokens that are leased take room in the bucket
+ * until their gateway reports them, and between one and two times `leaseMs` when it never does: those of this time and
+ * those of the time before are counted apart.
+ */
+export const createLeaseTokens = (schema: string): string => `
+create function lease_tokens(asks json, burst double precision, pace double precision, given double precision)
+returns table (key text, granted double precision, wait double precision, at double precision)
+language plpgsql security definer set search_path = ${schema}, pg_temp as $$
+declare
+  ask record;
+  bucket rates;
+  freed double precision;
+  goal double precision;
+begin
+  for ask in select * from json_to_recordset(asks) as a(key text, want double precision, used double precision,
+    returned double precision, debt double precision, "leasedAt" double precision) order by a.key collate "C"
+  loop
+    insert into rates values (ask.key, burst, -1, 0, 0, -1, 0) on conflict do nothing;
+    select * into bucket from rates r where r.key = ask.key for update;
+    at := coalesce(given, extract(epoch from clock_timestamp()) * 1000);
+    if bucket.at < 0 then
+      bucket.at := at;
+      bucket.turned := at;
+    end if;
+    if at >= bucket.turned + ${leaseMs} then
+      bucket.before := case when at < bucket.turned + ${2 * leaseMs} then bucket.held else 0 end;
+      bucket.held := 0;
+      bucket.turned := at;
+    end if;
+    freed := case when at < ask."leasedAt" + ${reportMs} then ask.used + ask.returned else 0 end;
+    bucket.held := greatest(0, bucket.held - greatest(0, freed - bucket.before));
+    bucket.before := greatest(0, bucket.before - freed);
+    bucket.tokens := least(
+      burst - bucket.held - bucket.before,
+      bucket.tokens + greatest(0, at - bucket.at) * pace + case when freed > 0 then ask.returned else 0 end
+    ) - ask.debt;
+    bucket.at := greatest(bucket.at, at);
+    granted := greatest(0, least(ask.want, floor(bucket.tokens + 1e-9)));
+    bucket.tokens := bucket.tokens - granted;
+    bucket.held := bucket.held + granted;
+    goal := least(ask.want, greatest(1, floor(pace * 100)));
+    wait := case when granted = ask.want then 0 else greatest(1, (goal - bucket.tokens) / pace) end;
+    update rates r set tokens = bucket.tokens, at = bucket.at, held = bucket.held, before = bucket.before,
+      turned = bucket.turned, "fullAt" = bucket.at + (burst - bucket.tokens) / pace + ${2 * leaseMs}
+      where r.key = ask.key;
+    key := ask.key;
+    return next;
+  end loop;
+end $$`
+
+/** Removes buckets that are full: they are as good as new ones. */
+export const fullBuckets = `delete from rates where "fullAt" < extract(epoch from clock_timestamp()) * 1000`
+
+interface TimedCall extends LeaseCall {
+  /** Time of the database, milliseconds; its own clock when absent. */
+  readonly at?: number
+}
+
+/** Longest time of a call, milliseconds: what is leased later is not used. */
+const callMs = 1_000
+
+/** @throws what kept the buckets from being asked */
+export async function leaseTokens(connections: Connections, call: TimedCall): Promise<readonly LeaseAnswer[]> {
+  const { limit, asks, at = null } = call
+  const client = await connections.acquire()
+  const pace = limit.requestsPerMinute / 60_000
+  const values = [JSON.stringify(asks), limit.burst, pace, at]
+  const answered = connections.query(client, 'select * from lease_tokens($1, $2, $3, $4)', values)
+  try {
+    const { rows } = await inTime(answered, callMs, () => Promise.reject(new StoreError('rates: it took too long')))
+    client.release()
+    return rows
+  } catch (error) {
+    // Ends the connection: a statement may be under way.
+    client.release(true)
+    throw error
+  }
+}

@@ -1,0 +1,83 @@
+/** Threat T29 of SECURITY.md: the pace of an agent holds for all gateways of a fleet together. */
+import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { startOrigin } from '../fixtures/origin.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
+
+const burst = 30
+const limit = { RequestsPerMinute: 60, Burst: burst }
+
+async function start(t: Test, more: object = {}, count = 3) {
+  const settings = await createSchema(t)
+  const config = {
+    ...onDatabase(settings),
+    System: { RateLimit: limit, Server: { Http: { Port: 0 }, Threads: 2 } },
+    ...more,
+  }
+  const gateways: TestGateway[] = []
+  for (let n = 0; n < count; n++) gateways.push(await startGateway(t, { config }))
+  const origin = await startOrigin(t)
+  return { gateways, origin, admin: settings.admin }
+}
+
+type Started = Awaited<ReturnType<typeof start>>
+
+/** Calls of one agent, dealt to all gateways in turn; how many were let pass. */
+async function flood({ gateways, origin }: Started, token: string, calls: number): Promise<number> {
+  const answers = await Promise.all(
+    Array.from({ length: calls }, async (_, n) => {
+      const { status, headers } = await gateways[n % gateways.length]!.proxy(token, origin.url)
+      return { status, wait: headers.get('retry-after') }
+    }),
+  )
+  const refused = answers.filter(({ status }) => status !== 200)
+  if (refused.some(({ status, wait }) => status !== 429 || Number(wait) < 1)) throw new Error(JSON.stringify(refused))
+  return calls - refused.length
+}
+
+t.test('three gateways let one burst of an agent pass', async t => {
+  const started = await start(t)
+  const { token } = await started.gateways[0]!.agent()
+  const begun = performance.now()
+  const passed = await flood(started, token, 90)
+  const gained = Math.ceil((performance.now() - begun) / 1_000)
+  // Each gateway lets one request pass while it asks. When the database answers late, each lets a third of a burst pass.
+  t.ok(passed <= 2 * burst + 3 + gained, `${passed} passed`)
+  t.ok(passed >= 0.7 * burst, `${passed} passed`)
+})
+
+t.test('tokens that a gateway no longer needs are given back to the others', async t => {
+  const started = await start(t)
+  const { gateways, origin, admin } = started
+  const agent = await gateways[0]!.agent()
+  t.equal(await flood({ ...started, gateways: [gateways[0]!] }, agent.token, 5), 5)
+  const held = async () => (await admin.query('select held + before as held, key from rates')).rows
+  t.same(await eventually(held, ([row]) => row?.held === 0), [{ held: 0, key: agent.id }])
+  const { status } = await gateways[1]!.proxy(agent.token, origin.url)
+  t.equal(status, 200)
+})
+
+t.test('with PerGateway each gateway counts by itself', async t => {
+  const started = await start(t, { Fleet: { RateLimits: 'PerGateway' } }, 2)
+  const { token } = await started.gateways[0]!.agent()
+  t.ok((await flood(started, token, 80)) >= 2 * burst)
+})
+
+t.test('a gateway without the database lets its share pass, and waits for nothing', async t => {
+  const settings = await createSchema(t)
+  const url = new URL(settings.connectionString)
+  const line = await startTcpProxy(t, Number(url.port))
+  url.port = String(line.port)
+  const others = await start(t, onDatabase(settings), 2)
+  const config = { ...onDatabase({ ...settings, connectionString: url.href }), System: { RateLimit: limit } }
+  const cut = await startGateway(t, { config })
+  const { token } = await cut.agent()
+  line.onSend = () => false
+  const started = { ...others, gateways: [cut] }
+  const passed = await flood(started, token, 60)
+  t.ok(passed >= burst / 3 && passed <= burst / 3 + 3, `${passed} passed`)
+  const begun = performance.now()
+  await flood(started, token, 1)
+  t.ok(performance.now() - begun < 1_000)
+})
