@@ -6,7 +6,7 @@ export interface Clock {
   now(): number
   /** Steady clock, milliseconds from an arbitrary start: rates, time limits, durations. Never goes back. */
   steady(): number
-  /** Memory in which other threads find the same two numbers; undefined for the system clock. */
+  /** Memory in which other threads find the same time (`clockIn`); undefined for the system clock. */
   readonly memory?: SharedArrayBuffer
 }
 
@@ -18,9 +18,12 @@ export const systemClock: Clock = {
   steady: () => performance.now() + sinceBoot,
 }
 
-/** A clock that is set elsewhere: wall time and steady time, as two numbers. */
-export function clockIn(memory: SharedArrayBuffer): Clock {
+/** A clock that is set elsewhere: wall time and steady time, or the wall time at steady time 0 of `local` alone. */
+export function clockIn(memory: SharedArrayBuffer, local = systemClock): Clock {
   const times = new Float64Array(memory)
+  if (times.length === 1) {
+    return { now: () => Math.floor(local.steady() + times[0]!), steady: () => local.steady(), memory }
+  }
   return { now: () => times[0]!, steady: () => times[1]!, memory }
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createVerification } from './audit/verification.ts'
-import { type Clock, systemClock } from './clock.ts'
+import type { Clock } from './clock.ts'
 import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
 import { type Base, createFenced } from './compose/base.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
@@ -17,7 +17,7 @@ import { createTokens } from './compose/rates.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import { stopServing } from './compose/stop.ts'
-import { openStorage, type Storage } from './compose/storage.ts'
+import { createClock, openStorage, type Storage } from './compose/storage.ts'
 import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
 import { createTelemetry } from './compose/telemetry.ts'
@@ -118,7 +118,14 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
 type Opened = Omit<Foundation, 'warnings'>
 
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
-  const { log, baseDirectory, env = {}, clock = systemClock, lookup = systemLookup, passedSockets = [] } = options
+  const {
+    log,
+    baseDirectory,
+    env = {},
+    clock = createClock(config, log),
+    lookup = systemLookup,
+    passedSockets = [],
+  } = options
   const { logStatus = alwaysWritten, consoleFolder } = options
   const report: Base['report'] = (what, error) => log.error({ error }, what)
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())

@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
 import { bootstrapFile, resetAdmin } from '../agents/bootstrap.ts'
 import { createSecretHasher } from '../agents/secret.ts'
-import { systemClock } from '../clock.ts'
-import { openStorage, type StorageParts, usesPostgres } from '../compose/storage.ts'
+import { createClock, openStorage, type StorageParts, usesPostgres } from '../compose/storage.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell } from './shell.ts'
 
@@ -20,11 +19,13 @@ export async function run(shell: Shell): Promise<number> {
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const { AgentId, ClientSecret } = config.Security.Bootstrap
   const mayMakeCredential = !usesPostgres(config)
-  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock: systemClock, ...quietly(shell) })
+  const told = quietly(shell)
+  const clock = createClock(config, told.log)
+  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock, ...told })
   const secrets = createSecretHasher({ cost: config.Security.AgentAuth.TokenRequests.BcryptCost, queueLength: 1 })
   try {
     const given = { dataDirectory, mayMakeCredential, agentId: AgentId, clientSecret: ClientSecret }
-    const id = await resetAdmin({ store, secrets, clock: systemClock, ...given })
+    const id = await resetAdmin({ store, secrets, clock, ...given })
     const where = ClientSecret === undefined ? bootstrapFile(dataDirectory) : 'Security:Bootstrap'
     shell.print(`admin ${id} has a new secret: ${where}. All tokens are void.`)
     return 0

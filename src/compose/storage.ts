@@ -1,8 +1,9 @@
 import { resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
-import { inTime } from '../clock.ts'
+import { type Clock, inTime, systemClock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
+import { FleetClock } from '../fleet/clock.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { Log } from '../log.ts'
 import { lostHistory } from '../storage/postgres/loss.ts'
@@ -34,6 +35,17 @@ export interface Storage {
 const openMs = 10_000
 
 export const usesPostgres = ({ Storage: { Provider } }: Config): boolean => Provider === 'PostgreSQL'
+
+/** The time by which everything in a gateway goes. */
+export function createClock(config: Config, log: StorageParts['log']): Clock {
+  if (!usesPostgres(config)) return systemClock
+  const clock = new FleetClock()
+  clock.onOff = ms => {
+    const off = `${Math.abs(Math.round(ms / 1_000))} s ${ms > 0 ? 'ahead of' : 'behind'}`
+    log.warn({}, `the clock of the database is ${off} the gateways, which follow it slowly: one second in ten`)
+  }
+  return clock
+}
 
 /** @throws StartupError with one line that says what to change */
 export function openStorage(parts: StorageParts): Promise<Storage> {

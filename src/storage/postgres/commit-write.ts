@@ -27,6 +27,8 @@ export const createTables = [
     lost text
   )`,
   `insert into fleet default values`,
+  // The time that gateways take for the database's.
+  `create function clock_ms() returns bigint language sql as 'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint'`,
   `create table writes (id uuid primary key, at bigint not null, outcome text not null)`,
   `create index writes_at on writes (at)`,
   `create table changes (
@@ -50,7 +52,9 @@ export const createTables = [
     signs text[] not null,
     accepts text[] not null,
     digests text not null,
-    addresses text[] not null
+    addresses text[] not null,
+    seen bigint not null default 0,
+    ahead bigint not null default 0
   ) with (fillfactor = 50)`,
 ]
 

@@ -2,10 +2,10 @@
  * The feed over the table of changes. A turn reads what came since the last one, and tells the other gateways that this one
  * lives and how far it has got: twice a second, when a notification wakes it, and after each own commit.
  */
-import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, inTime } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
+import type { FleetClock } from '../../fleet/clock.ts'
 import type { Fence } from '../../fleet/fence.ts'
 import { type MemberRow, Peers, type Settling } from '../../fleet/peers.ts'
 import type { FleetReading } from '../../fleet/view.ts'
@@ -18,7 +18,7 @@ import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
 import { paced } from './paced.ts'
 import type { PostgresSettings } from './settings.ts'
-import { prunes, type Row, type Turn, turnQuery } from './turn.ts'
+import { prunes, type Row, takeTurn } from './turn.ts'
 import { type TurnClient, Turns, type Wake } from './turns.ts'
 
 /** Time between two turns, milliseconds. */
@@ -44,6 +44,7 @@ export interface PostgresFeedsOptions {
   readonly self: Self
   readonly fence: Fence
   readonly history: History
+  readonly fleetClock: FleetClock | undefined
   /** Called when changes cannot be read; it is tried on. */
   readonly onStale: (error: unknown) => void
   readonly onLoss: LossOptions
@@ -203,20 +204,19 @@ export class PostgresFeeds {
   }
 
   async #readOn(client: TurnClient): Promise<void> {
-    const { self, fence, clock, history } = this.#options
+    const { self, fence, clock, history, fleetClock } = this.#options
     const reported = this.channels.areFollowed ? this.#applied : -1
     for (;;) {
       const begun = fence.begin()
-      const { rows } = await client.query<Turn>(turnQuery, [
-        ...[self.id, randomInt(2 ** 47), reported, this.#passed, history.epoch],
-        ...[history.known?.seq, history.known?.hash, this.#passedBy],
-      ])
-      const { alive, newest, list, members, write } = rows[0]!
+      const [passed, passedBy, served] = [this.#passed, this.#passedBy, fence.isOpen]
+      const state = { id: self.id, applied: reported, passed, passedBy, history, served, fleetClock }
+      const turn = await takeTurn(client, state)
+      const { alive, newest, list, members, write } = turn
       this.#peers.saw(members, clock.steady())
       this.#sent = begun.steady
       if (alive === 0) fence.drop()
-      const past = history.take(rows[0]!)
-      if (past === 'lost') return this.#loss.lose(client, rows[0]!)
+      const past = history.take(turn)
+      if (past === 'lost') return this.#loss.lose(client, turn)
       this.#loss.end()
       if (alive === 0) await this.#member.register(client, begun.steady)
       if (past === 'new') this.#reload(newest)

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
+import { FleetClock } from '../../fleet/clock.ts'
 import { Fence } from '../../fleet/fence.ts'
 import type { Told } from '../../fleet/peers.ts'
 import type { Terms } from '../../fleet/terms.ts'
@@ -28,6 +29,7 @@ import { undoOf } from './undo.ts'
 
 export interface PostgresOptions {
   readonly settings: PostgresSettings
+  /** The time of the database when absent. */
   readonly clock?: Clock
   /** How this gateway is called in lists of all of them, and its version. */
   readonly name?: string
@@ -69,16 +71,27 @@ const doubtMs = 1_000
  * @throws StartupError when the database cannot be reached or used
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
-  const { settings, clock = systemClock, fenceClock = systemClock, onStale = () => {} } = options
+  const { settings, fenceClock = systemClock, clock = new FleetClock(fenceClock), onStale = () => {} } = options
   const { name = hostname(), version = '', fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
   const { onLoss = stopQuietly } = options
   const history = new History()
+  const fleetClock = clock instanceof FleetClock ? clock : undefined
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
   const told: Told = { digests: {}, addresses: [] }
   const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, told }
-  const feeds = new PostgresFeeds({ settings, connections, clock: fenceClock, self, fence, history, onStale, onLoss })
+  const feeds = new PostgresFeeds({
+    settings,
+    connections,
+    clock: fenceClock,
+    self,
+    fence,
+    history,
+    fleetClock,
+    onStale,
+    onLoss,
+  })
   const { poolSize } = settings
   const calls = new PostgresCalls({ connections, clock, fenceClock, callMs, poolSize, history }, feeds)
   async function closeAll(): Promise<void> {
