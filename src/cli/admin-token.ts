@@ -7,7 +7,7 @@ import { usesPostgres } from '../compose/storage.ts'
 import { StartupError } from '../errors.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import type { Configuration } from './configuration.ts'
-import { type Entrypoint, postJson } from './entrypoint.ts'
+import { callJson, type Entrypoint } from './entrypoint.ts'
 
 /** @throws StartupError when there is no credential, or the gateway does not take it */
 export async function requestAdminToken(configuration: Configuration, entrypoint: Entrypoint): Promise<string> {
@@ -29,7 +29,7 @@ async function readCredential({ config, baseDirectory }: Configuration): Promise
 }
 
 async function requestToken(entrypoint: Entrypoint, credential: Credential): Promise<string> {
-  const { status, text } = await postJson(entrypoint, '/tokens', credential)
+  const { status, text } = await callJson(entrypoint, { method: 'POST', path: '/tokens', body: credential })
   if (status === 401) {
     throw new StartupError(
       `The gateway at ${entrypoint.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,

@@ -37,6 +37,7 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'print the audit trail as lines of JSON',
     load: async () => (await import('./audit.ts')).exporting,
   },
+  'fleet status': { summary: 'show the gateways that share the database', load: () => import('./fleet-status.ts') },
   'fleet accept': {
     summary: 'go on with a database that has lost history',
     load: () => import('./fleet-accept.ts'),

@@ -3,7 +3,7 @@ import { isObject } from '../base/records.ts'
 import { StartupError } from '../errors.ts'
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { type Entrypoint, findEntrypoint, postJson } from './entrypoint.ts'
+import { callJson, type Entrypoint, findEntrypoint } from './entrypoint.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway console [--as NAME] [--at ADDRESS] [--url URL] [--config FILE]
@@ -48,7 +48,7 @@ function baseOf({ name }: Entrypoint, given: string | undefined): string {
 
 async function requestCode(entrypoint: Entrypoint, token: string, agent: string | undefined): Promise<string> {
   const body = agent === undefined ? {} : { agent }
-  const { status, text } = await postJson(entrypoint, '/console/codes', body, token)
+  const { status, text } = await callJson(entrypoint, { method: 'POST', path: '/console/codes', body, token })
   const answer = parseJson(text)
   const { code, detail } = isObject(answer) ? answer : {}
   if (status === 201 && typeof code === 'string') return code

@@ -58,32 +58,35 @@ function trustIn({ cert }: Certificate): SecureOptions {
   }
 }
 
+export interface JsonCall {
+  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly path: string
+  readonly body?: unknown
+  readonly token?: string
+}
+
 /** @throws StartupError when no gateway answers */
-export async function postJson(
+export async function callJson(
   entrypoint: Entrypoint,
-  path: string,
-  body: unknown,
-  token?: string,
+  { method, path, body, token }: JsonCall,
 ): Promise<{ readonly status: number; readonly text: string }> {
+  const text = body === undefined ? undefined : JSON.stringify(body)
   const headers = {
-    'Content-Type': 'application/json',
+    ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
   }
   const sent = (entrypoint.secure ? secureRequest : request)({
     ...entrypoint.options,
-    path,
-    method: 'POST',
-    headers,
-    agent: false,
+    ...{ path, method, headers, agent: false },
   })
-  sent.end(JSON.stringify(body))
+  sent.end(text)
   const answering = once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
       `No gateway answers at ${entrypoint.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
     )
   })
   const answer: IncomingMessage = (await answering)[0]
-  let text = ''
-  for await (const chunk of answer.setEncoding('utf8')) text += chunk
-  return { status: answer.statusCode ?? 0, text }
+  let answered = ''
+  for await (const chunk of answer.setEncoding('utf8')) answered += chunk
+  return { status: answer.statusCode ?? 0, text: answered }
 }

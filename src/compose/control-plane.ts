@@ -64,7 +64,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
-    members: () => parts.fleet.members(),
+    fleet: () => parts.fleet.view(),
     metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
     overview: range => parts.overview.read(range),
     incidents: parts.recent.incidents,

@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import { Differences } from '../fleet/differences.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { Told } from '../fleet/peers.ts'
-import { type FleetReading, type MemberView, viewFleet } from '../fleet/view.ts'
+import { type FleetReading, type FleetView, viewFleet } from '../fleet/view.ts'
 import type { Address } from '../http/listeners.ts'
 import type { Log } from '../log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
@@ -24,7 +24,7 @@ export interface Shared {
 
 export interface Fleet {
   /** All gateways, as this one sees them. */
-  members(): readonly MemberView[]
+  view(): FleetView
   /** Tells the others where this one listens. */
   listens(addresses: readonly Address[]): void
   /** Tells the others which policies it has, and the operator of differences that last. Call about every second. */
@@ -47,14 +47,14 @@ export function createFleet({ config, clock, log }: FleetParts, shared: Shared |
   const store = shared ?? createAlone(config, clock.now())
   let described: readonly PolicyEntry[] | undefined
   const isOpen = () => shared?.fence.isOpen ?? true
-  const members = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
+  const view = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
   return {
-    members,
+    view,
     listens: addresses => store.tell({ addresses: reachableAt(addresses) }),
     sweep(policies) {
       if (described !== policies) store.tell({ digests: { ...ofSettings, ...digestPolicies(policies) } })
       described = policies
-      for (const { name, what } of differences.look(members(), clock.steady())) {
+      for (const { name, what } of differences.look(view().members, clock.steady())) {
         log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
       }
     },

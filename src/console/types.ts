@@ -210,6 +210,7 @@ export interface FieldError {
 }
 
 export interface Fleet {
+  readonly newest: number
   readonly members: readonly FleetMember[]
 }
 

@@ -39,6 +39,14 @@ export interface MemberView {
   readonly isThis: boolean
 }
 
+/** All gateways, and the changes that they should have. */
+export interface FleetView {
+  /** Number of the last change. */
+  readonly newest: number
+  /** Sorted by name. */
+  readonly members: readonly MemberView[]
+}
+
 /** When this gateway looks, milliseconds since 1970, and whether it may serve. */
 export interface Instant {
   readonly now: number
@@ -48,12 +56,12 @@ export interface Instant {
 /** A gateway takes two turns in a second. One that took none for so long is silent, milliseconds. */
 const silentMs = 2_000
 
-/** Sorted by name. */
-export function viewFleet(reading: FleetReading, instant: Instant): readonly MemberView[] {
+export function viewFleet(reading: FleetReading, instant: Instant): FleetView {
   const own = reading.seen.find(({ row }) => row.id === reading.own)
-  return reading.seen
+  const members = reading.seen
     .map(seen => viewMember(seen, own?.row, reading, instant))
     .sort((left, right) => (left.name + left.id < right.name + right.id ? -1 : 1))
+  return { newest: Math.max(0, reading.newest), members }
 }
 
 function viewMember(

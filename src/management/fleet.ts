@@ -3,15 +3,16 @@ import type { Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** `GET /fleet`. */
-export function fleetHandlers({ members }: Pick<ManagementParts, 'members'>): Handlers['guarded'] {
+export function fleetHandlers({ fleet }: Pick<ManagementParts, 'fleet'>): Handlers['guarded'] {
   return {
-    getFleet: () =>
-      jsonReply(200, {
-        members: members().map(({ startedAt, lastSeenAt, ...member }) => ({
-          ...member,
-          startedAt: new Date(startedAt).toISOString(),
-          lastSeenAt: new Date(lastSeenAt).toISOString(),
-        })),
-      }),
+    getFleet() {
+      const { newest, members } = fleet()
+      const shown = members.map(({ startedAt, lastSeenAt, ...member }) => ({
+        ...member,
+        startedAt: new Date(startedAt).toISOString(),
+        lastSeenAt: new Date(lastSeenAt).toISOString(),
+      }))
+      return jsonReply(200, { newest, members: shown })
+    },
   }
 }

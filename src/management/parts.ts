@@ -5,7 +5,7 @@ import type { TrailVerification } from '../audit/verification.ts'
 import type { Activity } from '../base/activity.ts'
 import type { Clock } from '../clock.ts'
 import type { Refusal, RefusalCode } from '../errors.ts'
-import type { MemberView } from '../fleet/view.ts'
+import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
@@ -56,7 +56,7 @@ export interface ManagementParts {
   /** Why load balancers must send this gateway nothing; undefined while it serves. */
   readonly proxyRefusal: () => 'fenced' | 'draining' | undefined
   /** All gateways that share the store. */
-  readonly members: () => readonly MemberView[]
+  readonly fleet: () => FleetView
   /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */

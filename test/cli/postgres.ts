@@ -1,8 +1,8 @@
 /** Commands on PostgreSQL, each in a process of its own: what they say, and how they end. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onDatabase } from '../fixtures/gateway.ts'
-import { createSchema } from '../fixtures/postgres.ts'
+import { eventually, onDatabase } from '../fixtures/gateway.ts'
+import { createSchema, leaveMember } from '../fixtures/postgres.ts'
 import { runMain } from '../fixtures/process.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
@@ -26,6 +26,18 @@ t.test('commands work on the database, or say what to use instead', async t => {
   t.match(await done('audit', 'verify'), { code: 0, said: /^1 entries are as they were written/ })
   for (const name of ['backup', 'restore']) t.match(await done(name, 'copy'), { code: 1, said: /pg_dump/ })
   t.match(await done('check'), { code: 0 })
+  const [, address = ''] = await gateway.shows(/Address +(http:\S+)/)
+  const row = `[\\w.-]+ \\* +Serving +0 .* ${address} +-\n`
+  t.match(await done('fleet', 'status', '--at', address), { code: 0, said: new RegExp(`^GATEWAY .*\n${row}$`) })
+  const two = await done('fleet', 'status', '--members', '2', '--at', address)
+  t.match(two, { code: 1, said: /1 of 2 gateways are missing/ })
+  await leaveMember(settings.admin, 'dead')
+  const silent = await eventually(
+    () => done('fleet', 'status', '--at', address),
+    ({ code }) => code === 1,
+  )
+  t.match(silent, { said: /dead is not known to serve: it is Silent/ })
+  t.match(await done('fleet', 'status', '--members', 'x'), { code: 2 })
   gateway.child.kill('SIGTERM')
   t.equal(await gateway.ended, 0)
   t.match(await done('admin', 'reset'), { code: 0, said: /has a new secret: Security:Bootstrap/ })

@@ -23,10 +23,10 @@ const instant = { now: 1_000_000, isOpen: true }
 const own = seen(row('own', { applied: 5 }), 90_000)
 
 t.test('this gateway is seen as it is now, whatever its row says', async t => {
-  t.match(viewFleet(reading(own), instant), [
+  t.match(viewFleet(reading(own), instant).members, [
     { name: 'own', isThis: true, state: 'Serving', lag: 0, lastSeenAt: 1_000_000, differs: [] },
   ])
-  t.match(viewFleet(reading(own), { ...instant, isOpen: false }), [{ state: 'Fenced' }])
+  t.match(viewFleet(reading(own), { ...instant, isOpen: false }).members, [{ state: 'Fenced' }])
 })
 
 t.test('another one serves, loads, is silent or is fenced, by its last turn', async t => {
@@ -39,7 +39,7 @@ t.test('another one serves, loads, is silent or is fenced, by its last turn', as
       seen(row('d'), 89_799),
     ),
     instant,
-  )
+  ).members
   t.match(views, [
     { name: 'a', state: 'Serving', lag: 3, lastSeenAt: 999_900 },
     { name: 'b', state: 'Loading', lag: null },
@@ -54,7 +54,7 @@ t.test('what differs is named, but for one that has not told yet', async t => {
   const here = seen(row('own', { digests }))
   const others = [seen(row('a', { digests: { rules: 'b', settings: 'x' } })), seen(row('b', { digests: {} }))]
   t.match(
-    viewFleet(reading(here, ...others), instant).map(({ differs }) => differs),
+    viewFleet(reading(here, ...others), instant).members.map(({ differs }) => differs),
     [['rules'], [], []],
   )
 })

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import { StartupError } from '../errors.ts'
+import type { MemberState } from '../fleet/view.ts'
+import { requestAdminToken } from './admin-token.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { callJson, type Entrypoint, findEntrypoint } from './entrypoint.ts'
+import { readArgs, type Shell, UsageError } from './shell.ts'
+
+export const help = `usage: agent-gateway fleet status [--members N] [--at ADDRESS] [--config FILE]
+
+Prints the gateways that share the database, as the gateway that is asked sees them; * marks that one.
+Exit code 0 when all of them serve and have the changes of 2 seconds ago, else 1.
+
+  --members N    fewer gateways than N are a failure too
+  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
+                 if absent, the address in the configuration
+${configHelp}`
+
+const options = { ...configOption, at: { type: 'string' }, members: { type: 'string' } } as const
+
+interface Member {
+  readonly name: string
+  readonly version: string
+  readonly addresses: readonly string[]
+  readonly state: MemberState
+  readonly lag: number | null
+  readonly differs: readonly string[]
+  readonly isThis: boolean
+  readonly startedAt: string
+  readonly lastSeenAt: string
+}
+
+/** The answer to GET /fleet. */
+interface Fleet {
+  readonly newest: number
+  readonly members: readonly Member[]
+}
+
+/** Changes reach all gateways in milliseconds: one that lacks some after this is behind, milliseconds. */
+const usualMs = 2_000
+
+export async function run(shell: Shell): Promise<number> {
+  const { values } = readArgs(shell, options)
+  const wanted = countOf(values.members)
+  const configuration = readConfiguration(shell, values.config)
+  const entrypoint = await findEntrypoint(configuration, values.at)
+  const token = await requestAdminToken(configuration, entrypoint)
+  const first = await readFleet(entrypoint, token)
+  // While changes are made, each gateway is always some milliseconds behind.
+  const isLagging = first.members.some(({ lag }) => lag !== 0)
+  if (isLagging) await sleep(usualMs)
+  const { newest, members } = isLagging ? await readFleet(entrypoint, token) : first
+  const since = newest - first.newest
+  for (const line of table(members)) shell.print(line)
+  const problems = [...missing(members, wanted), ...members.flatMap(member => problemsOf(member, since))]
+  for (const problem of problems) shell.complain(problem)
+  return problems.length === 0 ? 0 : 1
+}
+
+function countOf(given: string | undefined): number {
+  if (given !== undefined && !/^[1-9]\d{0,3}$/.test(given)) throw new UsageError('--members must be a number')
+  return Number(given ?? 1)
+}
+
+async function readFleet(entrypoint: Entrypoint, token: string): Promise<Fleet> {
+  const { status, text } = await callJson(entrypoint, { method: 'GET', path: '/fleet', token })
+  const answer = parseJson(text)
+  // openapi.json describes it.
+  if (status === 200 && isObject(answer)) return answer as unknown as Fleet
+  const why = isObject(answer) && typeof answer['detail'] === 'string' ? answer['detail'] : 'Is it the gateway?'
+  throw new StartupError(`${entrypoint.name} answered ${status}. ${why}`)
+}
+
+function missing({ length }: readonly Member[], wanted: number): readonly string[] {
+  return length < wanted ? [`${wanted - length} of ${wanted} gateways are missing`] : []
+}
+
+/** @param since changes of the last 2 seconds */
+function problemsOf({ name, state, lag }: Member, since: number): readonly string[] {
+  if (state !== 'Serving') return [`${name} is not known to serve: it is ${state}`]
+  return lag !== null && lag > since ? [`${name} lacks ${lag} changes`] : []
+}
+
+function table(members: readonly Member[]): readonly string[] {
+  const head = ['GATEWAY', 'STATE', 'LAG', 'LAST SEEN', 'VERSION', 'STARTED', 'ADDRESSES', 'DIFFERS IN']
+  const rows = members.map(({ name, isThis, state, lag, lastSeenAt, version, startedAt, addresses, differs }) => [
+    `${name}${isThis ? ' *' : ''}`,
+    state,
+    lag === null ? '-' : String(lag),
+    lastSeenAt,
+    version,
+    startedAt,
+    addresses.join(' ') || '-',
+    differs.join(', ') || '-',
+  ])
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map(row => row[column]!.length)))
+  return all.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  )
+}
