@@ -80,6 +80,7 @@ async function* answer() {
 const queue = createQueue({
   store,
   clock,
+  member: { id: 'bench', name: 'bench' },
   settings: {
     Threshold: 0.8,
     WaitSeconds: 0,

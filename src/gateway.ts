@@ -131,7 +131,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
-  const { store, fence, fleet, rates } = storage
+  const { store, member, fence, fleet, rates } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
@@ -163,9 +163,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     consoleFolder,
     report,
     store,
-    fence,
-    fleet,
-    rates,
+    ...{ member, fence, fleet, rates },
     refusals,
     upstreams,
     identity,

@@ -85,6 +85,14 @@ export function suspendOne(store: SharedStore, n: number): Promise<unknown> {
 }
 
 export function approveOne(store: SharedStore, n: number): Promise<unknown> {
-  const claim = { reviewer: 'r1', comment: null, now: 1_500, leaseUntil: 9e12, resend: false, withdrawn: [] }
+  const claim = {
+    reviewer: 'r1',
+    comment: null,
+    now: 1_500,
+    leaseUntil: 9e12,
+    owner: 'bench',
+    resend: false,
+    withdrawn: [],
+  }
   return store.hitl.claim(`h${n}`, claim, entry('hitl.approve'))
 }

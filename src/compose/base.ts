@@ -17,6 +17,8 @@ export interface Base {
   readonly log: Log
   readonly logStatus: () => LogStatus
   readonly store: Store
+  /** This process among the gateways: a UUID that is random for each process, and its name for people. */
+  readonly member: { readonly id: string; readonly name: string }
   /** Whether this gateway may serve, with a store that another process can open as well. */
   readonly fence: Fence | undefined
   /** The gateways that share the store. */

@@ -1,23 +1,21 @@
 import { parseTarget } from '../base/target.ts'
 import { inTime } from '../clock.ts'
-import type { Config } from '../config/schema.ts'
-import { isRefusal, StartupError } from '../errors.ts'
+import { isRefusal } from '../errors.ts'
 import { createEventLog, type EventLog } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
-import { createNotifier } from '../hitl/notify.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
 import { eventData, mayDecide } from '../hitl/view.ts'
 import { type EventNote, keptEvents } from '../storage/events.ts'
-import type { OwnRequests } from '../upstream/own-requests.ts'
 import type { RecentActivity } from './activity.ts'
-import { type Base, publicUrlOf } from './base.ts'
+import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
 import type { Upstreams } from './upstreams.ts'
+import { openWebhooks } from './webhooks.ts'
 
-export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'refusals' | 'report'> {
+export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'refusals' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
@@ -34,7 +32,7 @@ export interface Hitl {
   readonly events: EventLog
   /** Aborts when the gateway stops: ends event streams and waits. */
   readonly stopping: AbortSignal
-  /** Expiry, lapsed leases, retention, refusals that were counted. Call every second or so. */
+  /** Expiry, lapsed leases, retention, webhooks, refusals that were counted. Call every second or so. */
   sweep(): Promise<void>
   /** Answers calls that wait for a verdict. Call before the connections are drained. */
   stop(): void
@@ -45,8 +43,6 @@ export interface Hitl {
   finish(limitMs: number): Promise<number>
 }
 
-/** Time for the webhooks to send the last events. */
-const webhooksMs = 2_000
 const nothing = () => {}
 /** Time to record abandoned replays. */
 const recordMs = 1_000
@@ -57,29 +53,26 @@ export async function openEvents({
   identity,
   report,
 }: Pick<HitlParts, 'store' | 'report'> & { readonly identity: Pick<Identity, 'registry'> }): Promise<EventLog> {
-  const describe = (event: EventNote) => eventData(event, id => identity.registry.get(id)?.name)
-  const events = createEventLog({ capacity: keptEvents, describe, report })
+  const events = createEventLog({ capacity: keptEvents, describe: describing(identity), report })
   await store.feed.events.follow(events)
   return events
 }
 
+const describing =
+  ({ registry }: Pick<Identity, 'registry'>) =>
+  (event: EventNote) =>
+    eventData(event, id => registry.get(id)?.name)
+
 /** @throws StartupError when a webhook's destination is refused */
 export function createHitl(parts: HitlParts): Hitl {
-  const { config, clock, store, identity, dataPlane, events, report } = parts
-  const { ownRequests } = parts.upstreams
-  const hooks = config.HumanInTheLoop.Webhooks
-  checkHooks(hooks, ownRequests)
+  const { config, clock, store, member, identity, dataPlane, events, report } = parts
+  const webhooks = openWebhooks({ ...parts, describe: describing(identity) })
   const stopping = new AbortController()
   noteActivity(events, parts.recent)
-  const publicUrl = publicUrlOf(config)
-  const notifier = createNotifier({ hooks, events, clock, post: ownRequests.post, report, publicUrl })
   const queue = createQueue({
-    store,
-    clock,
-    settings: config.HumanInTheLoop,
+    ...{ store, clock, member, settings: config.HumanInTheLoop, events, report },
     sealingKeys: sealingKeys(config, identity.tokens.secret),
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
-    events,
     noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
     send: dataPlane.send,
     noteRefusal: parts.refusals.note,
@@ -89,8 +82,13 @@ export function createHitl(parts: HitlParts): Hitl {
     addedFields: item => credentialNames(parts, item),
     stopping: stopping.signal,
     onFull: (bound, { agent, requestId }) => dataPlane.bounds.reached(bound, agent.id, requestId ?? undefined),
-    report,
   })
+  let sweeping: Promise<void> | undefined
+  async function sweep(): Promise<void> {
+    await parts.refusals.sweep()
+    await queue.sweep()
+    await webhooks.sweep()
+  }
   return {
     queue,
     grants: createGrants({
@@ -104,9 +102,12 @@ export function createHitl(parts: HitlParts): Hitl {
     }),
     events,
     stopping: stopping.signal,
-    async sweep() {
-      await parts.refusals.sweep()
-      await queue.sweep()
+    sweep() {
+      // One after the other: with a database that is slow they would pile up.
+      sweeping ??= sweep().finally(() => {
+        sweeping = undefined
+      })
+      return sweeping
     },
     stop: () => stopping.abort(),
     async finish(limitMs) {
@@ -116,25 +117,10 @@ export function createHitl(parts: HitlParts): Hitl {
         return 0
       })
       const count = await inTime(givenUp, recordMs, () => 0)
-      await inTime(notifier.idle(), webhooksMs, nothing)
-      notifier.close()
+      await webhooks.finish()
       return count
     },
   }
-}
-
-/**
- * Reports refused destinations at the start, before a message fails.
- *
- * @throws StartupError with a line for each webhook whose destination is refused
- */
-export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check }: Pick<OwnRequests, 'check'>): void {
-  const problems = hooks.flatMap(({ Url }, index) =>
-    Url !== undefined && check(Url) !== undefined
-      ? [`HumanInTheLoop:Webhooks[${index}]:Url: Egress refuses this destination. Allow it there, or take another.`]
-      : [],
-  )
-  if (problems.length > 0) throw new StartupError(problems.join('\n'))
 }
 
 function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string): Person | undefined {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../clock.ts'
@@ -5,6 +6,7 @@ import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import { FleetClock } from '../fleet/clock.ts'
 import type { Fence } from '../fleet/fence.ts'
+import { subscriptionsOf } from '../hitl/notify.ts'
 import type { Log } from '../log.ts'
 import { lostHistory } from '../storage/postgres/loss.ts'
 import { openPostgresStore } from '../storage/postgres/open.ts'
@@ -21,7 +23,7 @@ export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'd
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-export interface Storage {
+export interface Storage extends Pick<Base, 'member'> {
   readonly store: Store
   readonly fence: Fence | undefined
   readonly fleet: Fleet
@@ -54,25 +56,25 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
 
 async function openFile({ config, dataDirectory, clock, log, report }: StorageParts): Promise<Storage> {
   const store = await openSqliteStore({
-    ...{ directory: dataDirectory, clock },
+    ...{ directory: dataDirectory, clock, subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks) },
     onFault: why => log.error({}, `the storage writes no more: ${why}`),
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
     onStale: error => report('agents and policies could not be read again', error),
   })
-  return {
-    store,
-    fence: undefined,
-    fleet: createFleet({ config, clock, log }, undefined),
-    rates: undefined,
-    untilOpen: async () => {},
-  }
+  const fleet = createFleet({ config, clock, log }, undefined)
+  const alone = { fence: undefined, fleet, rates: undefined }
+  return { store, member: memberOf(config), ...alone, untilOpen: async () => {} }
 }
 
+const memberOf = (config: Config): Base['member'] => ({ id: randomUUID(), name: nameOf(config) })
+
 async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+  const member = memberOf(config)
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
     keys: describeKeys(config),
-    name: nameOf(config),
+    subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks),
+    ...member,
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),
     onLoss: {
@@ -84,7 +86,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report }: Stora
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
     rates: { lease: call => store.lease(call), gateways: () => store.fleet().seen.length },
-    ...{ store, fence: store.fence, fleet: createFleet({ config, clock, log }, store) },
+    ...{ store, member, fence: store.fence, fleet: createFleet({ config, clock, log }, store) },
     untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
   }
 }

@@ -21,10 +21,13 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
 
 /** Time between two sweeps, milliseconds. */
 const sweepMs = 1_000
+/** Each gateway takes up to so much longer: several that started together do not all look at the same time, milliseconds. */
+const spreadMs = 250
 
 /** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
   const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report, fleet, rules } = parts
+  const everyMs = sweepMs + Math.random() * spreadMs
   return setInterval(() => {
     dataPlane.sweep()
     telemetry?.sample()
@@ -33,5 +36,5 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
     fleet.sweep(rules.policies.book.list())
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
-  }, sweepMs)
+  }, everyMs)
 }

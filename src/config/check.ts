@@ -148,6 +148,14 @@ const checks: readonly CrossCheck[] = [
     },
   },
   {
+    settings: [schema.HumanInTheLoop.Webhooks],
+    problem({ HumanInTheLoop: { Webhooks } }) {
+      const names = Webhooks.map(({ Url, Format }) => Url && `${Format} ${Url}`)
+      const same = names.flatMap((name, index) => (name && names.indexOf(name) < index ? [`entry ${index}`] : []))
+      return same.length > 0 && `${same.join(', ')}: Url and Format must not be those of another entry`
+    },
+  },
+  {
     settings: [
       schema.HumanInTheLoop.LeaseSeconds,
       schema.Proxy.HeadersTimeoutSeconds,

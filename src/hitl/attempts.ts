@@ -27,7 +27,7 @@ export interface Attempts {
   /** Follows work that holds no lease. */
   follow<T>(work: Promise<T>): Promise<T>
   /** The requests whose leases are held, and those whose leases are over. */
-  leases(): OwnAttempts
+  leases(): Omit<OwnAttempts, 'owner'>
   /** Resolves when no work is under way. */
   idle(): Promise<void>
   /** Ends every attempt. */

@@ -146,7 +146,9 @@ export interface StoredAnswer {
 }
 
 export interface HitlOptions {
-  readonly store: Pick<Store, 'hitl' | 'grants' | 'audit'>
+  readonly store: Pick<Store, 'hitl' | 'grants' | 'deliveries' | 'audit'>
+  /** This process among the gateways: who claims. */
+  readonly member: { readonly id: string; readonly name: string }
   readonly clock: Clock
   readonly settings: Config['HumanInTheLoop']
   /** 32 bytes each, used for nothing else. The first seals; the others open requests sealed before a rotation. */

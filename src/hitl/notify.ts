@@ -1,166 +1,217 @@
 /**
- * Webhooks: tells others what happens to held requests. Signed, tried again, one after the other for each hook, and
- * never waited for: a hook that is down delays nothing, and the requests it missed are in the list of pending requests.
+ * Webhooks: tells others what happens to held requests and agents. The messages wait in the store, and one gateway at a time
+ * sends those of a hook, in their order: it holds a lease on the hook. When it dies, another one that has the hook in its
+ * configuration goes on, with the message that may have been sent already. A hook that is down delays no other.
  */
-import { createHmac } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { printableJson } from '../base/deceptive.ts'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config/schema.ts'
+import type { Delivery, Subscription } from '../storage/deliveries.ts'
+import type { EventNote } from '../storage/events.ts'
+import type { Store } from '../storage/store.ts'
 import type { EventLog, HitlEvent } from './events.ts'
+import { type Hook, type MessageOptions, messageOf, type Post } from './messages.ts'
 
-type Hook = Config['HumanInTheLoop']['Webhooks'][number]
-
-export interface Message {
-  readonly url: string
-  /** Flat: name, value, name, value. */
-  readonly headers: readonly string[]
-  readonly body: string
-}
-
-/** Posts once, past the egress guard and without following redirects. Resolves with the status; rejects, also at the abort. */
-export type Post = (message: Message, signal: AbortSignal) => Promise<number>
-
-export interface NotifierOptions {
+export interface NotifierOptions extends MessageOptions {
   readonly hooks: readonly Hook[]
-  readonly events: EventLog
+  readonly store: Pick<Store, 'deliveries'>
+  /** Says that there is something to send. */
+  readonly events: Pick<EventLog, 'subscribe'>
+  /** UUID of this gateway. */
+  readonly owner: string
   readonly clock: Clock
   readonly post: Post
+  /** What it is told with an event. Throws for the event of another version. */
+  readonly describe: (event: EventNote) => HitlEvent['data']
   readonly report: (what: string, error: unknown) => void
-  /** Origin of System:PublicUrl; without it messages have no link. */
-  readonly publicUrl?: string | undefined
   /** Milliseconds before each further try. */
   readonly delays?: readonly number[]
 }
 
 export interface Notifier {
-  /** Resolves when nothing is left to tell. */
+  /** Takes and renews leases. Call every second or so. */
+  sweep(): Promise<void>
+  /** Resolves when nothing is left to send for the hooks that this gateway has. */
   idle(): Promise<void>
-  /** Events that are not delivered yet are dropped. */
-  close(): void
+  /** Ends what is under way. Messages that are not sent yet stay in the store. */
+  close(): Promise<void>
 }
 
 const backOff = [1_000, 5_000, 30_000, 120_000, 600_000]
-/** Events that wait for one hook; the oldest is dropped for one more. */
-const maxWaiting = 1_000
+const leaseMs = 30_000
+/** Time after which a lease is renewed, or one of another gateway is looked at, milliseconds. */
+const renewMs = 10_000
+/** Messages read at a time. */
+const readAtOnce = 20
+
+/** Name of a hook in the store. The address often contains a key. */
+export const hookName = ({ Url, Format }: Hook): string => hash('sha256', `${Format} ${Url}`).slice(0, 32)
+
+/** What a gateway with these hooks leaves for them. */
+export function subscriptionsOf(hooks: readonly Hook[]): readonly Subscription[] {
+  const byName = Map.groupBy(hooks, hookName)
+  return [...byName].map(([hook, same]) => ({ hook, types: same.flatMap(typesOf) }))
+}
+
+const typesOf = ({ Events }: Hook): Subscription['types'] => (Events.length === 0 ? ['pending'] : Events)
 
 export function createNotifier(options: NotifierOptions): Notifier {
+  const { clock, store, owner, events } = options
   const stop = new AbortController()
-  const hooks = options.hooks.map((hook, index) =>
-    openHook(hook, `webhook ${index}`, { ...options, stop: stop.signal }),
-  )
-  const { close } = options.events.subscribe(event => {
-    for (const hook of hooks) hook.tell(event)
-  })
+  const senders = options.hooks.map((hook, index) => new Sender({ ...options, hook, index, stop: stop.signal }))
+  const names = [...new Set(senders.map(({ name }) => name))]
+  const sendAll = async (): Promise<void> => void (await Promise.all(senders.map(sender => sender.send())))
+  const hear = (event: HitlEvent): void => {
+    for (const sender of senders) sender.hear(event)
+  }
+  const { close } = events.subscribe(hear, undefined, sendAll)
+  let takeAt = Number.NEGATIVE_INFINITY
+
+  async function take(): Promise<void> {
+    const [steady, wall] = [clock.steady(), clock.now()]
+    takeAt = steady + renewMs
+    const until = wall + leaseMs
+    const taken = new Set(await store.deliveries.take(names, { owner, now: wall, until }))
+    for (const sender of senders) {
+      sender.lease = taken.has(sender.name) ? { steady: steady + leaseMs, wall: until } : undefined
+    }
+    void sendAll()
+  }
+
   return {
-    idle: async () => void (await Promise.all(hooks.map(hook => hook.idle()))),
-    close() {
+    async sweep() {
+      if (names.length > 0 && !stop.signal.aborted && clock.steady() >= takeAt) await take()
+    },
+    idle: sendAll,
+    async close() {
       close()
       stop.abort()
+      await sendAll()
+      // A lease that is not given back ends by itself.
+      if (names.length > 0) await store.deliveries.leave(owner).catch(() => {})
     },
   }
 }
 
-interface HookOptions extends NotifierOptions {
+interface SenderOptions extends NotifierOptions {
+  readonly hook: Hook
+  readonly index: number
   readonly stop: AbortSignal
 }
 
-function openHook(hook: Hook, name: string, options: HookOptions) {
-  const told = new Set<string>(hook.Events.length === 0 ? ['pending'] : hook.Events)
-  const waiting: HitlEvent[] = []
-  let running: Promise<void> | undefined
-
-  async function drain(): Promise<void> {
-    for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) {
-      const failure = await deliver(hook, event, options)
-      if (failure !== undefined)
-        options.report(`${name} was not told of ${event.type} ${event.hitlId ?? event.data['agentId']}`, failure)
-    }
-    running = undefined
-  }
-
-  return {
-    tell(event: HitlEvent): void {
-      if (!told.has(event.type)) return
-      if (waiting.length >= maxWaiting)
-        options.report(`${name} is too slow, ${waiting.shift()?.id} is dropped`, undefined)
-      waiting.push(event)
-      running ??= drain()
-    },
-    idle: async () => await running,
-  }
+/** What became of a message. Another gateway, or this one later, sends what is `left`. */
+interface Sent {
+  readonly left: boolean
+  readonly failure?: unknown
 }
 
-/** Tries until the hook takes the event, refuses it for good, or the tries are used up. */
-async function deliver(hook: Hook, event: HitlEvent, options: HookOptions): Promise<unknown> {
-  const { stop, delays = backOff } = options
-  let failure: unknown
-  for (const delay of [0, ...delays]) {
-    // The pause is aborted only when the gateway stops: nothing more is sent.
-    if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
-    if (stop.aborted) return failure ?? 'the gateway stopped'
+/** Sends the messages of one hook while this gateway has its lease. */
+class Sender {
+  readonly name: string
+  /** Times at which the lease ends. The steady clock of a paused machine stands still. */
+  lease: { readonly steady: number; readonly wall: number } | undefined
+  readonly #options: SenderOptions
+  readonly #types: ReadonlySet<string>
+  #sending: Promise<void> | undefined
+  /** There may be more than what was read last. */
+  #more = false
+  /** Event that was sent and may still be in the store. */
+  #done: string | undefined
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+    this.name = hookName(options.hook)
+    this.#types = new Set(typesOf(options.hook))
+  }
+
+  get #mayGoOn(): boolean {
+    const { stop, clock } = this.#options
+    const { lease } = this
+    return !stop.aborted && lease !== undefined && clock.steady() < lease.steady && clock.now() < lease.wall
+  }
+
+  hear({ type }: HitlEvent): void {
+    if (this.#types.has(type)) void this.send()
+  }
+
+  /** Resolves when nothing is left that this gateway may send now. */
+  async send(): Promise<void> {
+    this.#more = true
+    if (this.#mayGoOn) this.#sending ??= this.#sendAll()
+    await this.#sending
+  }
+
+  async #sendAll(): Promise<void> {
+    const { deliveries } = this.#options.store
     try {
-      const status = await options.post(message(hook, event, options), stop)
-      if (status >= 200 && status < 300) return undefined
-      failure = `answered ${status}`
-      if (!isPassing(status)) return failure
-    } catch (error) {
-      failure = error
+      while (this.#more && this.#mayGoOn) {
+        this.#more = false
+        const read = await deliveries.next(this.name, readAtOnce)
+        if (!(await this.#sendEach(read))) return
+        if (read.length === readAtOnce) this.#more = true
+      }
+    } catch {
+      // The store fails: the next sweep or event tries again.
+    } finally {
+      this.#sending = undefined
     }
   }
-  return failure
+
+  /** False when the rest is left to others, or to later. */
+  async #sendEach(deliveries: readonly Delivery[]): Promise<boolean> {
+    for (const delivery of deliveries) {
+      if (await this.#isLeft(delivery)) return false
+      await this.#options.store.deliveries.remove(delivery)
+    }
+    return true
+  }
+
+  async #isLeft(delivery: Delivery): Promise<boolean> {
+    if (this.#done === delivery.event) return false
+    const event = this.#eventOf(delivery)
+    const { left, failure } = event === undefined ? { left: false } : await this.#deliver(event)
+    if (!left) this.#done = delivery.event
+    if (failure !== undefined) {
+      const { type, hitlId, data } = delivery.note
+      const told = left ? 'has not been told yet' : 'was not told'
+      this.#options.report(`webhook ${this.#options.index} ${told} of ${type} ${hitlId ?? data.agentId}`, failure)
+    }
+    return left
+  }
+
+  #eventOf({ event: id, note }: Delivery): HitlEvent | undefined {
+    const { type, at, hitlId } = note
+    try {
+      return { id, type, at, hitlId, data: this.#options.describe(note) }
+    } catch (error) {
+      // Another version of the gateway may have written it.
+      this.#options.report('an event for a webhook could not be read', error)
+      return undefined
+    }
+  }
+
+  /** Tries until the hook takes it, refuses it for good, or the tries are used up. */
+  async #deliver(event: HitlEvent): Promise<Sent> {
+    const { hook, stop, post, delays = backOff } = this.#options
+    let failure: unknown
+    for (const delay of [0, ...delays]) {
+      // The pause is aborted only when the gateway stops: nothing more is sent.
+      if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
+      if (!this.#mayGoOn) return { left: true, failure }
+      try {
+        const status = await post(messageOf(hook, event, this.#options), stop)
+        if (status >= 200 && status < 300) return { left: false }
+        failure = `answered ${status}`
+        if (!isPassing(status)) return { left: false, failure }
+      } catch (error) {
+        failure = error
+      }
+    }
+    return { left: stop.aborted, failure }
+  }
 }
 
 /** Whether the same message may be taken later. */
 function isPassing(status: number): boolean {
   return status >= 500 || status === 408 || status === 429
-}
-
-/**
- * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The
- * receiver refuses old times, and with them what somebody recorded.
- */
-function message(hook: Hook, event: HitlEvent, { clock, publicUrl }: HookOptions): Message {
-  const link = publicUrl === undefined ? undefined : publicUrl + pageOf(event)
-  const content = hook.Format === 'slack' ? { text: slackText(event, link) } : genericBody(event, link)
-  const body = printableJson(JSON.stringify(content))
-  const headers = ['Content-Type', 'application/json', 'User-Agent', 'agent-gateway']
-  if (hook.Secret !== undefined) {
-    const time = Math.floor(clock.now() / 1_000)
-    const signature = createHmac('sha256', hook.Secret).update(`${time}.${body}`).digest('hex')
-    headers.push('Gateway-Signature', `t=${time},v1=${signature}`)
-  }
-  // A hook without an address does not start: config/check.ts.
-  return { url: hook.Url as string, headers, body }
-}
-
-/** The page of the console about an event. */
-function pageOf({ hitlId, data }: HitlEvent): string {
-  return hitlId === null ? `/console/#/agents/${data['agentId']}` : `/console/#/requests/${hitlId}`
-}
-
-function genericBody({ id, type, at, hitlId, data }: HitlEvent, url: string | undefined) {
-  return { id, type: `hitl.${type}`, at: new Date(at).toISOString(), hitlId, ...(url && { url }), data }
-}
-
-/** In Slack's text format only these three characters need care. */
-function slackText({ type, hitlId, data }: HitlEvent, link: string | undefined): string {
-  const lines =
-    type === 'pending'
-      ? pendingLines(data)
-      : [hitlId === null ? `Agent ${data['agentId']}: ${type} (${data['cause']})` : `Request ${hitlId}: ${type}`]
-  const by = data['by'] === undefined ? [] : [`by ${data['by']}`]
-  const text = [...lines, ...by].join('\n')
-  const plain = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-  return link === undefined ? plain : `${plain}\n<${link}|Open in the console>`
-}
-
-function pendingLines(data: HitlEvent['data']): string[] {
-  const { agentId, agentName } = data
-  return [
-    `Review needed until ${data['expiresAt']}: ${data['method']} ${data['url']}`,
-    `Agent ${agentName ? `${agentName} (${agentId})` : agentId} of ${data['ownerId']}`,
-    `${data['reason']}`,
-    `GET /hitl/${data['id']}`,
-  ]
 }

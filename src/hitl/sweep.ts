@@ -1,32 +1,57 @@
 /**
  * Changes by time alone: pending requests expire, replays without a report become unknown, old decided requests and
- * expired grants are deleted.
+ * expired grants are deleted, and messages that no webhook takes. Every gateway looks; what is due is done by one of them.
  */
 import { setImmediate } from 'node:timers/promises'
+import type { Dropped } from '../storage/deliveries.ts'
 import type { Attempts } from './attempts.ts'
 import type { HitlOptions } from './model.ts'
+import { hookName } from './notify.ts'
 
 /** Items in one transaction: small enough that verdicts wait milliseconds for it. */
 const batch = 100
+/** Time for which a message waits for its webhook, milliseconds. */
+const deliveryMs = 86_400_000
+/** Messages that wait for one webhook. */
+const mostDeliveries = 10_000
 
 export async function sweep(options: HitlOptions, attempts: Pick<Attempts, 'leases'>): Promise<void> {
   const { store, clock, settings } = options
   const now = clock.now()
-  await store.hitl.lapse(now, attempts.leases())
-  await inBatches(async () => (await store.hitl.expire(now, batch)).length)
-  await inBatches(() => store.hitl.prune(now - settings.RetentionSeconds * 1000, batch))
-  await inBatches(() => store.grants.prune(now, batch))
+  const own = ownAttempts(options, attempts)
+  const [decided, delivered] = [now - settings.RetentionSeconds * 1_000, now - deliveryMs]
+  const due = await store.hitl.due({ now, decided, delivered, most: mostDeliveries })
+  if (due.lapse || own.over.length > 0) await inBatches(async () => (await store.hitl.lapse(now, own, batch)).length)
+  if (due.expire) await inBatches(async () => (await store.hitl.expire(now, batch)).length)
+  // What has just expired or lapsed may be old enough to go as well.
+  if (due.prune || due.lapse || due.expire) await inBatches(() => store.hitl.prune(decided, batch))
+  if (due.grants) await inBatches(() => store.grants.prune(now, batch))
+  if (due.deliveries) reportDropped(options, await store.deliveries.prune(delivered, mostDeliveries))
+}
+
+const ownAttempts = ({ member }: HitlOptions, attempts: Pick<Attempts, 'leases'>) => ({
+  owner: member.id,
+  ...attempts.leases(),
+})
+
+function reportDropped({ settings, report }: HitlOptions, dropped: readonly Dropped[]): void {
+  const names = settings.Webhooks.map(hookName)
+  for (const { hook, count } of dropped) {
+    const index = names.indexOf(hook)
+    const who = index < 0 ? 'a webhook that this gateway does not have' : `webhook ${index}`
+    report(`${who} did not take its messages in time: ${count} were dropped`, undefined)
+  }
 }
 
 /** Repeats `step` until it finds less than a batch, and lets others run in between. */
 async function inBatches(step: () => Promise<number>): Promise<void> {
-  while ((await step()) === batch) await setImmediate()
+  while ((await step()) >= batch) await setImmediate()
 }
 
 /** Marks every attempt of this process as unknown. Returns how many. */
-export async function giveUp({ store, clock }: HitlOptions, attempts: Attempts): Promise<number> {
-  const { held, over } = attempts.leases()
+export async function giveUp(options: HitlOptions, attempts: Attempts): Promise<number> {
+  const { owner, held, over } = ownAttempts(options, attempts)
   if (held.length + over.length === 0) return 0
-  const ids = await store.hitl.lapse(clock.now(), { held: [], over: [...held, ...over] })
-  return ids.length
+  const own = { owner, held: [], over: [...held, ...over] }
+  return (await options.store.hitl.lapse(options.clock.now(), own, batch)).length
 }

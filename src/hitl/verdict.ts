@@ -55,6 +55,7 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opene
   const withdrawn = item.approvedBy.filter(id => voterProblem(options, item, id) !== undefined)
   const now = options.clock.now()
   const resend = approval.resend === true
+  const { id: owner, name: gateway } = options.member
   const outcome = await options.store.hitl.claim(
     item.id,
     {
@@ -62,10 +63,12 @@ async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opene
       comment: approval.comment ?? null,
       now,
       leaseUntil: now + options.settings.LeaseSeconds * 1_000,
-      resend,
-      withdrawn,
+      ...{ owner, resend, withdrawn },
     },
-    verdictEntry(now, approval, { action: 'hitl.approve', item, resend, ...(withdrawn.length > 0 && { withdrawn }) }),
+    verdictEntry(now, approval, {
+      ...{ action: 'hitl.approve', item, gateway, resend },
+      ...(withdrawn.length > 0 && { withdrawn }),
+    }),
   )
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)

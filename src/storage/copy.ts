@@ -6,8 +6,8 @@ import type { Db, Schema } from './schema.ts'
 import type { AuditTable } from './store.ts'
 import { audit } from './tables/audit.ts'
 
-/** Codes of the console are over in a minute. */
-export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes'>
+/** Codes of the console are over in a minute, and leases of webhooks are held by gateways that do not run on the copy. */
+export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes' | 'hooks'>
 
 /** The primary keys. Tables come after those that they refer to. */
 const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[] } = {
@@ -22,6 +22,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   granted_keys: ['agentId', 'key'],
   seen_tools: ['agentId', 'server'],
   token_epoch: ['epoch'],
+  deliveries: ['id'],
   audit: ['seq'],
 }
 

@@ -7,6 +7,7 @@ import type {
   AgentTable,
   AuditTable,
   CodeTable,
+  DeliveryTable,
   GrantTable,
   HitlTable,
   PolicyTable,
@@ -24,6 +25,7 @@ export interface Tables {
   readonly tools: ToolTable
   readonly codes: CodeTable
   readonly tokens: TokenTable
+  readonly deliveries: DeliveryTable
   readonly audit: AuditTable
   readonly probe: Pick<Store, 'ping'>
 }
@@ -57,6 +59,7 @@ export const methods = {
     countPending: 'read',
     sealed: 'read',
     sealedResponse: 'read',
+    due: 'read',
     claim: 'write',
     release: 'write',
     settle: 'write',
@@ -71,6 +74,7 @@ export const methods = {
   tools: { seen: 'read', keep: 'write' },
   codes: { keep: 'write', take: 'write' },
   tokens: { all: 'read' },
+  deliveries: { take: 'write', next: 'read', remove: 'write', leave: 'write', prune: 'write' },
   audit: { append: 'write', list: 'read', after: 'read', verify: 'read' },
   probe: { ping: 'write' },
 } as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }

@@ -20,16 +20,8 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   return {
     '0001-tables': {
       async up(db) {
-        for (const statement of [
-          ...registry,
-          ...queue(bytes),
-          ...grants,
-          ...tools,
-          ...codes,
-          ...tokens,
-          ...trail(bytes, count),
-        ])
-          await statement.execute(db)
+        const tables = [...registry, ...queue(bytes), ...grants, ...tools, ...codes, ...tokens, ...webhooks(count)]
+        for (const statement of [...tables, ...trail(bytes, count)]) await statement.execute(db)
       },
     },
     '0002-one-agent-a-subject': {
@@ -128,6 +120,7 @@ const queue = (bytes: RawBuilder<unknown>) => [
     "replayBefore" text,
     attempt integer not null,
     "leaseUntil" bigint,
+    owner text,
     "approvedBy" text not null,
     "decidedBy" text,
     "decidedAt" bigint,
@@ -206,6 +199,24 @@ const codes = [
 ]
 
 const tokens = [sql`create table token_epoch (epoch text primary key)`]
+
+/** Messages that were not sent yet, and who sends those of a hook. */
+const webhooks = (count: RawBuilder<unknown>) => [
+  sql`create table deliveries (
+    id ${count} primary key,
+    hook text not null,
+    event text not null,
+    at bigint not null,
+    payload text not null
+  )`,
+  sql`create index deliveries_hook on deliveries (hook, id)`,
+  sql`create index deliveries_at on deliveries (at)`,
+  sql`create table hooks (
+    hook text primary key,
+    owner text not null,
+    "leaseUntil" bigint not null
+  )`,
+]
 
 const trail = (bytes: RawBuilder<unknown>, count: RawBuilder<unknown>) => [
   sql`create table audit (

@@ -4,6 +4,7 @@ import type { Db } from './schema.ts'
 import { agents } from './tables/agents.ts'
 import { audit } from './tables/audit.ts'
 import { codes } from './tables/codes.ts'
+import { deliveries } from './tables/deliveries.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
@@ -29,6 +30,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   tools,
   tokens,
   codes,
+  deliveries,
   audit,
   probe,
 }

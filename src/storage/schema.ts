@@ -2,7 +2,7 @@
  * The tables as Kysely sees them. Columns have the names of the contract's fields; structured values are JSON text, and
  * flags are numbers.
  */
-import type { Kysely } from 'kysely'
+import type { Generated, Kysely } from 'kysely'
 import type {
   AgentKey,
   AgentRecord,
@@ -38,6 +38,8 @@ export interface HitlRow
   readonly approvedBy: string
   /** Value of `replay` before a resend claimed the item; null while the first claim holds it. */
   readonly replayBefore: ReplayState | null
+  /** UUID of the gateway that claimed the item last. */
+  readonly owner: string | null
 }
 
 /** The full view of a request. Apart from `hitl`, so that no list and no verdict reads or writes it. */
@@ -73,6 +75,23 @@ export interface SeenToolsRow extends Omit<SeenTools, 'digests'> {
   readonly digests: string
 }
 
+export interface DeliveryRow {
+  /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
+  readonly id: Generated<number>
+  readonly hook: string
+  readonly event: string
+  readonly at: number
+  /** An EventNote as JSON. */
+  readonly payload: string
+}
+
+/** The gateway that sends what waits for a hook. */
+export interface HookRow {
+  readonly hook: string
+  readonly owner: string
+  readonly leaseUntil: number
+}
+
 /** Always empty: the write probe inserts a row and removes it. */
 export interface ProbeRow {
   readonly payload: Uint8Array
@@ -96,6 +115,8 @@ export interface Schema {
   seen_tools: SeenToolsRow
   console_codes: CodeRecord
   token_epoch: TokenEpochRow
+  deliveries: DeliveryRow
+  hooks: HookRow
   audit: AuditRow
   probe: ProbeRow
 }

@@ -1,6 +1,7 @@
 import type { AgentTable } from './agents.ts'
 import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
 import type { CodeTable } from './codes.ts'
+import type { DeliveryTable } from './deliveries.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
@@ -10,6 +11,7 @@ import type { ToolTable } from './tools.ts'
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Page, Paged } from './audit.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
+export type { DeliveryTable } from './deliveries.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
 export type { PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
@@ -125,8 +127,10 @@ export interface ReplayOutcome {
   readonly sealedResponse: Uint8Array | null
 }
 
-/** Ids of requests that the caller is sending, by whether the lease of the attempt is held or over. */
+/** Ids of requests that `owner` is sending, by whether the lease of the attempt is held or over. */
 export interface OwnAttempts {
+  /** UUID of the gateway. */
+  readonly owner: string
   readonly held: readonly string[]
   readonly over: readonly string[]
 }
@@ -134,6 +138,25 @@ export interface OwnAttempts {
 /** The request of an idempotency key: a held one, or (null) one that a grant let pass. */
 export interface KeyHolder {
   readonly hitlId: string | null
+}
+
+export interface Deadlines {
+  /** Of leases, requests, grants and keys. */
+  readonly now: number
+  /** Items that were decided before, and messages for webhooks from before. */
+  readonly decided: number
+  readonly delivered: number
+  /** Messages of one webhook. */
+  readonly most: number
+}
+
+/** Whether there is something to do. */
+export interface Due {
+  readonly lapse: boolean
+  readonly expire: boolean
+  readonly prune: boolean
+  readonly grants: boolean
+  readonly deliveries: boolean
 }
 
 export interface HitlTable {
@@ -178,6 +201,8 @@ export interface HitlTable {
       readonly comment: string | null
       readonly now: number
       readonly leaseUntil: number
+      /** UUID of the gateway that sends it. */
+      readonly owner: string
       readonly resend: boolean
       readonly withdrawn: readonly string[]
     },
@@ -212,16 +237,18 @@ export interface HitlTable {
     time: { readonly now: number; readonly expiresAt: number },
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly extended: HitlBrief }>
+  /** What a sweep would find. Of several gateways any may be the one that does it. */
+  due(at: Deadlines): Promise<Due>
   /**
    * Ends up to `limit` pending items that expired at `now`, each with an audit entry. Returns their ids. They stay in the
    * history, without the sealed request.
    */
   expire(now: number, limit: number): Promise<readonly string[]>
   /**
-   * Marks replays as unknown, each with an audit entry: those whose lease ran out at `now` and those in `own.over`, except
-   * those in `own.held`, whose leases the caller measures with the steady clock. Returns their ids.
+   * Marks replays as unknown, each with an audit entry: those of the owner in `own.over`, and up to `limit` whose lease ran
+   * out at `now`, except those of the owner in `own.held`, who measures their leases with the steady clock. Returns their ids.
    */
-  lapse(now: number, own: OwnAttempts): Promise<readonly string[]>
+  lapse(now: number, own: OwnAttempts, limit: number): Promise<readonly string[]>
   /** Removes decided items older than `before`, up to `limit`. */
   prune(before: number, limit: number): Promise<number>
 }
@@ -234,6 +261,7 @@ export interface Store {
   readonly tools: ToolTable
   readonly tokens: TokenTable
   readonly codes: CodeTable
+  readonly deliveries: DeliveryTable
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>

@@ -3,6 +3,7 @@
  * only noted: the engine writes them last, in the same transaction, because all gateways share them.
  */
 import type { AuditEntry } from './audit.ts'
+import type { Subscription } from './deliveries.ts'
 import type { EventNote } from './events.ts'
 import type { Change } from './feed.ts'
 import type { Db } from './schema.ts'
@@ -35,6 +36,8 @@ export interface Unit {
   alone(...keys: readonly string[]): Promise<void> | undefined
   /** From here on what others do at the same time may make it fail: operations that share its transaction must not. */
   mayFail(): void
+  /** Whether no other operation works under the key; none begins to before this one is committed. */
+  tryAlone(key: string): Promise<boolean>
   /**
    * The answer of a statement does not matter to the operation, so it is not waited for: it fails the operation when it
    * fails, and is done before the commit.
@@ -45,6 +48,8 @@ export interface Unit {
 /** A unit of work that remembers what was noted. No other operation runs meanwhile. */
 export class Notes implements Unit {
   readonly db: Db
+  /** Hooks for which events are left in the store. */
+  readonly subscriptions: readonly Subscription[]
   readonly entries: AuditEntry[] = []
   readonly changes: Change[] = []
   /** Change of the number of pending requests, by agent. */
@@ -55,8 +60,9 @@ export class Notes implements Unit {
 
   limits: Room | undefined
 
-  constructor(db: Db) {
+  constructor(db: Db, subscriptions: readonly Subscription[] = []) {
     this.db = db
+    this.subscriptions = subscriptions
   }
 
   audit(entry: AuditEntry): void {
@@ -93,6 +99,10 @@ export class Notes implements Unit {
   }
 
   mayFail(): void {}
+
+  async tryAlone(_key: string): Promise<boolean> {
+    return true
+  }
 
   send(statement: Promise<unknown>): void {
     // Looked at before the commit; Node must not take it for forgotten until then.

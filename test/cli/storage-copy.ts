@@ -72,7 +72,9 @@ async function hasSchema({ admin, schema }: Database): Promise<boolean> {
 async function fullFolder(t: Test) {
   const directory = t.testdir()
   const origin = await startOrigin(t, (_, res) => void res.end('the answer'))
-  const review = await startReview(t, { directory, origin })
+  // Nothing listens there: its message is left.
+  const config = { HumanInTheLoop: { Webhooks: [{ Url: 'http://127.0.0.1:9/' }] } }
+  const review = await startReview(t, { directory, origin, config })
   const sent = await review.hold('/sent', { body: 'sent ü' })
   t.equal((await review.approve(sent, { grant: { minutes: 60, maxUses: 10 } })).status, 200)
   const outcome = async () => JSON.parse((await review.manage('GET', `/hitl/${sent}`)).text).pending.replay

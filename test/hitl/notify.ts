@@ -1,7 +1,13 @@
 import { createHmac } from 'node:crypto'
-import { createNotifier, type Message, type NotifierOptions } from '../../src/hitl/notify.ts'
-import { createClock } from '../fixtures/clock.ts'
-import { createTestLog } from '../fixtures/events.ts'
+import type { Hook, Message } from '../../src/hitl/messages.ts'
+import { createNotifier, type NotifierOptions, subscriptionsOf } from '../../src/hitl/notify.ts'
+import { eventData } from '../../src/hitl/view.ts'
+import { type Delivery, type DeliveryTable, hooksFor } from '../../src/storage/deliveries.ts'
+import type { EventNote } from '../../src/storage/events.ts'
+import { StoreError } from '../../src/storage/store.ts'
+import { createClock, type ManualClock } from '../fixtures/clock.ts'
+import { createTestLog, stored } from '../fixtures/events.ts'
+import { eventually } from '../fixtures/gateway.ts'
 import t from '../fixtures/tap.ts'
 
 const pending = {
@@ -14,33 +20,75 @@ const pending = {
 }
 const hook = { Url: 'https://hook.example/key', Format: 'generic', Secret: 'shared', Events: [] } as const
 
-/** A notifier with what it posted and reported. */
-function start(options: Partial<NotifierOptions> = {}) {
-  const clock = createClock()
+/** The messages and leases that gateways share. */
+function createTable(hooks: readonly Hook[]) {
+  const rows: (Delivery & { readonly hook: string })[] = []
+  const owners = new Map<string, { readonly owner: string; readonly until: number }>()
+  let count = 0
+  const table: { -readonly [M in keyof DeliveryTable]: DeliveryTable[M] } = {
+    async take(names, { owner, now, until }) {
+      const free = names.filter(name => {
+        const held = owners.get(name)
+        return held === undefined || held.owner === owner || held.until <= now
+      })
+      for (const name of free) owners.set(name, { owner, until })
+      return free
+    },
+    next: async (hook, limit) => rows.filter(row => row.hook === hook).slice(0, limit),
+    async remove({ id }) {
+      const index = rows.findIndex(row => row.id === id)
+      if (index >= 0) rows.splice(index, 1)
+    },
+    async leave(owner) {
+      for (const [name, held] of owners) if (held.owner === owner) owners.delete(name)
+    },
+    prune: async () => [],
+  }
+  const write = (note: EventNote): void => {
+    const event = `e${++count}`
+    for (const hook of hooksFor(note.type, subscriptionsOf(hooks))) rows.push({ id: ++count, event, hook, note })
+  }
+  return { table, rows, write }
+}
+
+type Shared = ReturnType<typeof createTable>
+
+interface Setup extends Partial<NotifierOptions> {
+  readonly shared?: Shared
+  readonly clock?: ManualClock
+}
+
+/** A notifier with what it posted and reported, which has the leases of its hooks. */
+async function start(options: Setup = {}) {
+  const { hooks = [hook], clock = createClock(), shared = createTable(hooks), owner = 'a' } = options
   const reports: [string, unknown][] = []
   const report = (what: string, error: unknown) => void reports.push([what, error])
-  const events = createTestLog({ names: new Map([['agent-1', 'a<b']]) })
+  const events = createTestLog()
   const posted: Message[] = []
   const post = options.post ?? (async () => 204)
   const notifier = createNotifier({
-    hooks: [hook],
     delays: [1, 1],
     ...options,
-    clock,
-    events,
-    report,
+    ...{ hooks, clock, events, report, owner, store: { deliveries: shared.table } },
+    describe: event => eventData(event, id => (id === 'agent-1' ? 'a<b' : undefined)),
     post: (message, signal) => {
       posted.push(message)
       return post(message, signal)
     },
   })
-  return { notifier, events, posted, reports, clock }
+  await notifier.sweep()
+  const publish: typeof events.publish = (type, hitlId, data) => {
+    shared.write(stored(0, type, hitlId, data))
+    events.publish(type, hitlId, data)
+  }
+  const ids = () => posted.map(({ body }) => JSON.parse(body).hitlId)
+  return { notifier, publish, posted, ids, reports, clock, shared }
 }
 
 t.test('a hook is told of what waits, as JSON signed with the time', async t => {
-  const { notifier, events, posted, clock } = start()
-  events.publish('pending', 'h1', pending)
-  events.publish('denied', 'h1', {})
+  const { notifier, publish, posted, clock } = await start()
+  publish('pending', 'h1', pending)
+  publish('denied', 'h1', {})
   await notifier.idle()
   t.equal(posted.length, 1)
   const { url, headers, body } = posted[0]!
@@ -53,9 +101,9 @@ t.test('a hook is told of what waits, as JSON signed with the time', async t => 
 
 t.test('Slack gets a text that nobody can put markup into', async t => {
   const hooks = [{ ...hook, Format: 'slack', Secret: undefined, Events: ['pending', 'denied'] } as const]
-  const { notifier, events, posted } = start({ hooks })
-  events.publish('pending', 'h1', pending)
-  events.publish('denied', 'h1', { by: 'reviewer-1' })
+  const { notifier, publish, posted } = await start({ hooks })
+  publish('pending', 'h1', pending)
+  publish('denied', 'h1', { by: 'reviewer-1' })
   await notifier.idle()
   const texts = posted.map(({ body }) => JSON.parse(body).text)
   t.match(texts[0], 'POST https://a.example/&lt;b&gt;&amp;')
@@ -67,9 +115,9 @@ t.test('Slack gets a text that nobody can put markup into', async t => {
 t.test('a hook and Slack are told which agent was quarantined and why', async t => {
   const Events = ['quarantined'] as const
   const hooks = [{ ...hook, Events } as const, { ...hook, Format: 'slack', Events } as const]
-  const { notifier, events, posted } = start({ hooks })
+  const { notifier, publish, posted } = await start({ hooks })
   const data = { agentId: 'agent-1', agentName: 'a<b', cause: 'denials' }
-  events.publish('quarantined', null, data)
+  publish('quarantined', null, data)
   await notifier.idle()
   const [generic, slack] = posted.map(({ body }) => JSON.parse(body))
   t.match(generic, { type: 'hitl.quarantined', hitlId: null, data })
@@ -79,9 +127,9 @@ t.test('a hook and Slack are told which agent was quarantined and why', async t 
 t.test('with a public URL, messages lead to the page of the request or agent', async t => {
   const Events = ['pending', 'quarantined'] as const
   const hooks = [{ ...hook, Events } as const, { ...hook, Format: 'slack', Events } as const]
-  const { notifier, events, posted } = start({ hooks, publicUrl: 'https://gateway.example' })
-  events.publish('pending', 'h1', pending)
-  events.publish('quarantined', null, { agentId: 'agent-1', cause: 'denials' })
+  const { notifier, publish, posted } = await start({ hooks, publicUrl: 'https://gateway.example' })
+  publish('pending', 'h1', pending)
+  publish('quarantined', null, { agentId: 'agent-1', cause: 'denials' })
   await notifier.idle()
   const [request, agent] = ['requests/h1', 'agents/agent-1'].map(page => `https://gateway.example/console/#/${page}`)
   const sent = posted.map(({ body }) => JSON.parse(body))
@@ -102,56 +150,130 @@ t.test('a hook that fails for now is tried again, with nothing out of order', as
     if (answer instanceof Error) throw answer
     return answer as number
   }
-  const { notifier, events, posted, reports } = start({ post })
-  for (const id of ['h1', 'h2']) events.publish('pending', id, pending)
+  const { notifier, publish, ids, reports } = await start({ post })
+  for (const id of ['h1', 'h2']) publish('pending', id, pending)
   await notifier.idle()
-  t.same(
-    posted.map(({ body }) => JSON.parse(body).hitlId),
-    ['h1', 'h1', 'h1', 'h2', 'h2'],
-  )
+  t.same(ids(), ['h1', 'h1', 'h1', 'h2', 'h2'])
   t.same(reports, [])
 })
 
 t.test('a hook that refuses is not asked again, and one that stays down is given up', async t => {
-  const refusing = start({ post: async () => 302 })
-  refusing.events.publish('pending', 'h1', pending)
+  const refusing = await start({ post: async () => 302 })
+  refusing.publish('pending', 'h1', pending)
   await refusing.notifier.idle()
   t.equal(refusing.posted.length, 1)
   t.same(refusing.reports, [['webhook 0 was not told of pending h1', 'answered 302']])
 
-  const down = start({ post: () => Promise.reject(new TypeError('refused')) })
-  down.events.publish('pending', 'h1', pending)
+  const down = await start({ post: () => Promise.reject(new TypeError('refused')) })
+  down.publish('pending', 'h1', pending)
   await down.notifier.idle()
   t.equal(down.posted.length, 3)
   t.match(down.reports, [['webhook 0 was not told of pending h1', { message: 'refused' }]])
 })
 
-t.test('one slow hook delays no other, and holds a bounded number of events', async t => {
+t.test('one slow hook delays no other', async t => {
   const release = Promise.withResolvers<number>()
   const hooks = [hook, { ...hook, Url: 'https://fast.example/' }]
-  const { notifier, events, posted, reports } = start({
+  const { notifier, publish, posted } = await start({
     hooks,
     post: async ({ url }) => (url === hook.Url ? release.promise : 200),
   })
-  for (let count = 0; count < 1_002; count++) {
-    events.publish('pending', `h${count}`, {})
-    await null
-  }
-  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
-  t.equal(posted.filter(({ url }) => url !== hook.Url).length, 1_002)
-  t.equal(posted.filter(({ url }) => url === hook.Url).length, 1)
-  t.equal(reports.length, 1)
+  const all = Array.from({ length: 50 }, (_, count) => `h${count}`)
+  for (const id of all) publish('pending', id, {})
+  const toFast = () => posted.filter(({ url }) => url !== hook.Url)
+  await eventually(
+    () => toFast().length,
+    count => count === all.length,
+  )
+  t.equal(posted.length, all.length + 1)
   release.resolve(200)
   await notifier.idle()
-  t.equal(posted.length, 1_002 + 1_001)
+  t.same(
+    toFast().map(({ body }) => JSON.parse(body).hitlId),
+    all,
+  )
+  t.equal(posted.length, 2 * all.length)
 })
 
-t.test('a notifier that is closed ends its pauses and tells nothing more', async t => {
-  const { notifier, events, posted } = start({ post: async () => 503, delays: [600_000] })
-  events.publish('pending', 'h1', pending)
-  await new Promise(setImmediate)
-  notifier.close()
-  events.publish('pending', 'h2', pending)
+t.test('when the gateway that sends dies, another one goes on, and repeats what may have been sent', async t => {
+  const stuck = Promise.withResolvers<number>()
+  const first = await start({ post: async ({ body }) => (body.includes('h2') ? stuck.promise : 200) })
+  const second = await start({ shared: first.shared, clock: first.clock, owner: 'b' })
+  for (const id of ['h1', 'h2', 'h3']) first.publish('pending', id, {})
+  await eventually(
+    () => first.posted.length,
+    count => count === 2,
+  )
+  first.clock.advance(29_999)
+  await second.notifier.sweep()
+  await second.notifier.idle()
+  t.same(second.ids(), [], 'the lease lasts')
+  first.clock.advance(10_000)
+  await second.notifier.sweep()
+  await second.notifier.idle()
+  t.same(second.ids(), ['h2', 'h3'])
+  t.equal(JSON.parse(second.posted[0]!.body).id, JSON.parse(first.posted[1]!.body).id, 'as the same event')
+  stuck.resolve(200)
+  await first.notifier.idle()
+  second.publish('pending', 'h4', {})
+  first.publish('pending', 'h5', {})
+  await Promise.all([first.notifier.idle(), second.notifier.idle()])
+  t.same(first.ids(), ['h1', 'h2'], 'the first one sends nothing more')
+  t.same(second.ids(), ['h2', 'h3', 'h4', 'h5'])
+})
+
+for (const [which, move] of [
+  ['the steady clock', (clock: ManualClock) => clock.advance(30_000)],
+  ['the wall clock, of a machine that was paused', (clock: ManualClock) => clock.jump(30_000)],
+] as const) {
+  t.test(`nothing is sent once the lease is over by ${which}`, async t => {
+    const { notifier, publish, posted, clock } = await start()
+    move(clock)
+    publish('pending', 'h1', {})
+    await notifier.idle()
+    t.equal(posted.length, 0)
+    clock.advance(10_000)
+    await notifier.sweep()
+    await notifier.idle()
+    t.equal(posted.length, 1)
+  })
+}
+
+t.test('what was sent is not sent again when the store cannot remove it', async t => {
+  const { notifier, publish, ids, shared } = await start()
+  const { remove } = shared.table
+  shared.table.remove = () => Promise.reject(new StoreError('away'))
+  publish('pending', 'h1', {})
   await notifier.idle()
-  t.equal(posted.length, 1)
+  shared.table.remove = remove
+  publish('pending', 'h2', {})
+  await notifier.idle()
+  t.same(ids(), ['h1', 'h2'])
+  t.same(shared.rows, [])
+})
+
+t.test('an event that cannot be read is reported, and holds up no other', async t => {
+  const { notifier, publish, ids, reports, shared } = await start()
+  shared.write({ ...stored(0, 'pending', 'h1'), data: { agentId: 'agent-1', of: 'another version' } })
+  publish('pending', 'h2', {})
+  await notifier.idle()
+  t.same(ids(), ['h2'])
+  t.match(reports, [['an event for a webhook could not be read', RangeError]])
+})
+
+t.test('a notifier that is closed ends its pauses, and leaves what it did not send to the next one', async t => {
+  const first = await start({ post: async () => 503, delays: [600_000] })
+  first.publish('pending', 'h1', pending)
+  await eventually(
+    () => first.posted.length,
+    count => count === 1,
+  )
+  await first.notifier.close()
+  first.publish('pending', 'h2', pending)
+  await first.notifier.idle()
+  t.same(first.ids(), ['h1'])
+  t.match(first.reports, [['webhook 0 has not been told yet of pending h1', 'answered 503']])
+  const second = await start({ shared: first.shared, clock: first.clock, owner: 'b' })
+  await second.notifier.idle()
+  t.same(second.ids(), ['h1', 'h2'])
 })

@@ -5,12 +5,14 @@ import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
 import { codes } from './contract/codes.ts'
+import { deliveries } from './contract/deliveries.ts'
 import { events } from './contract/events.ts'
 import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
 import { races } from './contract/races.ts'
 import type { Engine } from './contract/samples.ts'
+import { sweeps } from './contract/sweeps.ts'
 import { texts } from './contract/texts.ts'
 import { tools } from './contract/tools.ts'
 import { verdicts } from './contract/verdicts.ts'
@@ -26,6 +28,8 @@ export function contract(t: Test, plain: Engine, other: Store): void {
   grants(t, engine)
   tools(t, engine)
   codes(t, engine)
+  deliveries(t, engine)
+  sweeps(t, engine, other)
   audit(t, engine)
   texts(t, engine)
   races(t, engine, other)
@@ -46,7 +50,7 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, tools, tokens, codes, audit } = store
+  const { agents, policies, hitl, grants, tools, tokens, codes, deliveries, audit } = store
   return {
     ...store,
     agents: noted('agents', agents),
@@ -56,6 +60,7 @@ function noting(store: Store, called: Set<string>): Store {
     tools: noted('tools', tools),
     tokens: noted('tokens', tokens),
     codes: noted('codes', codes),
+    deliveries: noted('deliveries', deliveries),
     audit: noted('audit', audit),
   }
 }

@@ -2,11 +2,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import t from '../fixtures/tap.ts'
+import { subscriptions } from './contract/deliveries.ts'
 import { tables } from './contract/samples.ts'
 import { contract } from './contract.ts'
 
 const directory = t.testdir()
-const store = await openSqliteStore({ directory })
+const store = await openSqliteStore({ directory, subscriptions })
 t.teardown(() => store.close())
 
 // One store for all, emptied in between: starting a thread for each would take most of the time.

@@ -5,6 +5,8 @@
  */
 import { canonicalJson } from '../../base/json.ts'
 import { toStorable } from '../chain.ts'
+import { hooksFor, type Subscription } from '../deliveries.ts'
+import type { Change } from '../feed.ts'
 import type { AuditEntry } from '../store.ts'
 import type { Notes } from '../unit.ts'
 import type { History } from './history.ts'
@@ -58,6 +60,13 @@ export const createTables = [
   ) with (fillfactor = 50)`,
 ]
 
+/** The messages for webhooks, in the order of the changes. */
+const leaveMessages = `insert into deliveries (id, hook, event, at, payload)
+      select coalesce((select max(id) from deliveries), 0) + row_number() over (order by place, hook), hook,
+        (select epoch from fleet) || '-' || (last - json_array_length(noted) + place), (value->>'at')::bigint, value->>'now'
+      from json_array_elements(noted) with ordinality as n(value, place),
+        json_array_elements_text(value->'hooks') as h(hook);`
+
 /** Returns the number of the last change, null when there is none, and the newest record of the audit trail. */
 export const createCommitWrite = (schema: string): string => `
 create function commit_write(write_id uuid, now bigint, entries json, counts json, rooms json, noted json, known json,
@@ -108,8 +117,7 @@ begin
       encode(sha256(convert_to(coalesce(prior.hash, repeat('0', 64)) || entry.head || number || entry.tail, 'UTF8')), 'hex'))
       returning seq, hash into prior;
   end loop;
-  trail_seq := prior.seq;
-  trail_hash := prior.hash;
+  select prior.seq, prior.hash into trail_seq, trail_hash;
 
   if json_array_length(noted) > 0 then
     insert into changes (seq, at, "table", key, payload, write)
@@ -117,6 +125,7 @@ begin
         write_id
       from json_array_elements(noted) with ordinality as n(value, place);
     select max(seq) into last from changes;
+    ${leaveMessages}
   end if;
 end $$`
 
@@ -142,10 +151,16 @@ export function argumentsOf({ id, now, all, history }: Write): readonly unknown[
   const { epoch, known } = history
   const entries = all.flatMap(({ entries }) => entries.map(halvesOf))
   const counts = [...countsOf(all)].map(([agentId, change]) => ({ agentId, change }))
-  const changes = all.flatMap(({ changes }) => changes)
-  const noted = changes.map(({ table, key, now }) => ({ table, key, now: now && JSON.stringify(now) }))
+  const noted = all.flatMap(({ changes, subscriptions }) => changes.map(change => noteOf(change, subscriptions)))
   const rooms = all.flatMap(({ limits }) => limits ?? [])
   return [id, now, ...[entries, counts, rooms, noted, { epoch, ...known }].map(value => JSON.stringify(value))]
+}
+
+function noteOf(change: Change, subscriptions: readonly Subscription[]) {
+  const { table, key, now } = change
+  const note = { table, key, now: now && JSON.stringify(now) }
+  if (change.table !== 'events') return note
+  return { ...note, at: change.now.at, hooks: hooksFor(change.now.type, subscriptions) }
 }
 
 /** One count for each agent: a row is changed once in a statement. */

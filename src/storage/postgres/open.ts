@@ -9,6 +9,7 @@ import type { Terms } from '../../fleet/terms.ts'
 import type { FleetReading } from '../../fleet/view.ts'
 import type { LeaseAnswer, LeaseCall } from '../../limits/leased-bucket.ts'
 import { createStore } from '../bind.ts'
+import type { Subscription } from '../deliveries.ts'
 import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
 import { type Store, StoreError } from '../store.ts'
@@ -31,6 +32,10 @@ export interface PostgresOptions {
   readonly settings: PostgresSettings
   /** The time of the database when absent. */
   readonly clock?: Clock
+  /** Hooks for which events are left in the store. */
+  readonly subscriptions?: readonly Subscription[]
+  /** UUID of this process; a random one when absent. */
+  readonly id?: string
   /** How this gateway is called in lists of all of them, and its version. */
   readonly name?: string
   readonly version?: string
@@ -73,27 +78,19 @@ const doubtMs = 1_000
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, fenceClock = systemClock, clock = new FleetClock(fenceClock), onStale = () => {} } = options
   const { name = hostname(), version = '', fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
-  const { onLoss = stopQuietly } = options
+  const { id = randomUUID(), subscriptions = [], onLoss = stopQuietly } = options
   const history = new History()
   const fleetClock = clock instanceof FleetClock ? clock : undefined
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
   const fence = new Fence(fenceClock, fenceMs)
   const told: Told = { digests: {}, addresses: [] }
-  const self: Self = { id: randomUUID(), name, version, started: clock.now(), fenceMs, ...keys, told }
+  const self: Self = { id, name, version, started: clock.now(), fenceMs, ...keys, told }
   const feeds = new PostgresFeeds({
-    settings,
-    connections,
-    clock: fenceClock,
-    self,
-    fence,
-    history,
-    fleetClock,
-    onStale,
-    onLoss,
+    ...{ settings, connections, clock: fenceClock, self, fence, history, fleetClock, onStale, onLoss },
   })
   const { poolSize } = settings
-  const calls = new PostgresCalls({ connections, clock, fenceClock, callMs, poolSize, history }, feeds)
+  const calls = new PostgresCalls({ connections, clock, subscriptions, fenceClock, callMs, poolSize, history }, feeds)
   async function closeAll(): Promise<void> {
     // Idle connections do not keep the process running; it would end before they are closed.
     const held = setInterval(() => {}, callMs)

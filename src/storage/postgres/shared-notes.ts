@@ -1,4 +1,5 @@
 import { bindable } from '../chain.ts'
+import type { Subscription } from '../deliveries.ts'
 import type { Db } from '../schema.ts'
 import { Notes } from '../unit.ts'
 import { schemaLock } from './commit-write.ts'
@@ -26,6 +27,7 @@ export interface Together {
   /** Keys that an operation of the batch has for itself; undefined when there is only one operation. */
   readonly taken: Set<string> | undefined
   readonly all: readonly Notes[]
+  readonly subscriptions: readonly Subscription[]
 }
 
 /** A unit of work beside those of other connections and gateways, and maybe others in the same transaction. */
@@ -33,7 +35,7 @@ export class SharedNotes extends Notes {
   readonly #together: Together
 
   constructor(db: Db, together: Together) {
-    super(db)
+    super(db, together.subscriptions)
     this.#together = together
   }
 
@@ -42,18 +44,24 @@ export class SharedNotes extends Notes {
     const { query, taken } = this.#together
     // The array of a parameter is not looked into any more.
     const keys = given.map(key => String(bindable(key)))
-    if (taken !== undefined) return this.#tryAlone(keys, taken)
+    if (taken !== undefined) return this.#takeAll(keys, taken)
     this.send(query(lockKeys, [keys]))
     return undefined
   }
 
   /** Others must not wait with it. Locks do not keep out those of the same transaction. */
-  async #tryAlone(keys: readonly string[], taken: Set<string>): Promise<void> {
+  async #takeAll(keys: readonly string[], taken: Set<string>): Promise<void> {
     if (keys.some(key => taken.has(key))) throw new NotTogether()
     for (const key of keys) taken.add(key)
     const { rows } = await this.#together.query(tryKeys, [keys])
     // The one column of the one row.
     if (!(rows as { held: boolean }[])[0]?.held) throw new NotTogether()
+  }
+
+  override async tryAlone(key: string): Promise<boolean> {
+    const { rows } = await this.#together.query(tryKeys, [[key]])
+    // The one column of the one row.
+    return (rows as { held: boolean }[])[0]?.held === true
   }
 
   override mayFail(): void {

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
 import type { Clock } from '../../clock.ts'
+import type { Subscription } from '../deliveries.ts'
 import { isAwaited } from '../feed.ts'
 import { type Asked, run } from '../operations.ts'
 import { StoreError } from '../store-error.ts'
@@ -38,6 +39,8 @@ export interface CommitParts {
   readonly connections: Connections
   readonly clock: Clock
   readonly history: History
+  /** Hooks for which events are left in the store. */
+  readonly subscriptions: readonly Subscription[]
 }
 
 /** An attempt and what its operation has noted. */
@@ -53,7 +56,7 @@ interface Part {
  * @param isBatch whether none may wait for the locks of others
  */
 export async function transact(
-  { connections, clock, history }: CommitParts,
+  { connections, clock, history, subscriptions }: CommitParts,
   given: readonly Attempt[],
   isBatch: boolean,
 ): Promise<readonly (Committed | undefined)[]> {
@@ -66,7 +69,7 @@ export async function transact(
     takeNotice(client)
     const query: Query = (text, values) => connections.query(client, text, values)
     const all: SharedNotes[] = []
-    const together = { query, taken: isBatch ? new Set<string>() : undefined, all }
+    const together = { query, taken: isBatch ? new Set<string>() : undefined, all, subscriptions }
     for (const _ of attempts) all.push(new SharedNotes(connections.over(client), together))
     all[0]?.send(query('begin'))
     try {

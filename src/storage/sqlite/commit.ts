@@ -2,6 +2,7 @@
  * Group commit: calls that write and wait at the same time share one transaction, and so one wait for the disk.
  */
 import type { DatabaseSync } from 'node:sqlite'
+import type { Subscription } from '../deliveries.ts'
 import { run } from '../operations.ts'
 import type { Db } from '../schema.ts'
 import { Notes } from '../unit.ts'
@@ -19,6 +20,7 @@ const lostWrite = 'a write did not reach the disk; restart the gateway'
 export interface CommitOptions {
   readonly claims: Claims
   readonly files: Pick<DatabaseFiles, 'problem' | 'committed'>
+  readonly subscriptions?: readonly Subscription[]
   /** Called once, with the reason why nothing more is written. */
   readonly onFault: (why: string) => void
 }
@@ -99,7 +101,7 @@ export class Committer {
     if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
     this.#connection.exec('savepoint call')
     try {
-      const notes = new Notes(this.#db)
+      const notes = new Notes(this.#db, this.#options.subscriptions)
       const value = await run(notes, call)
       await flush(notes)
       this.#connection.exec('release call')

@@ -49,7 +49,10 @@ export interface Database extends Connected {
 }
 
 /** @throws StartupError when the folder or the file cannot be used; the file is unchanged then */
-export async function openDatabase({ directory, maxPages }: Omit<WorkerOptions, 'claims'>): Promise<Database> {
+export async function openDatabase({
+  directory,
+  maxPages,
+}: Pick<WorkerOptions, 'directory' | 'maxPages'>): Promise<Database> {
   const file = join(directory, 'gateway.db')
   const lock = claimFolder(directory)
   try {

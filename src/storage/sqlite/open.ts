@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../clock.ts'
 import { type Call, createStore } from '../bind.ts'
+import type { Subscription } from '../deliveries.ts'
 import type { EventHistory, StoredEvent } from '../events.ts'
 import { type Change, Channel } from '../feed.ts'
 import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
@@ -13,6 +14,8 @@ export interface SqliteOptions {
   readonly clock?: Clock
   /** Cap on the size of the database in pages of 4,096 bytes; writes past it fail like those on a full disk. */
   readonly maxPages?: number
+  /** Hooks for which events are left in the store. */
+  readonly subscriptions?: readonly Subscription[]
   /** Called with the reason why nothing more is written until a restart. */
   readonly onFault?: (why: string) => void
   /** Called with what was done because an older database was brought back. */
@@ -29,9 +32,16 @@ const reloadMs = 1_000
  * @throws StartupError when the folder cannot be written, or the file is damaged, newer, or in use
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { directory, clock = systemClock, maxPages, onFault = () => {}, onRestored = () => {} } = options
+  const {
+    directory,
+    clock = systemClock,
+    maxPages,
+    subscriptions = [],
+    onFault = () => {},
+    onRestored = () => {},
+  } = options
   const onLost = (): void => feeds.reloadSoon()
-  const thread = new Supervisor({ directory, maxPages, onFault, onRestored, onLost })
+  const thread = new Supervisor({ directory, maxPages, subscriptions, onFault, onRestored, onLost })
   const feeds = new SqliteFeeds(thread, options.onStale)
   await thread.start()
   async function close(): Promise<void> {

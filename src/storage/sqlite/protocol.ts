@@ -1,4 +1,5 @@
 /** Messages between the main thread and the storage thread. */
+import type { Subscription } from '../deliveries.ts'
 import type { Change } from '../feed.ts'
 import type { Asked } from '../operations.ts'
 
@@ -7,6 +8,8 @@ export interface WorkerOptions {
   readonly directory: string
   /** Cap on the size of the database, in pages of 4,096 bytes; none when undefined. */
   readonly maxPages: number | undefined
+  /** Hooks for which events are left in the store. */
+  readonly subscriptions: readonly Subscription[]
   /** Whether each call was begun or given up (claims.ts). */
   readonly claims: SharedArrayBuffer
 }

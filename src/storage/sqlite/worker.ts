@@ -47,6 +47,7 @@ function serve(database: Database) {
   const committer = new Committer(database, {
     claims,
     files: database.files,
+    subscriptions: options.subscriptions,
     onFault: why => main.tell('fault', [why]),
   })
   const looking = setInterval(() => {

@@ -2,7 +2,7 @@
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { locked, statement } from '../statement.ts'
-import type { ReplayState } from '../store.ts'
+import type { OwnAttempts, ReplayState } from '../store.ts'
 import { withFacts } from './audit.ts'
 import { undecided } from './items.ts'
 import { dropSealed } from './verdicts.ts'
@@ -66,21 +66,25 @@ export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry)
   return true
 }
 
-const selectLapsed = statement((db, { now }: { now: number }) =>
-  locked(db, inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil'), true),
-)
+/** Those whose lease is over at `now`, but for those of the owner, who knows better. */
+function lapsed(db: Db, now: number, { owner, held, over }: OwnAttempts) {
+  const own = [...held, ...over]
+  const all = inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil')
+  return own.length === 0 ? all : all.where(eb => eb.not(eb.and([eb('owner', '=', owner), eb('id', 'in', own)])))
+}
 
-const selectInFlight = statement((db, { id }: { id: string }) => locked(db, inFlight(db).where('id', '=', id)))
+const selectOwn = statement((db, { id, owner }: { id: string; owner: string }) =>
+  locked(db, inFlight(db).where('id', '=', id).where('owner', '=', owner)),
+)
 
 function inFlight(db: Db) {
   return db.selectFrom('hitl').select(['id', 'agentId', 'attempt', 'digest']).where('replay', '=', 'inFlight')
 }
 
-export const lapse: Table['lapse'] = async (unit, now, own) => {
+export const lapse: Table['lapse'] = async (unit, now, own, limit) => {
   const { db } = unit
-  const notDue = new Set([...own.held, ...own.over])
-  const due = (await selectLapsed(db, { now })).rows.filter(({ id }) => !notDue.has(id))
-  for (const id of own.over) due.push(...(await selectInFlight(db, { id })).rows)
+  const due = await locked(db, lapsed(db, now, own).limit(limit), true).execute()
+  for (const id of own.over) due.push(...(await selectOwn(db, { id, owner: own.owner })).rows)
   for (const { id, agentId, attempt, digest } of due) {
     await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
     unit.audit({

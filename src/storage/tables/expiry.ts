@@ -36,6 +36,7 @@ const dropShown = statement((db, { id }: { id: string }) => db.deleteFrom('hitl_
 const dropSealed = statement((db, { id }: { id: string }) => db.deleteFrom('hitl_sealed').where('id', '=', id))
 
 export const expire: Operations<'hitl'>['expire'] = async (unit, now, limit) => {
+  if (!(await unit.tryAlone('expire'))) return []
   const { rows } = await selectExpired(unit.db, { now, limit })
   await expireAll(unit, rows, now)
   return rows.map(row => row.id)

@@ -55,7 +55,9 @@ export const grants: Operations<'grants'> = {
     return true
   },
 
-  async prune({ db }, now, limit) {
+  async prune(unit, now, limit) {
+    const { db } = unit
+    if (!(await unit.tryAlone('prune'))) return 0
     const over = db
       .selectFrom('grants')
       .select('id')

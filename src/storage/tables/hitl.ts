@@ -3,6 +3,7 @@ import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
 import { lapse, release, settle } from './attempts.ts'
+import { due } from './due.ts'
 import { expire, expireAll } from './expiry.ts'
 import { history } from './history.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
@@ -135,10 +136,13 @@ export const hitl: Operations<'hitl'> = {
   withdraw,
   extend,
 
+  due,
   expire,
   lapse,
 
-  async prune({ db }, before, limit) {
+  async prune(unit, before, limit) {
+    const { db } = unit
+    if (!(await unit.tryAlone('prune'))) return 0
     const old = db
       .selectFrom('hitl')
       .select('id')

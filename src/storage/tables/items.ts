@@ -34,7 +34,13 @@ export const itemColumns = [
 ] as const satisfies (keyof HitlRow)[]
 
 /** All columns. */
-export const rowColumns = [...itemColumns, 'host', 'replayBefore', 'summary'] as const satisfies (keyof HitlRow)[]
+export const rowColumns = [
+  ...itemColumns,
+  'host',
+  'replayBefore',
+  'owner',
+  'summary',
+] as const satisfies (keyof HitlRow)[]
 
 type BriefRow = Pick<HitlRow, (typeof itemColumns)[number]>
 type ItemRow = BriefRow & Pick<HitlShownRow, 'headers' | 'body'> & { readonly responseStored: number }
@@ -58,6 +64,7 @@ export const undecided = {
   replay: null,
   replayBefore: null,
   leaseUntil: null,
+  owner: null,
   approvedBy: '[]',
   decidedBy: null,
   decidedAt: null,

@@ -45,6 +45,7 @@ interface LastApproval extends Approval {
   readonly before: ReplayState | null
   readonly attempt: number
   readonly leaseUntil: number
+  readonly owner: string
   readonly reviewer: string
   readonly comment: string | null
 }
@@ -58,6 +59,7 @@ const claimItem = statement((db, values: LastApproval) =>
       replayBefore: values.before,
       attempt: values.attempt,
       leaseUntil: values.leaseUntil,
+      owner: values.owner,
       decidedBy: values.reviewer,
       decidedAt: values.now,
       comment: values.comment,
@@ -101,16 +103,18 @@ interface Resend {
   readonly attempt: number
   readonly next: number
   readonly leaseUntil: number
+  readonly owner: string
 }
 
-const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend) =>
+const claimItemAgain = statement((db, { id, attempt, next, leaseUntil, owner }: Resend) =>
   db
     .updateTable('hitl')
     .set(eb => ({
       replayBefore: eb.ref('replay'),
       replay: 'inFlight',
       attempt: next,
-      leaseUntil: leaseUntil,
+      leaseUntil,
+      owner,
       responseStatus: null,
     }))
     .where('id', '=', id)
@@ -121,10 +125,11 @@ const claimItemAgain = statement((db, { id, attempt, next, leaseUntil }: Resend)
 )
 
 /** The verdict stays that of the first claim; who sends again is in the audit trail. */
-async function claimAgain(unit: Unit, item: HitlBrief, { leaseUntil, reviewer, now }: Claim, entry: AuditEntry) {
+async function claimAgain(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEntry) {
   const { db } = unit
+  const { leaseUntil, owner, reviewer, now } = claim
   const { id, attempt, digest, agentId } = item
-  const { rows } = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil })
+  const { rows } = await claimItemAgain(db, { id, attempt, next: attempt + 1, leaseUntil, owner })
   const [after] = rows.map(toBrief)
   if (after === undefined) return { lost: await findAgain(db, id) }
   unit.audit(withFacts(entry, { digest, resend: true, attempt: after.attempt }))

@@ -2,7 +2,7 @@ import type { StoredEvent } from '../../../src/storage/events.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { eventually } from '../../fixtures/gateway.ts'
 import type { Test } from '../../fixtures/tap.ts'
-import { agent, approve, deny, type Engine, entry, settle, suspend } from './samples.ts'
+import { agent, approve, deny, type Engine, entry, lapse, settle, suspend } from './samples.ts'
 
 /** The events that a store tells from now on. */
 async function follow(t: Test, store: Store): Promise<StoredEvent[]> {
@@ -49,7 +49,7 @@ export function events(t: Test, engine: Engine, other: Store): void {
     )
     await suspend(store, 'h3')
     await approve(store, 'h3')
-    await store.hitl.lapse(1_600, { held: [], over: [] })
+    await lapse(store, 1_600)
     await approve(store, 'h3', { resend: true, now: 1_700, leaseUntil: 1_800 })
     await settle(store, 'h3', 2, 'completed')
     await suspend(store, 'h4')

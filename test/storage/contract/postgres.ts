@@ -4,13 +4,14 @@ import { eventually } from '../../fixtures/gateway.ts'
 import { createSchema, type Server } from '../../fixtures/postgres.ts'
 import type { Test } from '../../fixtures/tap.ts'
 import { contract } from '../contract.ts'
+import { subscriptions } from './deliveries.ts'
 import { tables } from './samples.ts'
 
 /** The contract on two stores over one database. */
 export async function postgresContract(t: Test, server?: Server): Promise<void> {
   const settings = await createSchema(t, server)
-  const store = await openPostgresStore({ settings })
-  const other = await openPostgresStore({ settings })
+  const store = await openPostgresStore({ settings, subscriptions })
+  const other = await openPostgresStore({ settings, subscriptions })
   t.teardown(() => Promise.all([store.close(), other.close()]))
   // One schema for all, emptied in between: making one for each would take most of the time.
   async function emptied() {

@@ -1,7 +1,7 @@
 import { verifyTrail } from '../../../src/audit/trail.ts'
 import type { AgentRecord, Store } from '../../../src/storage/store.ts'
 import type { Test } from '../../fixtures/tap.ts'
-import { agent, approve, deny, type Engine, entry, pending, sealed, suspend, trail } from './samples.ts'
+import { agent, approve, deny, type Engine, entry, lapse, pending, sealed, suspend, trail } from './samples.ts'
 
 /** Calls that come over two stores on the same data at the same time. */
 export function races(t: Test, engine: Engine, other: Store): void {
@@ -123,7 +123,7 @@ export function races(t: Test, engine: Engine, other: Store): void {
     expired.push(...(await store.hitl.expire(2_000, 100)))
     t.equal(expired.length, 20)
     t.equal(new Set(expired).size, 20)
-    const lapsed = (await over(8, store, on => on.hitl.lapse(3_000, { held: [], over: [] }))).flat()
+    const lapsed = (await over(8, store, on => lapse(on, 3_000))).flat()
     t.equal(lapsed.length, 20)
     t.equal(new Set(lapsed).size, 20)
   })

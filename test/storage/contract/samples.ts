@@ -1,18 +1,18 @@
-import type { AgentRecord, AuditEntry, AuditRecord, HitlItem, HitlRecord, Store } from '../../../src/storage/store.ts'
+import type {
+  AgentRecord,
+  AuditEntry,
+  AuditRecord,
+  HitlItem,
+  HitlRecord,
+  OwnAttempts,
+  Store,
+} from '../../../src/storage/store.ts'
 import type { Test } from '../../fixtures/tap.ts'
 
 /** Emptied between two tests. */
 export const tables = [
-  'agents',
-  'policies',
-  'hitl',
-  'hitl_waiting',
-  'grants',
-  'granted_keys',
-  'seen_tools',
-  'token_epoch',
-  'console_codes',
-  'audit',
+  ...['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
+  ...['console_codes', 'deliveries', 'hooks', 'audit'],
 ]
 
 /** Gives an empty store that closes with the test. */
@@ -78,8 +78,24 @@ export function suspend(store: Store, id: string, over: Partial<HitlRecord> = {}
 }
 
 export function approve(store: Store, id: string, over: Partial<Parameters<Store['hitl']['claim']>[1]> = {}) {
-  const claim = { reviewer: 'r1', comment: null, now: 1_500, leaseUntil: 1_600, resend: false, withdrawn: [], ...over }
+  const claim = {
+    reviewer: 'r1',
+    comment: null,
+    now: 1_500,
+    leaseUntil: 1_600,
+    owner: 'g1',
+    resend: false,
+    withdrawn: [],
+    ...over,
+  }
   return store.hitl.claim(id, claim, entry('hitl.approve', { actor: claim.reviewer, subject: id }))
+}
+
+/** The attempts of a gateway that has none. */
+export const nobody = { owner: 'g0', held: [], over: [] }
+
+export function lapse(store: Store, now: number, own: OwnAttempts = nobody) {
+  return store.hitl.lapse(now, own, 100)
 }
 
 export function deny(store: Store, id: string, reviewer = 'r1', now = 1_500) {

@@ -1,8 +1,5 @@
 import type { Test } from '../../fixtures/tap.ts'
-import { actions, approve, deny, type Engine, entry, get, sealed, settle, suspend, trail } from './samples.ts'
-
-/** No attempts of one's own. */
-const nobody = { held: [], over: [] }
+import { actions, approve, deny, type Engine, entry, get, lapse, sealed, settle, suspend, trail } from './samples.ts'
 
 export function verdicts(t: Test, engine: Engine): void {
   t.test('an approval claims the item for replay and is recorded with digest and attempt', async t => {
@@ -161,10 +158,10 @@ export function verdicts(t: Test, engine: Engine): void {
     await suspend(store, 'h2')
     await approve(store, 'h1', { leaseUntil: 1_600 })
     await approve(store, 'h2', { leaseUntil: 1_601 })
-    t.same(await store.hitl.lapse(1_599, nobody), [])
-    t.same(await store.hitl.lapse(1_600, { held: ['h1'], over: [] }), [], 'who holds a lease knows better')
-    t.same(await store.hitl.lapse(1_600, nobody), ['h1'])
-    t.same(await store.hitl.lapse(1_600, nobody), [])
+    t.same(await lapse(store, 1_599), [])
+    t.same(await lapse(store, 1_600, { owner: 'g1', held: ['h1'], over: [] }), [], 'who holds a lease knows better')
+    t.same(await lapse(store, 1_600), ['h1'])
+    t.same(await lapse(store, 1_600), [])
     const record = (await trail(store)).at(-1)
     t.match(record, { at: 1_600, actor: 'gateway', action: 'hitl.lapse', subject: 'h1' })
     t.same(record?.details, { attempt: 1, digest: 'digest h1' })
@@ -173,13 +170,30 @@ export function verdicts(t: Test, engine: Engine): void {
     t.match(await get(store, 'h1'), { replay: 'completed' })
   })
 
+  t.test('what a gateway knows of its attempts counts for its own claims alone', async t => {
+    const store = await engine(t)
+    for (const id of ['h1', 'h2', 'h3']) await suspend(store, id)
+    for (const [id, owner] of [
+      ['h1', 'g1'],
+      ['h2', 'g2'],
+      ['h3', 'g1'],
+    ] as const)
+      await approve(store, id, { owner })
+    const own = { owner: 'g1', held: ['h1', 'h2'], over: ['h3'] }
+    t.same(await lapse(store, 1_599, own), ['h3'], 'before its lease is over in the store')
+    t.same(await lapse(store, 1_600, own), ['h2'], 'another gateway has claimed it since')
+    await approve(store, 'h3', { owner: 'g2', resend: true, leaseUntil: 1_700 })
+    t.same(await lapse(store, 1_650, own), [], 'an attempt of another gateway is not over with the own one')
+    t.same((await lapse(store, 1_700, { ...own, held: [] })).toSorted(), ['h1', 'h3'])
+  })
+
   t.test('a lapsed replay can be sent again, and then its first attempt is heard no more', async t => {
     const store = await engine(t)
     await suspend(store, 'h1')
     await approve(store, 'h1')
-    await store.hitl.lapse(1_600, nobody)
+    await lapse(store, 1_600)
     t.match(await approve(store, 'h1', { resend: true, leaseUntil: 1_800 }), { claimed: { attempt: 2 } })
     t.equal(await settle(store, 'h1', 1, 'completed'), false)
-    t.same(await store.hitl.lapse(1_800, nobody), ['h1'])
+    t.same(await lapse(store, 1_800), ['h1'])
   })
 }

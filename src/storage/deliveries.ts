@@ -1,0 +1,47 @@
+/** Messages for webhooks in the storage contract: each waits in the store until the gateway that has its hook has sent it. */
+import type { EventNote } from './events.ts'
+
+/** A hook, and the events that the gateway which causes them leaves for it. */
+export interface Subscription {
+  /** The same in each gateway that has the hook in its configuration. */
+  readonly hook: string
+  readonly types: readonly string[]
+}
+
+export interface Delivery {
+  readonly id: number
+  /** Id of the event; a delivery that is repeated has the same one. */
+  readonly event: string
+  readonly note: EventNote
+}
+
+/** Times are milliseconds since the epoch. */
+export interface Lease {
+  /** UUID of the gateway. */
+  readonly owner: string
+  readonly now: number
+  readonly until: number
+}
+
+/** Messages that were dropped. */
+export interface Dropped {
+  readonly hook: string
+  readonly count: number
+}
+
+export interface DeliveryTable {
+  /** Takes the hooks that nobody else has, and keeps those that the owner has. Returns them. */
+  take(hooks: readonly string[], lease: Lease): Promise<readonly string[]>
+  /** The first ones for a hook, in the order of the commits. */
+  next(hook: string, limit: number): Promise<readonly Delivery[]>
+  /** It was sent, or never can be. */
+  remove(delivery: Pick<Delivery, 'id' | 'event'>): Promise<void>
+  /** Others may take the hooks of the owner. */
+  leave(owner: string): Promise<void>
+  /** Drops those older than `before`, and the oldest of a hook that has more than `most`. */
+  prune(before: number, most: number): Promise<readonly Dropped[]>
+}
+
+/** The hooks that are told of an event. */
+export const hooksFor = (type: EventNote['type'], subscriptions: readonly Subscription[]): readonly string[] =>
+  subscriptions.filter(({ types }) => types.includes(type)).map(({ hook }) => hook)

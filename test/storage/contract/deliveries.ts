@@ -1,0 +1,85 @@
+import type { Subscription } from '../../../src/storage/deliveries.ts'
+import type { Store } from '../../../src/storage/store.ts'
+import type { Test } from '../../fixtures/tap.ts'
+import { approve, deny, type Engine, suspend } from './samples.ts'
+
+/** The hooks of the gateways in these tests. */
+export const subscriptions: readonly Subscription[] = [
+  { hook: 'all', types: ['pending', 'approved', 'denied'] },
+  { hook: 'new', types: ['pending'] },
+]
+
+const waiting = async (store: Store, hook: string, limit = 100) =>
+  (await store.deliveries.next(hook, limit)).map(({ note: { type, hitlId } }) => `${type} ${hitlId}`)
+
+const lease = (owner: string, now: number) => ({ owner, now, until: now + 30 })
+
+export function deliveries(t: Test, engine: Engine): void {
+  t.test(
+    'an event waits for each hook that is told of it, in the order of the commits, until it is removed',
+    async t => {
+      const store = await engine(t)
+      for (const id of ['h1', 'h2']) await suspend(store, id)
+      await deny(store, 'h2')
+      await approve(store, 'h1')
+      t.same(await waiting(store, 'all'), ['pending h1', 'pending h2', 'denied h2', 'approved h1'])
+      t.same(await waiting(store, 'new'), ['pending h1', 'pending h2'])
+      t.same(await waiting(store, 'all', 1), ['pending h1'])
+      const [[first], [same]] = [await store.deliveries.next('all', 1), await store.deliveries.next('new', 1)]
+      t.equal(first?.event, same?.event)
+      t.match(first?.note, { at: 1_000, data: { agentId: 'a1', summary: '{"id":"h1"}' } })
+      await store.deliveries.remove(first!)
+      t.same(await waiting(store, 'all', 2), ['pending h2', 'denied h2'])
+      t.same(await waiting(store, 'new'), ['pending h1', 'pending h2'], 'each hook has its own')
+    },
+  )
+
+  t.test('a removal that comes late takes no other message with it', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    const [first] = await store.deliveries.next('new', 1)
+    for (const hook of ['all', 'new'])
+      for (const one of await store.deliveries.next(hook, 9)) await store.deliveries.remove(one)
+    await suspend(store, 'h2')
+    await store.deliveries.remove(first!)
+    t.same(await waiting(store, 'new'), ['pending h2'])
+  })
+
+  t.test('a refused write leaves nothing', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    await deny(store, 'h1')
+    await deny(store, 'h1')
+    t.same(await waiting(store, 'all'), ['pending h1', 'denied h1'])
+  })
+
+  t.test('a hook has one owner, until its lease is over or given back', async t => {
+    const store = await engine(t)
+    const take = (owner: string, now: number) =>
+      store.deliveries.take(['h', 'g'], lease(owner, now)).then(list => [...list].sort())
+    t.same(await store.deliveries.take([], lease('a', 0)), [])
+    t.same(await store.deliveries.take(['h'], lease('a', 0)), ['h'])
+    t.same(await take('b', 10), ['g'])
+    t.same(await take('a', 20), ['h'], 'renewed')
+    t.same(await take('b', 49), ['g'])
+    t.same(await take('b', 50), ['g', 'h'])
+    await store.deliveries.leave('b')
+    t.same(await take('a', 51), ['g', 'h'])
+  })
+
+  t.test('messages that are too old, and the oldest of too many, are dropped and counted', async t => {
+    const store = await engine(t)
+    for (let n = 0; n < 5; n++) await suspend(store, `h${n}`)
+    t.same(await store.deliveries.prune(0, 5), [])
+    t.same(
+      (await store.deliveries.prune(0, 3)).toSorted((a, b) => a.hook.localeCompare(b.hook)),
+      [
+        { hook: 'all', count: 2 },
+        { hook: 'new', count: 2 },
+      ],
+    )
+    t.same(await waiting(store, 'new'), ['pending h2', 'pending h3', 'pending h4'])
+    t.same((await store.deliveries.prune(Number.MAX_SAFE_INTEGER, 3)).length, 2)
+    t.same(await waiting(store, 'all'), [])
+  })
+}
