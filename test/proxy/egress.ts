@@ -5,7 +5,7 @@ import t from '../fixtures/tap.ts'
 
 const asked: string[] = []
 const gateway = await startGateway(t, {
-  alone: 'the gateway knows its own addresses, and not that of a balancer',
+  alone: 'it knows its own address, and not that of a balancer',
   config: { System: { RateLimit: { Burst: 10_000 } } },
   lookup: async name => {
     asked.push(name)

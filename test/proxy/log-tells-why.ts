@@ -8,6 +8,7 @@ import t from '../fixtures/tap.ts'
 
 t.test('a destination that is refused has its cause in the log, and in no answer', async t => {
   const gateway = await startGateway(t, {
+    alone: 'it knows its own address, and not that of a balancer',
     config: { Egress: { DenyHosts: ['denied.example'], DenyCidrs: ['10.0.0.0/8'] } },
     lookup: async () => ['10.1.2.3'],
   })
@@ -29,6 +30,7 @@ t.test('a destination that is refused has its cause in the log, and in no answer
 
 t.test('a failure is told by kind where the name can only be public; it is counted and logged everywhere', async t => {
   const gateway = await startGateway(t, {
+    alone: 'metrics are a gateway’s own',
     lookup: async name => {
       if (name === 'closed.test') return ['127.0.0.1']
       throw Object.assign(new Error('not found'), { code: 'ENOTFOUND' })
@@ -59,7 +61,7 @@ for (const threads of new Set([gatewayThreads, 2])) {
     let status = 503
     const origin = await startOrigin(t, (_req, res) => res.writeHead(status).end())
     const System = { Server: { Threads: threads }, CircuitBreaker: { Failures: 2, OpenSeconds: 1 } }
-    const gateway = await startGateway(t, { config: { System } })
+    const gateway = await startGateway(t, { config: { System }, alone: 'a circuit is a gateway’s own' })
     const { id, token } = await gateway.agent()
     const ask = async () => (await gateway.proxy(token, origin.url)).headers.get('gateway-error')
     await ask()

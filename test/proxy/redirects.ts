@@ -32,8 +32,10 @@ t.test('a redirect by path alone stays at its upstream', async t => {
 })
 
 t.test('a redirect to the gateway itself is refused as any call to it', async t => {
+  const gateway = await startGateway(t, { alone: 'it knows its own address, and not that of a balancer' })
+  const { token } = await gateway.agent()
   const origin = await startOrigin(t, (_req, res) => res.writeHead(302, { Location: `${gateway.url}/agents` }).end())
-  const answer = await fetch(`${gateway.url}/proxy/${origin.url}/`, { headers })
+  const answer = await gateway.proxy(token, `${origin.url}/`, { redirect: 'follow' })
   t.equal(answer.status, 403)
   t.equal(answer.headers.get('gateway-error'), 'egress_denied')
 })

@@ -74,10 +74,12 @@ const cases: readonly Case[] = [
   { method: 'POST', body: 'is held', policyName: 'reads-bodies', status: 502 },
 ]
 
+const alone = 'connections to upstreams are a gateway’s own'
+
 for (const how of ['end', 'reset'] as const) {
   t.test(`what is idempotent and has its body still is sent once more after ${how}`, async t => {
     const { url, seen } = await startUpstream(t, closesOnce(how))
-    const gateway = await startGateway(t, { config: { System } })
+    const gateway = await startGateway(t, { alone, config: { System } })
     await gateway.policy(readsBodies)
     const tokens = {
       'allow-all': await gateway.agent(),
@@ -102,7 +104,7 @@ for (const how of ['end', 'reset'] as const) {
 
 t.test('with RetryIdempotent: false nothing is sent twice, and no circuit opens', async t => {
   const { url, seen } = await startUpstream(t, closesOnce('reset'))
-  const gateway = await startGateway(t, { config: { System, Proxy: { RetryIdempotent: false } } })
+  const gateway = await startGateway(t, { alone, config: { System, Proxy: { RetryIdempotent: false } } })
   const { token } = await gateway.agent()
   for (let i = 0; i < 4; i++) {
     t.equal((await gateway.proxy(token, `${url}/first`)).status, 200)
@@ -115,7 +117,7 @@ t.test('a request is sent twice at most, and the second failure counts for the c
   const { url, seen } = await startUpstream(t, (socket, line) =>
     line.endsWith('/first') ? socket.write(whole) : close(socket, 'end'),
   )
-  const gateway = await startGateway(t, { config: { System } })
+  const gateway = await startGateway(t, { alone, config: { System } })
   const { token } = await gateway.agent()
   for (let i = 0; i < 2; i++) {
     t.equal((await gateway.proxy(token, `${url}/first`)).status, 200)
@@ -130,7 +132,7 @@ t.test('what may no longer be sent when the connection breaks is not sent again'
   const { url, seen } = await startUpstream(t, (socket, line) =>
     line.endsWith('/first') ? socket.write(whole) : broken.resolve(socket),
   )
-  const gateway = await startGateway(t, { config: { System } })
+  const gateway = await startGateway(t, { alone, config: { System } })
   const policy = { name: 'changes', default: 'Allow', rules: [] }
   await gateway.policy(policy)
   const { token } = await gateway.agent({ policyName: 'changes' })
@@ -148,7 +150,7 @@ t.test('a request whose client left is not sent again', async t => {
   const { url, seen } = await startUpstream(t, (socket, line) =>
     line.endsWith('/leaves') ? broken.resolve(socket) : socket.write(whole),
   )
-  const gateway = await startGateway(t, { config: { System } })
+  const gateway = await startGateway(t, { alone, config: { System } })
   const { token } = await gateway.agent()
   t.equal((await gateway.proxy(token, `${url}/first`)).status, 200)
   const leaving = new AbortController()
@@ -173,7 +175,7 @@ t.test('what is sent again goes to the addresses that were checked, even if the 
     lookups += 1
     return [`127.0.0.${lookups}`]
   }
-  const gateway = await startGateway(t, { config: { System }, clock, lookup })
+  const gateway = await startGateway(t, { alone, config: { System }, clock, lookup })
   const { token } = await gateway.agent()
   const named = url.replace('127.0.0.1', 'up.test')
   t.equal((await gateway.proxy(token, `${named}/first`)).status, 200)
@@ -206,7 +208,10 @@ t.test('requests at the pace of an upstream that closes idle connections: no GET
       })
     })
   })
-  const gateway = await startGateway(t, { config: { System: { ...System, Server: { Threads: gatewayThreads } } } })
+  const gateway = await startGateway(t, {
+    alone,
+    config: { System: { ...System, Server: { Threads: gatewayThreads } } },
+  })
   const { token } = await gateway.agent()
   const total = 11 * runs(300)
   const lost: string[] = []

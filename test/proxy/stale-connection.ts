@@ -18,7 +18,7 @@ for (const how of ['end', 'reset'] as const) {
       System: { Server: { Threads: 1 }, CircuitBreaker: { Failures: 2 } },
       Proxy: { Client: engine, RetryIdempotent: false },
     }
-    const gateway = await startGateway(t, { config })
+    const gateway = await startGateway(t, { config, alone: 'connections to upstreams are a gateway’s own' })
     const { token } = await gateway.agent()
     const statuses = []
     for (let i = 0; i < 12; i++) statuses.push((await gateway.proxy(token, `${server.url}/`)).status)
@@ -31,7 +31,10 @@ for (const how of ['end', 'reset'] as const) {
 
 t.test('a new connection that the upstream closes before a byte of an answer counts', async t => {
   const server = await startRawServer(t, socket => void socket.once('data', () => socket.end()))
-  const gateway = await startGateway(t, { config: { System: { CircuitBreaker: { Failures: 2 } } } })
+  const gateway = await startGateway(t, {
+    config: { System: { CircuitBreaker: { Failures: 2 } } },
+    alone: 'a circuit is a gateway’s own',
+  })
   const { token } = await gateway.agent()
   const statuses = []
   for (let i = 0; i < 3; i++) statuses.push((await gateway.proxy(token, `${server.url}/`)).status)

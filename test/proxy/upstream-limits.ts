@@ -16,6 +16,7 @@ t.test('an agent has half of the connections of an origin, some requests wait fo
     else res.end('done')
   })
   const gateway = await startGateway(t, {
+    alone: 'connections to upstreams are a gateway’s own',
     config: { ...oneThread, Proxy: { MaxConnectionsPerOrigin: 4, MaxWaiting: 1 } },
   })
   const { token } = await gateway.agent()
@@ -36,7 +37,10 @@ t.test('an agent has half of the connections of an origin, some requests wait fo
 })
 
 t.test('all origins together have so many; one that is idle makes room', async t => {
-  const gateway = await startGateway(t, { config: { ...oneThread, Proxy: { MaxConnections: 2 } } })
+  const gateway = await startGateway(t, {
+    config: { ...oneThread, Proxy: { MaxConnections: 2 } },
+    alone: 'connections to upstreams are a gateway’s own',
+  })
   const { token } = await gateway.agent()
   const origins = [await startOrigin(t), await startOrigin(t), await startOrigin(t), await startOrigin(t)]
   for (const { url } of origins) t.equal((await gateway.proxy(token, `${url}/`)).status, 200)
