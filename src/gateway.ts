@@ -4,7 +4,7 @@ import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createVerification } from './audit/verification.ts'
 import type { Clock } from './clock.ts'
-import { createRecentActivity, type RecentActivity } from './compose/activity.ts'
+import type { RecentActivity } from './compose/activity.ts'
 import { type Base, createFenced } from './compose/base.ts'
 import { readCurrentCertificate } from './compose/certificate.ts'
 import { createControlPlane } from './compose/control-plane.ts'
@@ -32,7 +32,7 @@ import { createClientIp } from './pipeline/client-ip.ts'
 import { quarantines } from './telemetry/layout.ts'
 import { openPool } from './threads/open.ts'
 import type { Pool } from './threads/pool.ts'
-import { shareActivity } from './threads/share.ts'
+import { shareRecent } from './threads/share.ts'
 import type { Lookup } from './upstream/resolve.ts'
 import { systemLookup } from './upstream/system-lookup.ts'
 
@@ -84,6 +84,9 @@ interface Foundation extends Base {
   readonly events: Hitl['events']
   readonly followers: Followers
   readonly onGrant: Pool['forgetGrant']
+  readonly recent: RecentActivity
+  /** Of the channel on which threads tell each other of recent activity. */
+  readonly channelName: string
   /** Warnings at start, besides those of the parts. */
   readonly warnings: readonly string[]
 }
@@ -131,26 +134,21 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
-  const { store, member, fence, fleet, rates } = storage
+  const { store, member, fence, board, fleet, rates } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
+  const channelName = `agent-gateway ${randomUUID()}`
+  const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
+  closers.push(() => recent.close())
   const { fetch: fetchDocument, submitForm } = upstreams.ownRequests
   const followers: Followers = { pool: undefined, onQuarantine: () => {} }
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
-  const identity = await openIdentity({
-    config,
-    dataDirectory,
-    store,
-    clock,
-    log,
-    fetchDocument,
-    submitForm,
-    onQuarantine,
-    onTokens: async epoch => followers.pool?.changeTokens(epoch),
-  })
+  const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
+  const asked = { fetchDocument, submitForm, failedLogins: recent.failedLogins, onQuarantine, onTokens }
+  const identity = await openIdentity({ config, dataDirectory, store, clock, log, ...asked })
   closers.push(() => identity.close())
   const { registry } = identity
   const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
@@ -159,43 +157,28 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
   const events = await openEvents({ store, identity, report })
   await storage.untilOpen()
-  const opened = {
-    consoleFolder,
-    report,
-    store,
-    ...{ member, fence, fleet, rates },
-    refusals,
-    upstreams,
-    identity,
-    rules,
-    events,
-    followers,
-    onGrant,
-  }
-  return { config, baseDirectory, dataDirectory, passedSockets, certificate, clock, log, logStatus, ...opened }
+  const given = { config, baseDirectory, passedSockets, consoleFolder, certificate, clock, log, logStatus, report }
+  const own = { store, member, fence, fleet, rates, refusals, recent, channelName, upstreams }
+  return { ...given, ...own, dataDirectory, identity, rules, events, followers, onGrant }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
-  const { config, log, upstreams, rules, identity } = foundation
+  const { config, log, upstreams, rules, identity, recent } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
   closers.push(() => limits.tokens?.close())
-  const channelName = `agent-gateway ${randomUUID()}`
-  const recent =
-    config.System.Server.Threads === 1 ? createRecentActivity() : shareActivity(createRecentActivity(), channelName)
-  closers.push(() => recent.close())
   const telemetry = createTelemetry({ ...foundation, limits, memory })
   closers.push(() => telemetry?.close())
   const dataPlane = createDataPlane({
-    ...{ ...foundation, limits, recent, clientIpOf, fencedAs: createFenced(foundation.fence) },
+    ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },
     metrics: telemetry?.metrics,
     agents: identity.registry,
     verifyToken: identity.tokens.verify,
     rulebookOf: rules.rulebookOf,
   })
-  const hitl = createHitl({ ...foundation, recent, dataPlane })
-  const watched = { ...foundation, hitl, recent, limits, telemetry, ...watchesOf(foundation) }
+  const hitl = createHitl({ ...foundation, dataPlane })
+  const watched = { ...foundation, hitl, limits, telemetry, ...watchesOf(foundation) }
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
   const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent) })
@@ -207,7 +190,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
     onOwn: ({ req, res, requestId }) => management(req, res, requestId),
   })
-  const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, channelName }, options)
+  const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
   foundation.followers.pool = pool
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
   foundation.followers.onQuarantine = (_, cause) => telemetry?.metrics.count(quarantines, cause)

@@ -5,6 +5,7 @@ import { openRegistry, type Registry, type RegistryOptions } from '../agents/reg
 import { createSecretHasher } from '../agents/secret.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
+import type { FailedLogins } from '../limits/failed-logins.ts'
 import type { SubmitForm } from '../tokens/introspection.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
 import { openTokens, type Tokens } from '../tokens/open.ts'
@@ -14,6 +15,7 @@ import { usesPostgres } from './storage.ts'
 export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
   readonly submitForm: SubmitForm
+  readonly failedLogins: FailedLogins
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
   /** Called when all tokens of before are void. It is answered once this resolves. */
@@ -34,7 +36,7 @@ export interface Identity {
 
 /** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm } = parts
+  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, failedLogins } = parts
   const { TokenRequests } = config.Security.AgentAuth
   const secrets = createSecretHasher({
     cost: TokenRequests.BcryptCost,
@@ -64,6 +66,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       clock,
       agents: registry,
       codes: store.codes,
+      failedLogins,
       fetchDocument,
       submitForm,
       onKeyUse: keys.noteUse,

@@ -8,6 +8,7 @@ import { FleetClock } from '../fleet/clock.ts'
 import type { Fence } from '../fleet/fence.ts'
 import { subscriptionsOf } from '../hitl/notify.ts'
 import type { Log } from '../log.ts'
+import type { Board } from '../storage/postgres/board.ts'
 import { lostHistory } from '../storage/postgres/loss.ts'
 import { openPostgresStore } from '../storage/postgres/open.ts'
 import { type PostgresSettings, parseAddress } from '../storage/postgres/settings.ts'
@@ -29,6 +30,8 @@ export interface Storage extends Pick<Base, 'member'> {
   readonly fleet: Fleet
   /** Tokens of rates that hold for all gateways; absent when this is the only one. */
   readonly rates: SharedRates | undefined
+  /** Where gateways on one database show each other counts. */
+  readonly board: Board | undefined
   /** Resolves when the gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
 }
@@ -62,7 +65,7 @@ async function openFile({ config, dataDirectory, clock, log, report }: StoragePa
     onStale: error => report('agents and policies could not be read again', error),
   })
   const fleet = createFleet({ config, clock, log }, undefined)
-  const alone = { fence: undefined, fleet, rates: undefined }
+  const alone = { fence: undefined, board: undefined, fleet, rates: undefined }
   return { store, member: memberOf(config), ...alone, untilOpen: async () => {} }
 }
 
@@ -86,7 +89,8 @@ async function openDatabase({ config, baseDirectory, clock, log, report }: Stora
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
     rates: { lease: call => store.lease(call), gateways: () => store.fleet().seen.length },
-    ...{ store, member, fence: store.fence, fleet: createFleet({ config, clock, log }, store) },
+    ...{ store, member, fence: store.fence, board: store.board },
+    fleet: createFleet({ config, clock, log }, store),
     untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
   }
 }

@@ -1,38 +1,40 @@
 import { BroadcastChannel } from 'node:worker_threads'
-import type { RecentActivity } from '../compose/activity.ts'
-import { createHitTally, type HitCount } from '../limits/hit-tally.ts'
-import type { Incident } from '../limits/incidents.ts'
-import { type Counted, createTally } from './batch.ts'
+import { createRecentActivity, type RecentActivity } from '../compose/activity.ts'
+import { createHitTally } from '../limits/hit-tally.ts'
+import type { Board } from '../storage/postgres/board.ts'
+import { createTally } from './batch.ts'
+import { linkFleet } from './link-fleet.ts'
+import { count, hitNote, keyOf, type Link, type Note, type Notes } from './notes.ts'
 
-/** Record of an exchange that has ended. `at` is wall clock milliseconds. */
-type Note =
-  | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged', agentId: string, at: number]
-  | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
-  | readonly [kind: 'incident', incident: Incident]
-  | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
-  | readonly [kind: 'shadow', policy: string, rule: string, would: string]
+interface Shared {
+  readonly threads: number
+  readonly channelName: string
+  /** Absent when no other gateway can be on the storage. */
+  readonly board: Board | undefined
+}
 
 /**
- * Activity that all threads know: a note is there at once in its own thread, and milliseconds later in the others.
- *
- * @param channelName the same in all threads of one gateway
+ * Activity that others know, too: a note is there at once in its own thread, milliseconds later in the other threads, and
+ * seconds later in other gateways.
  */
-export function shareActivity(recent: RecentActivity, channelName: string): RecentActivity {
-  const channel = new BroadcastChannel(channelName)
-  channel.unref()
+export function shareActivity(recent: RecentActivity, links: readonly Link[]): RecentActivity {
   // There is a hit for each request. They are counted here, and go with the note of the request itself.
   const untold = createHitTally()
-  const tally = createTally<Note>(keyOf, notes => channel.postMessage([...notes, ...untold.take().map(hitNote)]))
-  channel.onmessage = event => {
-    // Threads of this gateway alone post to the channel, and notes alone.
-    const { data } = event as { readonly data: readonly Counted<Note>[] }
-    for (const [note, times] of data) for (let time = 0; time < times; time++) apply(recent, note)
+  const tally = createTally<Note>(keyOf, notes => {
+    const all = [...notes, ...untold.take().map(hitNote)]
+    for (const link of links) link.send(all)
+  })
+  for (const link of links) {
+    link.receive(notes => {
+      for (const [note, times] of notes) for (let time = 0; time < times; time++) count(recent, note)
+      for (const other of links) if (other !== link) other.send(notes)
+    })
   }
   const note = (one: Note): void => {
-    apply(recent, one)
+    count(recent, one)
     tally.add(one)
   }
-  const { activity, hits, shadows, incidents } = recent
+  const { activity, hits, shadows, incidents, failedLogins } = recent
   return {
     activity: {
       of: (agentId, now) => activity.of(agentId, now),
@@ -64,34 +66,34 @@ export function shareActivity(recent: RecentActivity, channelName: string): Rece
       of: agentId => incidents.of(agentId),
       denials: now => incidents.denials(now),
     },
+    failedLogins: { ...failedLogins, note: (kind, key) => tally.add(['loginFailed', kind, key]) },
     close() {
       tally.flush()
-      channel.close()
+      for (const link of links) link.close()
     },
   }
 }
 
-const hitNote = ({ policy, rule, count }: HitCount): Counted<Note> => [['hit', policy, rule, count], 1]
-
-/** Notes of one batch count as made at the same time. */
-function keyOf(note: Note): string {
-  switch (note[0]) {
-    case 'sent':
-      return `sent ${note[1]} ${note[4]} ${note[3]}`
-    case 'incident':
-      return `incident ${note[1].requestId}`
-    case 'hit':
-    case 'shadow':
-      return note.join(' ')
-    default:
-      return `${note[0]} ${note[1]}`
-  }
+/** The activity of a gateway's main thread. */
+export function shareRecent({ threads, channelName, board }: Shared): RecentActivity {
+  const links = [
+    ...(threads === 1 ? [] : [linkThreads(channelName)]),
+    ...(board === undefined ? [] : [linkFleet(board)]),
+  ]
+  const recent = createRecentActivity()
+  return links.length === 0 ? recent : shareActivity(recent, links)
 }
 
-function apply({ activity, hits, shadows, incidents }: RecentActivity, note: Note): void {
-  if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
-  else if (note[0] === 'incident') incidents.note(note[1])
-  else if (note[0] === 'hit') hits.note(note[1], note[2], note[3])
-  else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
-  else activity[note[0]](note[1], note[2])
+/** @param name the same in all threads of one gateway */
+export function linkThreads(name: string): Link {
+  const channel = new BroadcastChannel(name)
+  channel.unref()
+  return {
+    send: notes => channel.postMessage(notes),
+    receive(take) {
+      // Threads of this gateway alone post to the channel, and notes alone.
+      channel.onmessage = event => take((event as { readonly data: Notes }).data)
+    },
+    close: () => channel.close(),
+  }
 }

@@ -31,7 +31,7 @@ import {
   type TrustNote,
 } from './protocol.ts'
 import { createAgentReplica, createPolicyReplica } from './replica.ts'
-import { shareActivity } from './share.ts'
+import { linkThreads, shareActivity } from './share.ts'
 
 const port = parentPort
 if (port === null) throw new Error('cannot happen: thread.ts runs as a thread only')
@@ -83,7 +83,7 @@ async function learn() {
   })
   await useEpoch(data.tokenEpoch)
   const policies = createPolicyReplica(languageOf(config))
-  const recent = shareActivity(createRecentActivity(), data.channelName)
+  const recent = shareActivity(createRecentActivity(), [linkThreads(data.channelName)])
   const certificate = await readCertificate(config, baseDirectory)
   return {
     config,

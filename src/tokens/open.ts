@@ -2,11 +2,12 @@ import { keyPrefix } from '../base/agent-key.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
+import type { FailedLogins } from '../limits/failed-logins.ts'
 import type { AgentRecord, CodeTable } from '../storage/store.ts'
 import { createKeyVerifier, type KeyVerifierParts, type KnownKey } from './agent-key.ts'
 import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
 import { createExternal, type External } from './external.ts'
-import { createGrant, type Grant } from './grant.ts'
+import { createGrant, type Grant, type GrantParts } from './grant.ts'
 import type { SubmitForm } from './introspection.ts'
 import { createIssuer, type TokenParts } from './issue.ts'
 import { openSigningKeys } from './key.ts'
@@ -51,6 +52,8 @@ export interface TokensOptions extends CheckOptions {
   readonly agents: Agents
   /** One-time codes of the console. */
   readonly codes: CodeTable
+  /** Failed logins, which count in all gateways on one database. */
+  readonly failedLogins: FailedLogins
   /** Called for each wrong credential of a known agent. */
   readonly onBadCredential?: (agentId: string) => void
 }
@@ -113,7 +116,7 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
 
 /** Opens everything about tokens. Rejects with StartupError if the settings do not work. */
 export async function openTokens(options: TokensOptions): Promise<Tokens> {
-  const { settings, clock, agents, onBadCredential } = options
+  const { clock, agents, onBadCredential } = options
   const { parts, external, useEpoch, verify, verifyInternal } = await openTokenCheck(options)
   const issue = createIssuer(parts)
   const trustOf: Agents['trustOf'] = agent => agents.trustOf(agent)
@@ -129,8 +132,7 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     },
     issue,
     console: consoleSignIn,
-    perAgent: createThrottle(settings.TokenRequests.PerAgentPerMinute, clock),
-    perAddress: createThrottle(settings.TokenRequests.PerAddressPerMinute, clock),
+    ...createThrottles(options),
     onBadCredential,
   })
   return {
@@ -142,6 +144,21 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     secret: parts.keys.secret,
     warnings: external?.warnings ?? [],
   }
+}
+
+/** Failures in other gateways count here, and those here there: each is told with the kind of its key. */
+function createThrottles({
+  settings,
+  clock,
+  failedLogins,
+}: TokensOptions): Pick<GrantParts, 'perAgent' | 'perAddress'> {
+  const { PerAgentPerMinute, PerAddressPerMinute } = settings.TokenRequests
+  const throttles = {
+    agent: createThrottle(PerAgentPerMinute, clock, key => failedLogins.note('agent', key)),
+    address: createThrottle(PerAddressPerMinute, clock, key => failedLogins.note('address', key)),
+  }
+  failedLogins.follow((kind, key) => throttles[kind].fail(key))
+  return { perAgent: throttles.agent, perAddress: throttles.address }
 }
 
 /** The two kinds share no algorithm: a token that is foreign to the first, or no JWT, is decided by the second alone. */

@@ -18,10 +18,16 @@ export interface Throttle {
   begin(key: string): number | undefined
   /** Each begun attempt is ended once. */
   end(key: string, failed: boolean): void
+  /** Counts a failure of an attempt that was made elsewhere. */
+  fail(key: string): void
 }
 
-/** At most `limit` failures a key within a minute, attempts under way included. */
-export function createThrottle(limit: number, clock: Clock): Throttle {
+/**
+ * At most `limit` failures a key within a minute, attempts under way included.
+ *
+ * @param onFailure called for each attempt that failed here
+ */
+export function createThrottle(limit: number, clock: Clock, onFailure: (key: string) => void = () => {}): Throttle {
   const known = new LRUCache<string, Attempts>({ max: maxKeys })
 
   function attemptsOf(key: string): Attempts {
@@ -46,7 +52,10 @@ export function createThrottle(limit: number, clock: Clock): Throttle {
     end(key, failed) {
       const attempts = attemptsOf(key)
       attempts.underway = Math.max(0, attempts.underway - 1)
-      if (failed) attempts.failures.push(clock.steady())
+      if (!failed) return
+      attempts.failures.push(clock.steady())
+      onFailure(key)
     },
+    fail: key => void attemptsOf(key).failures.push(clock.steady()),
   }
 }

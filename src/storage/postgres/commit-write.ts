@@ -43,6 +43,8 @@ export const createTables = [
   )`,
   `create index changes_at on changes (at)`,
   `create index changes_events on changes (seq) where "table" = 'events'`,
+  // What gateways show each other: it may be lost, so it costs no write-ahead log.
+  `create unlogged table notes (member uuid, n bigint, payload text not null, primary key (member, n))`,
   `create table members (
     id uuid primary key,
     beat bigint not null,

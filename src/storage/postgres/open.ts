@@ -14,6 +14,7 @@ import { isWrite } from '../methods.ts'
 import { type Asked, run } from '../operations.ts'
 import { type Store, StoreError } from '../store.ts'
 import { Batches } from './batches.ts'
+import { type Board, createBoard } from './board.ts'
 import { commit, resolveDoubt, stateOf } from './commit.ts'
 import { lostState } from './commit-write.ts'
 import { type Caller, Connections } from './connection.ts'
@@ -55,6 +56,8 @@ export interface PostgresOptions {
 export interface SharedStore extends Store {
   /** Whether this gateway may serve. */
   readonly fence: Fence
+  /** Shows the other gateways what need not be exact. */
+  readonly board: Board
   /** What this gateway knows of all that share the database. */
   fleet(): FleetReading
   /** Tells the others something of this gateway. */
@@ -122,7 +125,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     self.told = { ...self.told, ...what }
   }
   const lease = (call: LeaseCall) => leaseTokens(connections, call)
-  return { ...store, fence, fleet: () => feeds.fleet, tell, lease, untilOpen: () => feeds.open() }
+  const board = createBoard(connections, self.id, callMs)
+  return { ...store, fence, board, fleet: () => feeds.fleet, tell, lease, untilOpen: () => feeds.open() }
 }
 
 interface CallParts extends CommitParts {

@@ -1,0 +1,71 @@
+/**
+ * Short texts that gateways show each other: counts that need not be exact, in a table that a crash of the server empties.
+ * Each gateway sees what the others post while it runs. What cannot be posted or read at once is lost.
+ */
+import { forgetOldest } from '../../base/records.ts'
+import { inTime } from '../../clock.ts'
+import { StoreError } from '../store-error.ts'
+import type { Connections } from './connection.ts'
+
+export interface Board {
+  /**
+   * Shows `text` to the other gateways, and resolves with what they have posted since the last call.
+   * @throws StoreError when the database cannot be reached
+   */
+  exchange(text: string | undefined): Promise<readonly string[]>
+}
+
+interface Row {
+  readonly member: string
+  readonly n: number
+  readonly payload: string
+}
+
+/** Posts that are kept: gateways that read them late miss older ones. */
+const mostKept = 15
+/** Gateways, those that are gone among them, whose posts are told apart. */
+const mostGateways = 1_000
+/** Exchanges between two removals of what gateways that are gone have posted. */
+const betweenPrunings = 30
+
+const statement = `with mine as (
+    insert into notes (member, n, payload) select $1::uuid, $2::bigint, $3::text where $3::text is not null
+  ), old as (
+    delete from notes where member = $1::uuid and n <= $2::bigint - ${mostKept}
+  )
+  select member, n, payload from notes
+  where member <> $1::uuid and n > coalesce(($4::json ->> member::text)::bigint, -1) order by member, n`
+
+const pruning = 'delete from notes where member not in (select id from members)'
+
+/** @param own id of this gateway among the members; @param limitMs of one exchange */
+export function createBoard(connections: Connections, own: string, limitMs: number): Board {
+  /** The last post that was seen, by gateway. */
+  const seen = new Map<string, number>()
+  let posted = 0
+  let exchanges = 0
+
+  async function ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const client = await connections.acquire('agents')
+    let broken = true
+    try {
+      const late = () => Promise.reject(new StoreError('it took too long'))
+      const { rows } = await inTime(connections.query(client, text, values), limitMs, late)
+      broken = false
+      return rows
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  return {
+    async exchange(text) {
+      const isFirst = exchanges === 0
+      const rows = await ask(statement, [own, ++posted, text ?? null, JSON.stringify(Object.fromEntries(seen))])
+      for (const { member, n } of rows) seen.set(member, n)
+      forgetOldest(seen, mostGateways)
+      if (exchanges++ % betweenPrunings === 0) await ask(pruning, [])
+      return isFirst ? [] : rows.map(({ payload }) => payload)
+    },
+  }
+}

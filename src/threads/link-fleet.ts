@@ -1,0 +1,41 @@
+import type { Board } from '../storage/postgres/board.ts'
+import { FleetNotes } from './fleet-notes.ts'
+import type { Link, Notes } from './notes.ts'
+
+/** Time between two looks at the board, milliseconds. */
+const everyMs = 2_000
+
+/** Carries notes to the other gateways on the same database. What cannot be told when it is due is lost. */
+export function linkFleet(board: Board): Link {
+  const waiting = new FleetNotes()
+  let take: (notes: Notes) => void = () => {}
+  let isBusy = false
+
+  async function exchange(): Promise<void> {
+    const notes = waiting.take()
+    // Gateways of this fleet alone post to the board, and notes alone.
+    for (const text of await board.exchange(notes && JSON.stringify(notes))) take(JSON.parse(text) as Notes)
+  }
+
+  function look(): void {
+    if (isBusy) return
+    isBusy = true
+    // The feed tells that the database is away.
+    exchange()
+      .catch(() => {})
+      .finally(() => {
+        isBusy = false
+      })
+  }
+
+  // The first look tells what was posted before.
+  look()
+  const timer = setInterval(look, everyMs).unref()
+  return {
+    send: notes => waiting.add(notes),
+    receive(taker) {
+      take = taker
+    },
+    close: () => clearInterval(timer),
+  }
+}
