@@ -1,40 +1,38 @@
 import type { Clock } from '../clock.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import {
+  type Happened,
   isGainSpent,
   judge,
+  judgeAll,
   type QuarantineRules,
   type Standing,
   startStanding,
   type TrustCause,
-  trustNow,
 } from './trust.ts'
 
 /** Gains of successes are kept in memory up to this much trust, so that not each answer is a write. */
 const gainToWrite = 0.01
 /** Smaller changes are not worth a record: an agent at the bottom can be denied without end. */
 const changeToWrite = 0.000_1
+/** Events of an agent kept one by one. Of further ones, those with the same cause count as one moment. */
+const mostEvents = 64
 
-/** A change of trust that is ready to be written. */
-export interface TrustChange {
-  readonly trustValue: number
-  readonly trustAt: number
-  readonly quarantine: 'trust' | 'denials' | undefined
-  /** For the audit trail: live trust before and after, and how often each cause came. */
-  readonly details: Readonly<Record<string, unknown>>
+/** What happened to the trust of an agent and is to be written. */
+export interface Noted {
+  readonly events: readonly Happened[]
   /** Request of the latest event. */
   readonly requestId: string | null
 }
 
 interface Entry {
+  /** As far as this gateway knows: others may have judged the agent meanwhile. */
   standing: Standing
   /** Events since the last write. */
-  causes: Map<TrustCause, number>
-  /** Live trust just before the first of them. */
-  before: number
+  events: Happened[]
   gain: number
   loss: number
-  quarantine: 'trust' | 'denials' | undefined
+  wantsQuarantine: boolean
   requestId: string | null
 }
 
@@ -46,10 +44,12 @@ export interface StandingBook {
   /** Notes an event; true when there is enough to write. */
   note(agent: AgentRecord, cause: TrustCause, requestId: string | null): boolean
   /** Takes what is noted of this agent, to write it. Undefined when there is nothing. */
-  take(id: string): TrustChange | undefined
+  take(id: string): Noted | undefined
+  /** What was taken is written, and this is the standing now. */
+  settle(id: string, standing: Standing): void
   /** Agents of which something is noted. */
   noted(): readonly string[]
-  /** Starts again from what is stored: earlier denials no longer count. */
+  /** Starts again from what is stored. */
   forget(id: string): void
 }
 
@@ -59,48 +59,51 @@ export function createStandingBook(clock: Clock, rules: QuarantineRules): Standi
   function entryOf(agent: AgentRecord): Entry {
     const known = entries.get(agent.id)
     if (known !== undefined) return known
-    const standing = startStanding({ value: agent.trustValue, at: agent.trustAt })
-    const entry: Entry = { standing, before: standing.value, ...nothingNoted() }
+    const entry = { standing: startStanding({ value: agent.trustValue, at: agent.trustAt }), ...nothingNoted() }
     entries.set(agent.id, entry)
     return entry
   }
 
   return {
     note(agent, cause, requestId) {
-      const now = clock.now()
+      const at = clock.now()
       const entry = entryOf(agent)
-      if (cause === 'success' && isGainSpent(entry.standing, now)) return false
-      add(entry, cause, now, rules)
+      if (cause === 'success' && isGainSpent(entry.standing, at)) return false
+      add(entry, { cause, at, times: 1 }, rules)
       entry.requestId = requestId
-      return entry.quarantine !== undefined || entry.gain >= gainToWrite || entry.loss >= changeToWrite
+      return entry.wantsQuarantine || entry.gain >= gainToWrite || entry.loss >= changeToWrite
     },
     take(id) {
       const entry = entries.get(id)
-      if (entry === undefined || entry.causes.size === 0) return undefined
-      const { standing, before, quarantine, requestId } = entry
-      const details = { trustBefore: before, trustAfter: standing.value, causes: Object.fromEntries(entry.causes) }
+      if (entry === undefined || entry.events.length === 0) return undefined
+      const { events, requestId } = entry
       Object.assign(entry, nothingNoted())
-      return { trustValue: standing.value, trustAt: standing.at, quarantine, details, requestId }
+      return { events, requestId }
     },
-    noted: () => [...entries].filter(([, entry]) => entry.causes.size > 0).map(([id]) => id),
+    settle(id, standing) {
+      const entry = entries.get(id)
+      if (entry !== undefined) entry.standing = judgeAll(standing, entry.events, rules).standing
+    },
+    noted: () => [...entries].filter(([, entry]) => entry.events.length > 0).map(([id]) => id),
     forget: id => entries.delete(id),
   }
 }
 
-const nothingNoted = (): Omit<Entry, 'standing' | 'before'> => ({
-  causes: new Map(),
+const nothingNoted = (): Omit<Entry, 'standing'> => ({
+  events: [],
   gain: 0,
   loss: 0,
-  quarantine: undefined,
+  wantsQuarantine: false,
   requestId: null,
 })
 
-function add(entry: Entry, cause: TrustCause, now: number, rules: QuarantineRules): void {
-  if (entry.causes.size === 0) entry.before = trustNow(entry.standing, now)
-  const judgement = judge(entry.standing, cause, now, rules)
-  entry.standing = judgement.standing
-  entry.causes.set(cause, (entry.causes.get(cause) ?? 0) + 1)
-  if (judgement.delta > 0) entry.gain += judgement.delta
-  else entry.loss -= judgement.delta
-  entry.quarantine ??= judgement.quarantine
+function add(entry: Entry, event: Happened, rules: QuarantineRules): void {
+  const { standing, delta, quarantine } = judge(entry.standing, event.cause, event.at, rules)
+  entry.standing = standing
+  if (delta > 0) entry.gain += delta
+  else entry.loss -= delta
+  entry.wantsQuarantine ||= quarantine !== undefined
+  const same = entry.events.length < mostEvents ? -1 : entry.events.findLastIndex(({ cause }) => cause === event.cause)
+  if (same < 0) entry.events.push(event)
+  else entry.events[same] = { ...event, times: entry.events[same]!.times + 1 }
 }

@@ -1,7 +1,21 @@
 import type { Clock } from '../clock.ts'
-import type { AgentRecord, Store } from '../storage/store.ts'
-import { createStandingBook, type TrustChange } from './standing.ts'
-import type { QuarantineRules, TrustCause } from './trust.ts'
+import { type AgentRecord, type AuditEntry, type Store, StoreError } from '../storage/store.ts'
+import { createStandingBook, type Noted, type StandingBook } from './standing.ts'
+import {
+  type Judgement,
+  judgeAll,
+  type QuarantineRules,
+  rememberStanding,
+  standingOf,
+  type TrustCause,
+} from './trust.ts'
+
+/** Gateways that judge the same agent at the same time read its standing again, at most so often. */
+const mostTries = 50
+
+interface Outcome extends Pick<Judgement, 'before' | 'standing'> {
+  readonly cause: Judgement['quarantine']
+}
 
 export interface TrustOptions {
   readonly store: Pick<Store, 'agents'>
@@ -24,8 +38,9 @@ export interface TrustWriter {
 }
 
 export function createTrustWriter(options: TrustOptions): TrustWriter {
-  const { store, clock, onQuarantine, onError } = options
-  const standings = createStandingBook(clock, options.quarantine)
+  const { clock, quarantine, onError } = options
+  const standings = createStandingBook(clock, quarantine)
+  const write = createJudge(options, standings)
   const underWay = new Map<string, Promise<void>>()
   /** Agents with changes that were noted after their write began. */
   const due = new Set<string>()
@@ -46,30 +61,6 @@ export function createTrustWriter(options: TrustOptions): TrustWriter {
     )
   }
 
-  async function write(id: string): Promise<void> {
-    const change = standings.take(id)
-    if (change === undefined) return
-    const { trustValue, trustAt, quarantine: cause, details } = change
-    if (cause !== undefined) {
-      const fields = { trustValue, trustAt, status: 'Quarantined' } as const
-      const entry = entryOf(id, 'agent.quarantine', { ...change, details: { ...details, cause } })
-      const result = await store.agents.update(id, fields, entry, ['Active'])
-      if (typeof result === 'object') {
-        onQuarantine?.(id, cause)
-        return
-      }
-    }
-    await store.agents.update(id, { trustValue, trustAt }, entryOf(id, 'agent.trust', change))
-  }
-
-  const entryOf = (
-    subject: string,
-    action: string,
-    { requestId, details }: Pick<TrustChange, 'requestId' | 'details'>,
-  ) => ({
-    ...{ at: clock.now(), actor: 'gateway', requestId, action, subject, details },
-  })
-
   return {
     note(agent, cause, requestId) {
       if (standings.note(agent, cause, requestId)) schedule(agent.id)
@@ -79,5 +70,49 @@ export function createTrustWriter(options: TrustOptions): TrustWriter {
       for (const id of standings.noted()) schedule(id)
       while (underWay.size > 0) await Promise.all(underWay.values())
     },
+  }
+}
+
+/** Judges what is noted of an agent on its stored standing, and writes the result. */
+function createJudge(options: TrustOptions, standings: StandingBook): (id: string) => Promise<void> {
+  const { store, clock, quarantine: rules, onQuarantine } = options
+
+  function entryOf(subject: string, { events, requestId }: Noted, { before, standing, cause }: Outcome): AuditEntry {
+    const causes: Partial<Record<TrustCause, number>> = {}
+    for (const { cause, times } of events) causes[cause] = (causes[cause] ?? 0) + times
+    const details = { trustBefore: before, trustAfter: standing.value, causes, ...(cause !== undefined && { cause }) }
+    const action = cause === undefined ? 'agent.trust' : 'agent.quarantine'
+    return { at: clock.now(), actor: 'gateway', requestId, action, subject, details }
+  }
+
+  return async function write(id: string): Promise<void> {
+    const noted = standings.take(id)
+    if (noted === undefined) return
+    for (let tries = 1; ; tries++) {
+      const read = await store.agents.standing(id)
+      if (read === undefined) return
+      const outcome = judgeAll(
+        standingOf({ value: read.trustValue, at: read.trustAt }, read.standing),
+        noted.events,
+        rules,
+      )
+      const { standing } = outcome
+      const cause = read.status === 'Active' ? outcome.quarantine : undefined
+      const judged = {
+        ...{
+          status: cause === undefined ? read.status : 'Quarantined',
+          trustValue: standing.value,
+          trustAt: standing.at,
+        },
+        standing: rememberStanding(standing),
+      } as const
+      const result = await store.agents.judge(id, read, judged, entryOf(id, noted, { ...outcome, cause }))
+      // Another gateway was first: its judgement counts too.
+      if (result === 'stale' && tries < mostTries) continue
+      if (result === 'stale') throw new StoreError('the trust of an agent changes all the time')
+      if (result !== 'notFound') standings.settle(id, standing)
+      if (result !== 'notFound' && cause !== undefined) onQuarantine?.(id, cause)
+      return
+    }
   }
 }

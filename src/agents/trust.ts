@@ -72,6 +72,14 @@ export interface Judgement {
   readonly quarantine: 'trust' | 'denials' | undefined
 }
 
+/** An event that changes trust, and how often it came at that time. */
+export interface Happened {
+  readonly cause: TrustCause
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  readonly times: number
+}
+
 export function trustNow(trust: Trust, now: number): number {
   const age = Math.max(0, now - trust.at)
   return startingTrust + (trust.value - startingTrust) * 2 ** (-age / halfLifeMs)
@@ -102,6 +110,33 @@ export function judge(standing: Standing, cause: TrustCause, now: number, rules:
     kinds: isOwnLoss(cause) ? { ...standing.kinds, [cause]: now } : standing.kinds,
   }
   return { standing: next, before, delta, quarantine: verdict(next, cause, rules) }
+}
+
+/** The standing after events in the order in which they came. `before` is live trust just before the first. */
+export function judgeAll(
+  standing: Standing,
+  events: readonly Happened[],
+  rules: QuarantineRules,
+): Omit<Judgement, 'delta'> {
+  const before = trustNow(standing, events[0]?.at ?? standing.at)
+  let last: Omit<Judgement, 'delta'> = { standing, before, quarantine: undefined }
+  for (const { cause, at, times } of events) {
+    for (let time = 0; time < times; time++) {
+      const next = judge(last.standing, cause, at, rules)
+      last = { standing: next.standing, before, quarantine: last.quarantine ?? next.quarantine }
+    }
+  }
+  return last
+}
+
+/** What is remembered beside trust, as text. */
+export function rememberStanding({ value: _, at: __, ...remembered }: Standing): string {
+  return JSON.stringify(remembered)
+}
+
+/** @param remembered text of `rememberStanding`; null when nothing is */
+export function standingOf(trust: Trust, remembered: string | null): Standing {
+  return remembered === null ? startStanding(trust) : { ...JSON.parse(remembered), ...trust }
 }
 
 function change(cause: TrustCause, trust: number, gained: number): number {

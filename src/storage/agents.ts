@@ -53,6 +53,12 @@ export type AgentChange = Partial<
   Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt' | 'weakSecret'>
 > & { readonly secretHash?: string }
 
+/** Trust of an agent, and what is remembered to judge the next event. */
+export interface AgentStanding extends Pick<AgentRecord, 'status' | 'trustValue' | 'trustAt'> {
+  /** Opaque to the store. Null: nothing; so it is after `update` has set trust. */
+  readonly standing: string | null
+}
+
 export interface AgentTable {
   /** In the order of registration. */
   all(): Promise<readonly AgentRecord[]>
@@ -69,6 +75,15 @@ export interface AgentTable {
     entry: AuditEntry,
     from?: readonly AgentStatus[],
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
+  /** Undefined when there is no such agent. */
+  standing(id: string): Promise<AgentStanding | undefined>
+  /** Writes what became of the standing `read`, with an entry like that of `update`. `stale`: it is another one by now. */
+  judge(
+    id: string,
+    read: AgentStanding,
+    judged: AgentStanding,
+    entry: AuditEntry,
+  ): Promise<AgentRecord | 'notFound' | 'stale'>
   /** As `update`, and makes every token void. */
   reset(
     id: string,

@@ -39,6 +39,8 @@ export const methods = {
     secretHash: 'read',
     insert: 'write',
     update: 'write',
+    standing: 'read',
+    judge: 'write',
     reset: 'write',
     remove: 'write',
     addKey: 'write',

@@ -72,6 +72,7 @@ const registry = [
     tags text not null,
     "trustValue" double precision not null,
     "trustAt" bigint not null,
+    standing text,
     "createdAt" bigint not null,
     "secretHash" text not null,
     "weakSecret" integer not null

@@ -21,6 +21,8 @@ export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecr
   readonly roles: string
   readonly tags: string
   readonly weakSecret: number
+  /** What is remembered beside trust, to judge the next event; null: nothing. */
+  readonly standing: string | null
   /** bcrypt. */
   readonly secretHash: string
 }

@@ -36,7 +36,7 @@ const places: Places = {
   grants: { use: (id, _, { actor }) => ({ of: 'agents', caller: actor, key: `grant ${id}` }) },
   agents: {
     // Of trust, which changes with what the agent does.
-    update: (id, _, { actor }) => (actor === 'gateway' ? { of: 'agents', caller: id, key: `agent ${id}` } : undefined),
+    judge: id => ({ of: 'agents', caller: id, key: `agent ${id}` }),
   },
 }
 
@@ -56,7 +56,7 @@ export function placeOf({ table, method, args }: Asked): Place | undefined {
 /** Calls without a place that agents cause, when and as often as they like. */
 const ofAgents = new Set([
   ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.get', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
-  ...['tools.seen', 'tools.keep', 'agents.secretHash'],
+  ...['tools.seen', 'tools.keep', 'agents.secretHash', 'agents.standing'],
 ])
 
 export function callerOf(asked: Asked): Caller {

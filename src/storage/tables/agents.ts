@@ -1,8 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import { keysOf as namesOf } from '../../base/records.ts'
+import type { AgentStanding } from '../agents.ts'
 import type { Operations } from '../methods.ts'
 import type { AgentKeyRow, AgentRow, Db } from '../schema.ts'
 import { locked } from '../statement.ts'
-import type { AgentChange, AgentKey, AgentRecord } from '../store.ts'
+import type { AgentChange, AgentKey, AgentRecord, AuditEntry } from '../store.ts'
+import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
 import { voidTokens } from './tokens.ts'
 
@@ -47,25 +50,23 @@ export const agents: Operations<'agents'> = {
   },
 
   async update(unit, id, change, entry, from) {
-    const { db } = unit
-    const before = await find(db, id, true)
+    const before = await find(unit.db, id, true)
     if (before === undefined) return 'notFound'
     if (from !== undefined && !from.includes(before.status)) return 'wrongState'
-    if (await isTaken(db, id, change.externalSubject)) return 'subjectTaken'
-    const row = await db
-      .updateTable('agents')
-      .set({ id, ...toColumns(change) })
-      .where('id', '=', id)
-      .returning(publicColumns)
-      .executeTakeFirstOrThrow()
-    const { secretHash: _, ...shown } = change
-    const changed = namesOf(shown)
-    const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
-    const after = { ...toRecord(row, []), keys: before.keys }
-    unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
-    unit.change({ table: 'agents', key: id, now: after })
-    // People know of what they do themselves.
-    if (change.status === 'Quarantined' && entry.actor === 'gateway') {
+    if (await isTaken(unit.db, id, change.externalSubject)) return 'subjectTaken'
+    const row = change.trustValue === undefined ? change : { ...change, standing: null }
+    return write(unit, before, row, entry)
+  },
+
+  standing,
+
+  async judge(unit, id, read, { status, ...judged }, entry) {
+    const before = await find(unit.db, id, true)
+    if (before === undefined) return 'notFound'
+    if (!isDeepStrictEqual(await standing(unit.db, id), read)) return 'stale'
+    const change = status === before.status ? judged : { ...judged, status }
+    const after = await write(unit, before, change, entry)
+    if (status !== before.status) {
       const { at, details } = entry
       unit.event({ type: 'quarantined', at, hitlId: null, data: { agentId: id, cause: details['cause'] } })
     }
@@ -125,6 +126,32 @@ export const agents: Operations<'agents'> = {
   },
 }
 
+async function standing(db: Db, id: string): Promise<AgentStanding | undefined> {
+  const columns = ['status', 'trustValue', 'trustAt', 'standing'] as const
+  const row = await db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
+  return row && { ...row }
+}
+
+type RowChange = AgentChange & Partial<Pick<AgentRow, 'standing'>>
+
+/** Changes an agent that is locked. */
+async function write(unit: Unit, before: AgentRecord, change: RowChange, entry: AuditEntry): Promise<AgentRecord> {
+  const { id } = before
+  const row = await unit.db
+    .updateTable('agents')
+    .set({ id, ...toColumns(change) })
+    .where('id', '=', id)
+    .returning(publicColumns)
+    .executeTakeFirstOrThrow()
+  const { secretHash: _, standing: __, ...shown } = change
+  const changed = namesOf(shown)
+  const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
+  const after = { ...toRecord(row, []), keys: before.keys }
+  unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
+  unit.change({ table: 'agents', key: id, now: after })
+  return after
+}
+
 const keyColumns = ['id', 'agentId', 'name', 'hash', 'createdAt', 'expiresAt'] as const
 
 type KeyOf = Omit<AgentKeyRow, 'lastUsedAt'>
@@ -148,7 +175,7 @@ async function find(db: Db, id: string, toChange = false): Promise<AgentRecord |
   return row && toRecord(row, await keysOf(db, id))
 }
 
-function toColumns({ roles, weakSecret, ...same }: AgentChange): Partial<AgentRow> {
+function toColumns({ roles, weakSecret, ...same }: RowChange): Partial<AgentRow> {
   return {
     ...same,
     ...(roles !== undefined && { roles: JSON.stringify(roles) }),
@@ -159,10 +186,10 @@ function toColumns({ roles, weakSecret, ...same }: AgentChange): Partial<AgentRo
 function toRow({ keys: _, ...agent }: AgentRecord, secretHash: string): AgentRow {
   const { roles, tags, weakSecret } = agent
   const texts = { roles: JSON.stringify(roles), tags: JSON.stringify(tags) }
-  return { ...agent, ...texts, weakSecret: Number(weakSecret), secretHash }
+  return { ...agent, ...texts, weakSecret: Number(weakSecret), standing: null, secretHash }
 }
 
-function toRecord(row: Omit<AgentRow, 'secretHash'>, found: readonly KeyOf[]): AgentRecord {
+function toRecord(row: Omit<AgentRow, 'secretHash' | 'standing'>, found: readonly KeyOf[]): AgentRecord {
   const { roles, tags, weakSecret } = row
   const keys = found.map(({ agentId: _, ...key }): AgentKey => key)
   return { ...row, roles: JSON.parse(roles), tags: JSON.parse(tags), weakSecret: weakSecret !== 0, keys }

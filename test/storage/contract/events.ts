@@ -88,14 +88,12 @@ export function events(t: Test, engine: Engine, other: Store): void {
     const store = await engine(t)
     const here = await follow(t, store)
     await store.agents.insert(agent('a1'), 'hash', entry('agent.register'))
-    const quarantine = (actor: string) =>
-      store.agents.update(
-        'a1',
-        { status: 'Quarantined' },
-        entry('agent.quarantine', { actor, details: { cause: 'trust' } }),
-      )
-    await quarantine('admin')
-    await quarantine('gateway')
+    const caused = entry('agent.quarantine', { details: { cause: 'trust' } })
+    await store.agents.update('a1', { status: 'Quarantined' }, caused)
+    await store.agents.update('a1', { status: 'Active' }, entry('agent.liftQuarantine'))
+    const read = await store.agents.standing('a1')
+    if (read === undefined) throw new Error('there is no agent')
+    await store.agents.judge('a1', read, { ...read, status: 'Quarantined' }, caused)
     const seen = { agentId: 'a1', server: 's', digests: {}, at: 1_000 }
     const change = entry('mcp.toolChanged', { details: { server: 's', tools: ['x'], count: 1 } })
     await store.tools.keep(seen, 10, undefined)
