@@ -6,8 +6,8 @@ import type { HitlRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import t, { type Test } from '../fixtures/tap.ts'
-import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
-import { approve, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
+import { startTcpProxy, type TcpProxy } from '../fixtures/tcp-proxy.ts'
+import { actions, approve, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
 
 async function open(t: Test) {
   const settings = await createSchema(t)
@@ -27,6 +27,9 @@ function suspendAll(store: Store, count: number, over: (n: number) => Partial<Hi
     Array.from({ length: count }, (_, n) => suspend(store, `h${n}`, { agentId: `a${n}`, ...over(n) })),
   )
 }
+
+/** A write that others wait behind, to go into the next transaction together. */
+const busy = (store: Store) => suspend(store, 'busy', { agentId: 'busy' })
 
 const stored = (results: readonly PromiseSettledResult<unknown>[]) =>
   results.filter(result => result.status === 'fulfilled' && result.value === 'stored').length
@@ -89,7 +92,8 @@ t.test('a key is held or used once, also by requests and grants of one transacti
   for (let n = 0; n < 4; n++) await store.grants.insert({ ...grant, id: `g${n}` }, entry('grant.create'))
   const use = (n: number) =>
     store.grants.use(`g${n}`, { now: 1_500, key: { agentId: 'a1', key: 'k', expiresAt: 9_000 } }, entry('grant.use'))
-  const results = await Promise.all([
+  const [, ...results] = await Promise.all([
+    busy(store),
     ...Array.from({ length: 4 }, (_, n) => use(n)),
     ...Array.from({ length: 4 }, (_, n) => suspend(store, `h${n}`, { idempotencyKey: 'k' })),
   ])
@@ -112,17 +116,24 @@ t.test('an agent with many writes at once is refused some of them, and others ar
   t.equal(await suspend(store, 'h-after'), 'stored')
 })
 
+/** Calls `then` with each COMMIT but the first one. */
+function afterFirst(proxy: TcpProxy, then: () => boolean): void {
+  let commits = 0
+  proxy.onSend = data => !data.includes('commit\0') || commits++ === 0 || then()
+}
+
 t.test('a COMMIT without an answer leaves all of its writes in doubt, and each is taken back that must be', async t => {
   const { proxy, direct, store } = await open(t)
   await suspendAll(direct, 12)
-  proxy.onSend = data => {
-    if (data.includes('commit\0')) proxy.answers = false
+  await suspend(direct, 'first')
+  afterFirst(proxy, () => {
+    proxy.answers = false
     return true
-  }
+  })
+  const first = approve(store, 'first')
   const claims = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => approve(store, `h${n}`)))
-  for (const claim of claims) t.match(claim, { status: 'rejected', reason: { name: 'StoreError' } })
-  const doubtful = claims.filter(claim => claim.status === 'rejected' && claim.reason.inDoubt)
-  t.ok(doubtful.length > 0)
+  t.match(await first, { claimed: { id: 'first' } })
+  for (const claim of claims) t.match(claim, { status: 'rejected', reason: { name: 'StoreError', inDoubt: true } })
   proxy.onSend = () => true
   proxy.answers = true
   proxy.cut()
@@ -133,24 +144,26 @@ t.test('a COMMIT without an answer leaves all of its writes in doubt, and each i
     )
     t.equal(replay, null)
   }
-  const records = await trail(direct)
-  const released = records.filter(({ action }) => action === 'hitl.release')
-  t.equal(released.length, records.filter(({ action }) => action === 'hitl.approve').length)
+  const released = (await trail(direct)).filter(({ action }) => action === 'hitl.release')
+  t.equal(released.length, 12)
+  t.match(await get(direct, 'first'), { status: 'Approved' })
 })
 
 t.test('a COMMIT that was held up commits none of its writes later', async t => {
   const { proxy, direct, store, admin } = await open(t)
-  proxy.onSend = data => !data.includes('commit\0')
+  afterFirst(proxy, () => false)
+  const first = busy(store)
   const results = await suspendAll(store, 12)
-  t.equal(results.filter(({ status }) => status === 'rejected').length, 12)
+  t.equal(await first, 'stored')
+  for (const result of results) t.match(result, { status: 'rejected', reason: { inDoubt: true } })
   proxy.onSend = () => true
   await eventually(
     async () => (await admin.query(`select from writes where outcome = 'dead'`)).rowCount,
     count => count !== 0,
   )
   proxy.release()
-  t.equal(await direct.hitl.countPending(1_500), 0)
-  t.same(await trail(direct), [])
+  t.equal(await direct.hitl.countPending(1_500), 1)
+  t.same(await actions(direct), ['hitl.suspend'])
   t.equal(stored(await suspendAll(direct, 12)), 12, 'and can be repeated')
 })
 
