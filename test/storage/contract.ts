@@ -11,6 +11,7 @@ import { grants } from './contract/grants.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
 import { races } from './contract/races.ts'
+import { requestRaces } from './contract/races-requests.ts'
 import type { Engine } from './contract/samples.ts'
 import { sweeps } from './contract/sweeps.ts'
 import { texts } from './contract/texts.ts'
@@ -33,6 +34,7 @@ export function contract(t: Test, plain: Engine, other: Store): void {
   audit(t, engine)
   texts(t, engine)
   races(t, engine, other)
+  requestRaces(t, engine, other)
   events(t, engine, other)
 
   t.test('every operation was called above', async t => {
