@@ -12,6 +12,7 @@ import { bindable } from '../chain.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
+import { type Send, sendBy } from '../statement.ts'
 import { Notes } from '../unit.ts'
 import { DatabaseFiles } from './files.ts'
 import { flush } from './flush.ts'
@@ -240,7 +241,16 @@ export function connect(file: string): Connected {
 
 /** The tables of a file that is not changed through them. */
 export function kyselyOver(connection: DatabaseSync): Db {
-  return new Kysely<Schema>({ dialect: new SqliteDialect({ database: adapt(connection) }) })
+  const database = adapt(connection)
+  const db = new Kysely<Schema>({ dialect: new SqliteDialect({ database }) })
+  // The rows are of the type that Kysely gave the statement.
+  const send: Send = async <R>(text: string, parameters: readonly unknown[]) => {
+    const statement = database.prepare(text)
+    if (statement.reader) return { rows: statement.all(parameters) as R[] }
+    return { rows: [], numAffectedRows: BigInt(statement.run(parameters).changes) }
+  }
+  sendBy(db, send)
+  return db
 }
 
 /** All missing steps or none: a crash in between leaves the schema unchanged. */
