@@ -47,6 +47,20 @@ t.test('writes at the same time share transactions; each has its own result, row
   t.match(await verifyTrail(store.audit), { ok: true, entries: 200 })
 })
 
+t.test('writes with one key share transactions too, one after the other', async t => {
+  const { store, admin } = await open(t)
+  await suspend(store, 'h1', { approvalsNeeded: 3 })
+  const all = await Promise.all(Array.from({ length: 24 }, (_, n) => approve(store, 'h1', { reviewer: `r${n}` })))
+  const outcomes = Object.groupBy(
+    all.map(result => Object.keys(result)[0]!),
+    outcome => outcome,
+  )
+  t.match([outcomes['waiting']?.length, outcomes['claimed']?.length, outcomes['lost']?.length], [2, 1, 21])
+  const { rows } = await admin.query('select count(*)::int as transactions from writes')
+  t.ok(rows[0].transactions <= 10, `${rows[0].transactions} transactions`)
+  t.match(await verifyTrail(store.audit), { ok: true, entries: 4 })
+})
+
 t.test('one that cannot be written does not take the others with it', async t => {
   const { store } = await open(t)
   const bad = store.hitl.insert(pending('bad'), sealed, roomy, entry('hitl.suspend', { details: { big: 1n } }))

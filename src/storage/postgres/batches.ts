@@ -7,8 +7,9 @@ import type { Place } from './place.ts'
 import { Singles, type Waiting } from './singles.ts'
 import { type Attempt, type CommitParts, type Committed, transact } from './transaction.ts'
 
-/** Writes in one transaction. */
+/** Writes in one transaction, and of them with one key: these run one after the other. */
 const mostTogether = 32
+const mostInLine = 4
 /** Writes that wait or run, in all and of one caller. */
 const mostWrites = 256
 const mostOfCaller = 64
@@ -58,14 +59,17 @@ export class Batches {
 
   /** Those that have waited longest, sorted: all gateways lock rows in the same order. */
   #take(): readonly Waiting[] {
-    const batch = new Map<string, Waiting>()
+    const batch: Waiting[] = []
     const left: Waiting[] = []
+    const inLine = new Map<string, number>()
     for (const one of this.#waiting) {
-      if (batch.size < mostTogether && !batch.has(one.key)) batch.set(one.key, one)
-      else left.push(one)
+      const before = inLine.get(one.key) ?? 0
+      const fits = batch.length < mostTogether && before < mostInLine
+      if (fits) inLine.set(one.key, before + 1)
+      ;(fits ? batch : left).push(one)
     }
     this.#waiting = left
-    return [...batch.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+    return batch.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
   }
 
   async #commit(batch: readonly Waiting[]): Promise<void> {

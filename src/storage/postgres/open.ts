@@ -169,7 +169,7 @@ class PostgresCalls {
 
   async #write(asked: Asked): Promise<unknown> {
     const attempt = attemptOf(asked)
-    const place = placeOf(asked)
+    const { place } = attempt
     const committed = await this.#attempt(attempt, () =>
       place === undefined ? commit(this.#parts, attempt) : this.#batches[attempt.of].commit(attempt, place),
     )
@@ -251,5 +251,6 @@ class PostgresCalls {
 }
 
 function attemptOf(asked: Asked): Attempt {
-  return { asked, of: callerOf(asked), client: undefined, writeId: undefined, givenUp: false }
+  const place = placeOf(asked)
+  return { asked, place, of: place?.of ?? callerOf(asked), client: undefined, writeId: undefined, givenUp: false }
 }

@@ -9,7 +9,7 @@ export interface Place {
   readonly of: Caller
   /** Whoever asks for too much gets less than others. */
   readonly caller: string
-  /** Two with the same key are not put together. */
+  /** Two with the same key are done one after the other. */
   readonly key: string
   /** Others must not wait for it in one transaction. */
   readonly isLong?: boolean
@@ -59,6 +59,7 @@ const ofAgents = new Set([
   ...['tools.seen', 'tools.keep', 'agents.secretHash', 'agents.standing'],
 ])
 
-export function callerOf(asked: Asked): Caller {
-  return placeOf(asked)?.of ?? (ofAgents.has(`${asked.table}.${asked.method}`) ? 'agents' : 'people')
+/** Whose call it is, when it has no place. */
+export function callerOf({ table, method }: Asked): Caller {
+  return ofAgents.has(`${table}.${method}`) ? 'agents' : 'people'
 }

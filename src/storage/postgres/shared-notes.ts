@@ -1,6 +1,7 @@
 import { bindable } from '../chain.ts'
 import type { Subscription } from '../deliveries.ts'
 import type { Db } from '../schema.ts'
+import { StoreError } from '../store-error.ts'
 import { Notes } from '../unit.ts'
 import { schemaLock } from './commit-write.ts'
 
@@ -16,16 +17,12 @@ const locksOf = `(select distinct hashtextextended(key, ${schemaLock}) as lock
 const lockKeys = `select pg_advisory_xact_lock(lock) from ${locksOf}`
 const tryKeys = `select coalesce(bool_and(pg_try_advisory_xact_lock(lock)), true) as held from ${locksOf}`
 
-/** The operation has changed nothing, and must be done in a transaction of its own. */
-export class NotTogether extends Error {
-  override readonly name = 'NotTogether'
-}
-
 /** What all operations of one transaction have in common. */
 export interface Together {
+  readonly db: Db
   readonly query: Query
-  /** Keys that an operation of the batch has for itself; undefined when there is only one operation. */
-  readonly taken: Set<string> | undefined
+  /** By key that an operation has for itself, the line of operations it is in; undefined when there is only one. */
+  readonly taken: Map<string, string> | undefined
   readonly all: readonly Notes[]
   readonly subscriptions: readonly Subscription[]
 }
@@ -33,10 +30,19 @@ export interface Together {
 /** A unit of work beside those of other connections and gateways, and maybe others in the same transaction. */
 export class SharedNotes extends Notes {
   readonly #together: Together
+  readonly #line: string
+  #isLeftOut = false
 
-  constructor(db: Db, together: Together) {
-    super(db, together.subscriptions)
+  /** @param line operations of one line run one after the other */
+  constructor(together: Together, line: string) {
+    super(together.db, together.subscriptions)
     this.#together = together
+    this.#line = line
+  }
+
+  /** The operation has changed nothing, and must be done in a transaction of its own. */
+  get isLeftOut(): boolean {
+    return this.#isLeftOut
   }
 
   /** Without others in the transaction: the next statement begins, and sees the tables, when the locks are held. */
@@ -50,12 +56,12 @@ export class SharedNotes extends Notes {
   }
 
   /** Others must not wait with it. Locks do not keep out those of the same transaction. */
-  async #takeAll(keys: readonly string[], taken: Set<string>): Promise<void> {
-    if (keys.some(key => taken.has(key))) throw new NotTogether()
-    for (const key of keys) taken.add(key)
+  async #takeAll(keys: readonly string[], taken: Map<string, string>): Promise<void> {
+    if (keys.some(key => (taken.get(key) ?? this.#line) !== this.#line)) this.#leaveOut()
+    for (const key of keys) taken.set(key, this.#line)
     const { rows } = await this.#together.query(tryKeys, [keys])
     // The one column of the one row.
-    if (!(rows as { held: boolean }[])[0]?.held) throw new NotTogether()
+    if (!(rows as { held: boolean }[])[0]?.held) this.#leaveOut()
   }
 
   override async tryAlone(key: string): Promise<boolean> {
@@ -65,10 +71,15 @@ export class SharedNotes extends Notes {
   }
 
   override mayFail(): void {
-    if (this.#together.taken !== undefined) throw new NotTogether()
+    if (this.#together.taken !== undefined) this.#leaveOut()
   }
 
   override counted(agentId?: string): number {
     return this.#together.all.reduce((sum, notes) => sum + notes.countedHere(agentId), 0)
+  }
+
+  #leaveOut(): never {
+    this.#isLeftOut = true
+    throw new StoreError('not together with others')
   }
 }

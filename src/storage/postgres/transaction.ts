@@ -13,7 +13,8 @@ import type { Notes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, type Written } from './commit-write.ts'
 import { type Caller, type Connections, takeNotice } from './connection.ts'
 import type { History } from './history.ts'
-import { NotTogether, type Query, SharedNotes } from './shared-notes.ts'
+import type { Place } from './place.ts'
+import { type Query, SharedNotes, type Together } from './shared-notes.ts'
 import type { Wake } from './turns.ts'
 
 export interface Committed {
@@ -28,6 +29,7 @@ export interface Committed {
 export interface Attempt {
   readonly asked: Asked
   readonly of: Caller
+  readonly place: Place | undefined
   client: PoolClient | undefined
   /** Set while a COMMIT is under way without an answer, with the result of the operation. */
   writeId: string | undefined
@@ -68,14 +70,13 @@ export async function transact(
     if (attempts.length === 0) throw new StoreError(givenUp)
     takeNotice(client)
     const query: Query = (text, values) => connections.query(client, text, values)
-    const all: SharedNotes[] = []
-    const together = { query, taken: isBatch ? new Set<string>() : undefined, all, subscriptions }
-    for (const _ of attempts) all.push(new SharedNotes(connections.over(client), together))
-    all[0]?.send(query('begin'))
+    const all = partsOf(attempts, { db: connections.over(client), query, subscriptions, isBatch })
+    all[0]?.notes.send(query('begin'))
     try {
-      const parts = await runAll(attempts, all)
+      const parts = await runAll(all)
       assertWanted(attempts)
-      const last = await finish(query, { client, parts, now: clock.now(), history })
+      const last = parts.length === 0 ? null : await finish(query, { client, parts, now: clock.now(), history })
+      if (parts.length === 0) await query('rollback')
       broken = false
       return committedOf(given, parts, last)
     } catch (error) {
@@ -91,18 +92,37 @@ export async function transact(
   }
 }
 
-/** The parts that can be committed. */
-async function runAll(attempts: readonly Attempt[], all: readonly SharedNotes[]): Promise<readonly Part[]> {
-  const results = await Promise.allSettled(all.map((notes, n) => run(notes, attempts[n]!.asked)))
-  const parts: Part[] = []
-  for (const [n, result] of results.entries()) {
-    const [attempt, notes] = [attempts[n]!, all[n]!]
-    if (result.status === 'fulfilled') {
-      attempt.value = result.value
-      parts.push({ attempt, notes })
-    } else if (!(result.reason instanceof NotTogether)) throw await causeOf(result.reason, all)
+interface Transaction extends Omit<Together, 'taken' | 'all'> {
+  readonly isBatch: boolean
+}
+
+function partsOf(attempts: readonly Attempt[], { isBatch, ...rest }: Transaction): readonly Part[] {
+  const all: SharedNotes[] = []
+  const together = { ...rest, taken: isBatch ? new Map<string, string>() : undefined, all }
+  return attempts.map(attempt => {
+    const notes = new SharedNotes(together, attempt.place?.key ?? '')
+    all.push(notes)
+    return { attempt, notes }
+  })
+}
+
+/** The parts that can be committed. Operations with one key run one after the other: each sees what those before it did. */
+async function runAll(given: readonly Part[]): Promise<readonly Part[]> {
+  const lines = Map.groupBy(given, ({ attempt }) => attempt.place?.key)
+  const results = await Promise.allSettled([...lines.values()].map(runLine))
+  const failed = results.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw await causeOf(failed.reason, given)
+  return given.filter(({ notes }) => !notes.isLeftOut)
+}
+
+async function runLine(line: readonly Part[]): Promise<void> {
+  for (const { attempt, notes } of line) {
+    try {
+      attempt.value = await run(notes, attempt.asked)
+    } catch (error) {
+      if (!notes.isLeftOut) throw error
+    }
   }
-  return parts
 }
 
 interface Ending {
@@ -127,7 +147,7 @@ async function finish(query: Query, { client, parts, now, history }: Ending): Pr
   if (notice !== undefined) throw new StoreError(`COMMIT: ${notice}`, { inDoubt: true })
   // Answered: nothing is in doubt any more. After an error in the transaction the server answers COMMIT with ROLLBACK.
   for (const { attempt } of parts) attempt.writeId = undefined
-  if (write.status === 'rejected') throw await causeOf(write.reason, all)
+  if (write.status === 'rejected') throw await causeOf(write.reason, parts)
   if (end.value.command !== 'COMMIT') throw new StoreError('the transaction was rolled back')
   // The one row of the function.
   const { last, trail_seq: seq, trail_hash: hash } = write.value.rows[0] as Written
@@ -154,8 +174,8 @@ function followed({ changes }: Notes, first: number): Pick<Committed, 'awaited' 
 }
 
 /** Why a transaction failed: the statements behind the one that did say only that one failed. */
-async function causeOf(error: unknown, all: readonly Notes[]): Promise<unknown> {
-  const results = await Promise.allSettled(all.flatMap(({ sent }) => sent))
+async function causeOf(error: unknown, parts: readonly Part[]): Promise<unknown> {
+  const results = await Promise.allSettled(parts.flatMap(({ notes }) => notes.sent))
   const failed = results.find(({ status }) => status === 'rejected')
   return failed?.status === 'rejected' ? failed.reason : error
 }

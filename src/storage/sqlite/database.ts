@@ -243,9 +243,9 @@ export function connect(file: string): Connected {
 export function kyselyOver(connection: DatabaseSync): Db {
   const database = adapt(connection)
   const db = new Kysely<Schema>({ dialect: new SqliteDialect({ database }) })
-  // The rows are of the type that Kysely gave the statement.
   const send: Send = async <R>(text: string, parameters: readonly unknown[]) => {
     const statement = database.prepare(text)
+    // The rows are of the type that Kysely gave the statement.
     if (statement.reader) return { rows: statement.all(parameters) as R[] }
     return { rows: [], numAffectedRows: BigInt(statement.run(parameters).changes) }
   }
