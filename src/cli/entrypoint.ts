@@ -1,10 +1,11 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { type IncomingMessage, type RequestOptions, request } from 'node:http'
+import type { IncomingMessage, RequestOptions } from 'node:http'
 import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https'
 import { resolve } from 'node:path'
 import { readCertificate } from '../compose/certificate.ts'
 import { StartupError } from '../errors.ts'
+import { request } from '../http/node-http.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Configuration } from './configuration.ts'
 

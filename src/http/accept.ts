@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
 import { type RequestFields, readFields } from './headers.ts'
+import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitTurn, type ParserError, putBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
@@ -144,7 +145,7 @@ function responseOn(req: IncomingMessage, socket: Duplex, head: Buffer): ServerR
     return undefined
   }
   if (head.length > 0) socket.unshift(head)
-  const res = new ServerResponse(req)
+  const res = new NodeResponse(req)
   res.assignSocket(connection)
   res.on('finish', () => connection.destroySoon())
   return res

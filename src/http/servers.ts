@@ -1,8 +1,9 @@
-import { createServer, type Server, type ServerOptions } from 'node:http'
+import type { Server, ServerOptions } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import type { Acceptor } from './accept.ts'
 import { type ConnectionLimits, limitConnections } from './connections.ts'
+import { createServer } from './node-http.ts'
 import { closeQuiet } from './quiet.ts'
 import { markUnixPeers } from './unix-socket.ts'
 

@@ -1,10 +1,11 @@
 /** Calls of the gateway itself that came to a thread: the main thread answers them. */
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { MessageChannel } from 'node:worker_threads'
 import { refuse } from '../errors.ts'
 import type { Incoming } from '../http/accept.ts'
 import { upstreamFields } from '../http/headers.ts'
+import { request as httpRequest } from '../http/node-http.ts'
 import { sendRefusal } from '../http/respond.ts'
 import type { Link } from '../link.ts'
 import { PortStream } from './port-stream.ts'

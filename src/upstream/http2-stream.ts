@@ -1,5 +1,5 @@
-import { STATUS_CODES } from 'node:http'
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
+import { STATUS_CODES } from '../http/node-http.ts'
 import { offersConnectionAuth } from './connection-auth.ts'
 import { Exchange, type ExchangeParts } from './exchange.ts'
 import {

@@ -177,6 +177,15 @@ t.test('a module is imported in one statement, with its types inline', async t =
   t.strictSame(twice, [])
 })
 
+t.test('only http/node-http.ts imports values of node:http, which would cost 15 MiB of memory', async t => {
+  t.strictSame(
+    sources.flatMap(({ path }) =>
+      /^import (?!type ).*'node:http'$/m.test(readFileSync(root + path, 'utf8')) ? [path] : [],
+    ),
+    [],
+  )
+})
+
 t.test('only an indexed value is asserted to be there', async t => {
   t.strictSame(usedOutside('', /[^\]]!$/), [])
 })
