@@ -9,8 +9,6 @@ import type { Fence } from '../fleet/fence.ts'
 import { subscriptionsOf } from '../hitl/notify.ts'
 import type { Log } from '../log.ts'
 import type { Board } from '../storage/postgres/board.ts'
-import { lostHistory } from '../storage/postgres/loss.ts'
-import { openPostgresStore } from '../storage/postgres/open.ts'
 import { type PostgresSettings, parseAddress } from '../storage/postgres/settings.ts'
 import { openSqliteStore } from '../storage/sqlite/open.ts'
 import type { Store } from '../storage/store.ts'
@@ -72,6 +70,9 @@ async function openFile({ config, dataDirectory, clock, log, report }: StoragePa
 const memberOf = (config: Config): Base['member'] => ({ id: randomUUID(), name: nameOf(config) })
 
 async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+  // With SQLite this thread needs neither, nor the packages that they load.
+  const { openPostgresStore } = await import('../storage/postgres/open.ts')
+  const { lostHistory } = await import('../storage/postgres/loss.ts')
   const member = memberOf(config)
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
