@@ -13,6 +13,7 @@ import { createHitl, type Hitl, openEvents } from './compose/hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './compose/identity.ts'
 import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
+import { createPeerGuard } from './compose/peer-guard.ts'
 import { createTokens } from './compose/rates.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
@@ -195,11 +196,13 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
   foundation.followers.onQuarantine = (_, cause) => telemetry?.metrics.count(quarantines, cause)
   closers.push(() => pool?.close())
-  const sweeper = startSweeps({ ...watched, dataPlane, overview })
+  const guardPeers = createPeerGuard(foundation)
+  const sweeper = startSweeps({ ...watched, dataPlane, overview, guardPeers })
   closers.push(() => clearInterval(sweeper))
   return {
     ...{ summary: summarise(foundation), pool },
     async listen() {
+      guardPeers()
       const addresses = await listening.listen()
       await pool?.listen(addresses.flatMap(({ port }) => port ?? []))
       foundation.fleet.listens(addresses)

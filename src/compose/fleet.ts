@@ -29,6 +29,8 @@ export interface Fleet {
   listens(addresses: readonly Address[]): void
   /** Tells the others which policies it has, and the operator of differences that last. Call about every second. */
   sweep(policies: readonly PolicyEntry[]): void
+  /** URLs at which the other gateways listen. */
+  others(): readonly string[]
   readings(): readonly Reading[]
 }
 
@@ -58,6 +60,11 @@ export function createFleet({ config, clock, log }: FleetParts, shared: Shared |
         log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
       }
     },
+    others: () =>
+      store
+        .fleet()
+        .seen.flatMap(({ row }) => (row.id === store.fleet().own ? [] : row.addresses))
+        .sort(),
     readings() {
       const { seen, newest, applied, turnMs } = store.fleet()
       const gauge = (name: string, help: string, value: number): Reading => ({

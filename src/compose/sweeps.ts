@@ -16,6 +16,8 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly overview: Pick<Overview, 'sample'>
   readonly fleet: Pick<Fleet, 'sweep'>
   readonly rules: Pick<Rules, 'policies'>
+  /** Keeps agents from the other gateways. */
+  readonly guardPeers: () => void
   readonly verification: Pick<TrailVerification, 'step'>
 }
 
@@ -26,13 +28,14 @@ const spreadMs = 250
 
 /** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
-  const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report, fleet, rules } = parts
+  const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report, fleet, rules, guardPeers } = parts
   const everyMs = sweepMs + Math.random() * spreadMs
   return setInterval(() => {
     dataPlane.sweep()
     telemetry?.sample()
     overview.sample().catch(error => report('waiting requests could not be counted', error))
     verification.step().catch(error => report('the audit trail could not be verified', error))
+    guardPeers()
     fleet.sweep(rules.policies.book.list())
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))

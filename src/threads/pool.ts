@@ -33,6 +33,8 @@ export interface Pool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(list: PolicyList): Promise<void>
   changeTokens(epoch: string | undefined): Promise<void>
+  /** Where other gateways of the fleet listen. */
+  changePeers(urls: readonly string[]): Promise<void>
   /** A grant was withdrawn. */
   forgetGrant(id: string): Promise<void>
   /**
@@ -74,6 +76,7 @@ class ThreadPool implements Pool {
   readonly #options: PoolOptions
   readonly #members = new Map<number, Member>()
   #ports: readonly number[] = []
+  #peers: readonly string[] = []
   /** Policies that the threads have, or will have once they have done what they were told. */
   #told: PolicyList = []
   #closing = false
@@ -92,6 +95,11 @@ class ThreadPool implements Pool {
 
   async changeTokens(epoch: string | undefined): Promise<void> {
     await this.#tell(({ link }) => link.call('changeTokens', [epoch]))
+  }
+
+  async changePeers(urls: readonly string[]): Promise<void> {
+    this.#peers = urls
+    await this.#tell(({ link }) => link.call('setPeers', [urls]))
   }
 
   async forgetGrant(id: string): Promise<void> {
@@ -163,6 +171,7 @@ class ThreadPool implements Pool {
   async #open(member: Member): Promise<void> {
     const { link } = member
     await link.call('setListeners', [this.#ports])
+    await link.call('setPeers', [this.#peers])
     member.listens = true
     // Changes told before, without a wait for the answer, are applied before this one, and so before a connection is taken.
     await link.call('changePolicies', [changeBetween([], this.#told)])

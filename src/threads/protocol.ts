@@ -54,6 +54,8 @@ export interface ThreadCalls {
   listen(port: number): Promise<void>
   /** Ports of the gateway itself: requests must not be forwarded to them. */
   setListeners(ports: readonly number[]): Promise<void>
+  /** Where other gateways of the fleet listen: requests must not be forwarded there either. */
+  setPeers(urls: readonly string[]): Promise<void>
   /** Reads credentials of upstreams again; false when that failed and the old ones stay. */
   reload(): Promise<boolean>
   /** Stops accepting; resolves with the number of requests that were cut off after the limit. */

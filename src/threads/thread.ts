@@ -50,6 +50,7 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
     forgetGrant: async (_, id) => (await served).forgetGrant(id),
     listen: async (_, port) => (await served).listening.join(port),
     setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
+    setPeers: async (_, urls) => (await served).upstreams.egress.setPeers(urls),
     reload: async () => (await served).reload(),
     drain: async (_, limitMs) => (await served).drain(limitMs),
   },

@@ -1,8 +1,8 @@
-import { networkInterfaces } from 'node:os'
 import { type AddressClass, AddressRanges, canonicalAddress, classifyAddress } from '../base/address.ts'
 import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Refusal, refuse } from '../errors.ts'
+import { Gateways } from './gateways.ts'
 
 export interface EgressSettings {
   readonly DenyPrivateNetworks: boolean
@@ -21,6 +21,8 @@ export interface Egress {
   checkAddresses(origin: Origin, addresses: readonly string[]): Refusal | undefined
   /** Called once the listeners are open. */
   setListeners(ports: readonly number[]): void
+  /** URLs at which other gateways of the fleet listen, each with an IP address. */
+  setPeers(urls: readonly string[]): void
 }
 
 const metadataHosts = ['metadata.google.internal', 'metadata.goog', 'instance-data']
@@ -41,13 +43,14 @@ export function createEgress(settings: EgressSettings): Egress {
   const allowedHosts = parseHostPatterns(settings.AllowHosts)
   const deniedHosts = parseHostPatterns(settings.DenyHosts)
   const selfOrigins = new Set(settings.SelfUrls.map(url => new URL(url).origin))
-  let ports: ReadonlySet<number> = new Set()
+  const gateways = new Gateways()
   // One verdict for each answer of the resolver and port. An answer is valid for seconds; the next one is a new object.
   let verdicts = new WeakMap<readonly string[], Map<number, Refusal | undefined>>()
 
   /** Why an address is refused; undefined when it is not. */
   const problemOf = (ip: string, port: number): string | undefined => {
-    if (ports.has(port) && isOwnAddress(ip)) return `${ip} is the gateway itself`
+    const gateway = gateways.at(ip, port)
+    if (gateway !== undefined) return `${ip} is ${gateway}`
     if (denied.hasCanonical(ip)) return `${ip} is in Egress:DenyCidrs`
     if (allowed.hasCanonical(ip)) return undefined
     const kind = classifyAddress(ip)
@@ -84,7 +87,11 @@ export function createEgress(settings: EgressSettings): Egress {
       return byPort.get(port)
     },
     setListeners(open) {
-      ports = new Set(open)
+      gateways.own = new Set(open)
+      verdicts = new WeakMap()
+    },
+    setPeers(urls) {
+      gateways.setPeers(urls)
       verdicts = new WeakMap()
     },
   }
@@ -92,9 +99,3 @@ export function createEgress(settings: EgressSettings): Egress {
 
 /** The agent learns nothing of addresses and settings. */
 const denial = (cause: string): Refusal => refuse('egress_denied', undefined, { cause })
-
-function isOwnAddress(ip: string): boolean {
-  const kind = classifyAddress(ip)
-  if (kind === 'loopback' || kind === 'unspecified') return true
-  return Object.values(networkInterfaces()).some(list => list?.some(entry => canonicalAddress(entry.address) === ip))
-}

@@ -29,6 +29,23 @@ t.test('an agent of one gateway is served by the other, and refused there once i
   t.equal((await b.proxy(agent.token, origin.url)).status, 200, 'nobody waits for one that has stopped')
 })
 
+t.test('T02 an agent does not reach a gateway through another one', async t => {
+  const config = quick(await createSchema(t))
+  const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
+  const agent = await a.agent()
+  for (const [here, there] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    const url = `http://localhost:${there.port}/health`
+    const refused = await eventually(
+      () => here.proxy(agent.token, url),
+      ({ status }) => status === 403,
+    )
+    t.match(await refused.json(), { code: 'egress_denied' })
+  }
+})
+
 t.test('three first starts at once make one admin', async t => {
   const config = quick(await createSchema(t))
   const gateways = await Promise.all([1, 2, 3].map(() => startGateway(t, { config })))

@@ -90,6 +90,20 @@ t.test('the gateway itself is refused by any address of this machine, on its own
   t.equal(egress.checkAddresses(createOrigin('http', 'me.example', 7081), ['127.0.0.1']), undefined)
 })
 
+t.test('another gateway is refused at its address, and by any address of this machine when it runs here', async t => {
+  const egress = createEgress({ ...open, AllowCidrs: ['0.0.0.0/0', '::/0'] })
+  egress.setPeers(['https://192.0.2.7:8443', 'http://[2001:db8::7]:7080', 'http://127.0.0.1:7090', 'odd', 'http://x/'])
+  const check = (ip: string, port: number) => egress.checkAddresses(createOrigin('http', 'a.example', port), [ip])
+  for (const ip of ['192.0.2.7', '::ffff:192.0.2.7']) t.match(check(ip, 8443), refused, ip)
+  t.match(check('2001:db8:0::7', 7080), refused)
+  for (const ip of ['127.0.0.1', '::1', '0.0.0.0']) t.match(check(ip, 7090), refused, ip)
+  t.equal(check('192.0.2.7', 8444), undefined)
+  t.equal(check('192.0.2.8', 8443), undefined)
+  t.equal(check('127.0.0.1', 8443), undefined)
+  egress.setPeers([])
+  t.equal(check('192.0.2.7', 8443), undefined, 'it is gone')
+})
+
 t.test('hosts: denied, allowed alone, metadata names, and own URLs', async t => {
   const egress = createEgress({
     ...open,
