@@ -42,6 +42,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'go on with a database that has lost history',
     load: () => import('./fleet-accept.ts'),
   },
+  'storage migrate': {
+    summary: 'bring the PostgreSQL schema up to date, as its owner',
+    load: () => import('./storage-migrate.ts'),
+  },
   'storage copy': {
     summary: 'copy all data to PostgreSQL or back, while the gateway is stopped',
     load: () => import('./storage-copy.ts'),

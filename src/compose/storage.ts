@@ -103,13 +103,14 @@ function toStartupError(error: unknown): never {
 
 /** The settings under Storage:PostgreSQL. */
 export function postgresSettings({ Storage }: Config, baseDirectory: string): PostgresSettings {
-  const { ConnectionString = '', Schema, Tls, CaFile, PoolSize, TimeoutSeconds } = Storage.PostgreSQL
+  const { ConnectionString = '', Schema, Tls, CaFile, PoolSize, Migrate, TimeoutSeconds } = Storage.PostgreSQL
   return {
     connectionString: ConnectionString,
     schema: Schema,
     tls: Tls,
     caFile: CaFile === undefined ? undefined : resolve(baseDirectory, CaFile),
     poolSize: PoolSize,
+    migrate: Migrate,
     timeoutSeconds: TimeoutSeconds,
   }
 }

@@ -21,6 +21,11 @@ export const storage = {
       'PEM file of the authorities that are trusted, relative to gateway.yaml; absent: those of Node.js.',
     ),
     PoolSize: integer(8, 'Connections to the database; one more watches for changes.', { min: 1, max: 100 }),
+    Migrate: choice(
+      ['Auto', 'Check'],
+      'Auto',
+      'Auto: the first start of a version changes the schema. Check: such a start is refused until agent-gateway storage migrate.',
+    ),
     TimeoutSeconds: integer(2, 'A call that needs the database gets 503 after this.', { min: 2, max: 10 }),
   },
 }

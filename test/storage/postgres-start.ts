@@ -112,7 +112,7 @@ t.test('followers are loaded again when changes were removed that they have not 
   // Between two turns: rows that nobody read, of which the last is left.
   await settings.admin.query(`begin; insert into changes
       select seq, 0, 'agents', 'x', null, gen_random_uuid() from unnest(array[1, 5]) as seq;
-    insert into agents select 'a1', 'n', 'o', 'Active', null, '[]', null, '{}', 0.5, 0, 0, 'h', 0;
+    insert into agents select 'a1', 'n', 'o', 'Active', null, '[]', null, '{}', 0.5, 0, null, 0, 'h', 0;
     delete from changes where seq = 1; commit`)
   await eventually(
     async () => told.length,

@@ -1,8 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
+import { StartupError } from '../../errors.ts'
 import type { PeerRow, Peers, Told } from '../../fleet/peers.ts'
 import { DisagreementError, disagreement, type Terms } from '../../fleet/terms.ts'
+import { isOlder } from '../../fleet/version.ts'
+import { registerLock } from './steps.ts'
 
 /** This process among the gateways. */
 export interface Self extends Terms {
@@ -13,9 +16,6 @@ export interface Self extends Terms {
   readonly started: number
   told: Told
 }
-
-/** One gateway registers at a time, in any schema of the database: none may miss the terms of another. */
-const registerLock = 1_095_190_359
 
 /** Pause between attempts to register, milliseconds. */
 const pauseMs = 250
@@ -43,6 +43,7 @@ export class Member {
   async register(client: Client, sent: number): Promise<void> {
     await client.query('begin')
     await client.query('select pg_advisory_xact_lock($1)', [registerLock])
+    await assertNotOutdated(client, this.#self.version)
     const { rows } = await client.query<Terms & PeerRow>(
       'select id, beat, name, "fenceMs", signs, accepts from members',
     )
@@ -105,4 +106,12 @@ const columnsOf = ({ digests, addresses }: Told) => [JSON.stringify(digests), ad
 async function remove(client: Client, { id, beat }: Pick<PeerRow, 'id' | 'beat'>): Promise<boolean> {
   const { rowCount } = await client.query('delete from members where id = $1 and beat = $2', [id, beat])
   return rowCount === 1
+}
+
+/** The schema may have changed since this gateway started. */
+async function assertNotOutdated(client: Client, version: string): Promise<void> {
+  const { rows } = await client.query<{ needs: string }>('select needs from fleet')
+  const needs = rows[0]?.needs ?? version
+  if (isOlder(version, needs))
+    throw new StartupError(`The database needs version ${needs} of the gateway or a later one.`)
 }

@@ -1,14 +1,12 @@
 /** Gets the database ready at the start: whether it can be used, and its schema. */
 import { sql } from 'kysely'
-import type { Migration } from 'kysely/migration'
 import type { PoolClient } from 'pg'
 import { asError } from '../../base/as-error.ts'
 import { StartupError } from '../../errors.ts'
-import { createMigrations, migrate, unknownStep } from '../migrations.ts'
-import { createCommitWrite, createTables } from './commit-write.ts'
+import { ownVersion } from '../../version.ts'
 import type { Connections } from './connection.ts'
-import { createLeaseTokens, createRates } from './rates.ts'
 import type { PostgresSettings } from './settings.ts'
+import { missingSteps, runSteps, type Steps, stepsOf } from './steps.ts'
 
 /** Oldest version of PostgreSQL. */
 const oldest = 15
@@ -19,17 +17,6 @@ const missing = new Set(['3F000', '42P01'])
 const mostTries = 5
 /** Longest time for all steps, milliseconds. */
 const migrationMs = 60_000
-
-/** The steps that only this engine has. They come after the common ones. */
-const own = (schema: string): Record<string, Migration> => ({
-  '0001-commit-write': {
-    async up(db) {
-      const all = [...createTables, createCommitWrite(schema), createRates, createLeaseTokens(schema)]
-      for (const statement of all) await sql.raw(statement).execute(db)
-    },
-  },
-})
-const ownNames = { migrationTableName: 'postgres_migration', migrationLockTableName: 'postgres_migration_lock' }
 
 /** Sorts text as SQLite does, whatever the database was made with. */
 const sortByBytes = sql`do $$
@@ -46,20 +33,32 @@ end $$`
 /** What else is done in the transaction that prepares the schema. */
 type Fill = (client: PoolClient) => Promise<void>
 
-/** @throws StartupError with one line that says what to change; nothing was created then */
-export async function prepareDatabase(
-  connections: Connections,
-  settings: PostgresSettings,
-  fill: Fill = async () => {},
-): Promise<void> {
+export interface Preparation {
+  readonly connections: Connections
+  readonly settings: PostgresSettings
+  /** Of this gateway. */
+  readonly version?: string
+  /** Those of this version when absent. */
+  readonly steps?: Steps
+  readonly fill?: Fill
+}
+
+/**
+ * Brings the schema up to date, or makes sure that it is. Returns the steps that were run.
+ * @throws StartupError with one line that says what to change; nothing was created then
+ */
+export async function prepareDatabase(preparation: Preparation): Promise<readonly string[]> {
+  const { connections, settings, fill = async () => {} } = preparation
+  let done: readonly string[] = []
   await withClient(connections, settings, async client => {
     await assertServer(client)
     const prepare: Fill = async () => {
-      await migrateAll(client, connections, settings)
+      done = await migrateAll(client, preparation)
       await fill(client)
     }
     for (let tries = 1; !(await inTransaction(client, prepare, tries === mostTries)); ) tries++
   })
+  return done
 }
 
 /**
@@ -99,22 +98,23 @@ async function inTransaction(client: PoolClient, prepare: Fill, isLast: boolean)
   }
 }
 
-async function migrateAll(client: PoolClient, connections: Connections, { schema }: PostgresSettings): Promise<void> {
+async function migrateAll(client: PoolClient, preparation: Preparation): Promise<readonly string[]> {
+  const { connections, settings, version = ownVersion(), steps = stepsOf(settings.schema) } = preparation
+  const { schema, migrate = 'Auto' } = settings
+  const db = connections.over(client)
+  const missing = await missingSteps(db, steps, version)
+  if (missing.length === 0) return missing
+  if (migrate === 'Check') {
+    throw new StartupError(
+      `The schema ${schema} lacks ${missing.join(', ')}. Run agent-gateway storage migrate, since Storage:PostgreSQL:Migrate is Check.`,
+    )
+  }
   // Not `if not exists` alone: that needs the right to create schemas, also when there is nothing to create.
   const { rowCount } = await client.query('select from pg_namespace where nspname = $1', [schema])
   if (rowCount === 0) await client.query(`create schema ${schema}`)
-  const db = connections.over(client)
-  const steps = createMigrations({ bytes: 'bytea', count: 'bigint' })
-  const found = await sql<{ there: boolean }>`select to_regclass('kysely_migration') is not null as there`.execute(db)
-  const step = found.rows[0]?.there === true ? await unknownStep(db, steps) : undefined
-  if (step !== undefined) {
-    throw new StartupError(
-      `The database was written by another version of the gateway (schema step ${step} is unknown here). Run that version.`,
-    )
-  }
-  await migrate(db, steps, { migrationTableSchema: schema })
-  await migrate(db, own(schema), { ...ownNames, migrationTableSchema: schema })
+  await runSteps(db, schema, steps, missing)
   await sortByBytes.execute(db)
+  return missing
 }
 
 interface Server {
@@ -181,5 +181,5 @@ export function connectProblem(error: unknown): string {
 function schemaProblem(error: unknown, { schema }: PostgresSettings): string {
   const { code, message } = asError(error)
   if (code !== '42501') return `The schema ${schema} cannot be used: ${message}`
-  return `The user may not create or change the schema ${schema}. Run: grant create on database ... to the user.`
+  return `The user may not create or change the schema ${schema}. Run: grant create on database ... to the user, or agent-gateway storage migrate as its owner.`
 }

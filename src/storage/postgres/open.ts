@@ -8,6 +8,7 @@ import type { Told } from '../../fleet/peers.ts'
 import type { Terms } from '../../fleet/terms.ts'
 import type { FleetReading } from '../../fleet/view.ts'
 import type { LeaseAnswer, LeaseCall } from '../../limits/leased-bucket.ts'
+import { ownVersion } from '../../version.ts'
 import { createStore } from '../bind.ts'
 import type { Subscription } from '../deliveries.ts'
 import { isWrite } from '../methods.ts'
@@ -80,7 +81,7 @@ const doubtMs = 1_000
  */
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, fenceClock = systemClock, clock = new FleetClock(fenceClock), onStale = () => {} } = options
-  const { name = hostname(), version = '', fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
+  const { name = hostname(), version = ownVersion(), fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
   const { id = randomUUID(), subscriptions = [], onLoss = stopQuietly } = options
   const history = new History()
   const fleetClock = clock instanceof FleetClock ? clock : undefined
@@ -104,7 +105,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     clearInterval(held)
   }
   try {
-    await prepareDatabase(connections, settings)
+    await prepareDatabase({ connections, settings, version })
     await feeds.start()
   } catch (error) {
     await closeAll()

@@ -15,6 +15,8 @@ export interface PostgresSettings {
   /** Path of the certificates that are trusted, PEM; those of the system when absent. */
   readonly caFile?: string | undefined
   readonly poolSize: number
+  /** Whether a start changes the schema, or is refused when it must be changed. `Auto` when absent. */
+  readonly migrate?: 'Auto' | 'Check'
   /** Time within which a call is answered; 2 when absent. */
   readonly timeoutSeconds?: number
 }

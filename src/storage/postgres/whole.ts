@@ -27,7 +27,7 @@ export async function fillPostgres<T>(settings: PostgresSettings, work: (db: Db)
   const connections = new Connections(settings)
   const filled: T[] = []
   try {
-    await prepareDatabase(connections, settings, async client => {
+    const fill = async (client: PoolClient) => {
       // A gateway that is starting cannot register meanwhile.
       await client.query(`lock table ${locked(settings.schema)} in exclusive mode`)
       const db = connections.over(client)
@@ -36,7 +36,8 @@ export async function fillPostgres<T>(settings: PostgresSettings, work: (db: Db)
         throw new StartupError(`The schema ${settings.schema} is not empty: ${found}. Name another one with --schema.`)
       }
       filled.push(await work(db))
-    })
+    }
+    await prepareDatabase({ connections, settings, fill })
     return filled[filled.length - 1]!
   } catch (error) {
     if (filled.length === 0 || !(error instanceof StartupError)) throw error
