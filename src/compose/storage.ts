@@ -103,9 +103,19 @@ function toStartupError(error: unknown): never {
 
 /** The settings under Storage:PostgreSQL. */
 export function postgresSettings({ Storage }: Config, baseDirectory: string): PostgresSettings {
-  const { ConnectionString = '', Schema, Tls, CaFile, PoolSize, Migrate, TimeoutSeconds } = Storage.PostgreSQL
+  const {
+    ConnectionString = '',
+    ListenConnectionString,
+    Schema,
+    Tls,
+    CaFile,
+    PoolSize,
+    Migrate,
+    TimeoutSeconds,
+  } = Storage.PostgreSQL
   return {
     connectionString: ConnectionString,
+    listenConnectionString: ListenConnectionString,
     schema: Schema,
     tls: Tls,
     caFile: CaFile === undefined ? undefined : resolve(baseDirectory, CaFile),

@@ -11,6 +11,9 @@ export const storage = {
   DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, relative to gateway.yaml.'),
   PostgreSQL: {
     ConnectionString: secret('postgres://user:password@host:port/database.'),
+    ListenConnectionString: secret(
+      'Address past the connection pooler in transaction mode, such as PgBouncer, that ConnectionString goes through; absent: there is none.',
+    ),
     Schema: text('agent_gateway', 'Schema of the tables; the first start creates it.', schemaName),
     Tls: choice(
       ['VerifyFull', 'Off'],

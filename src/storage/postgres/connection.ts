@@ -20,7 +20,7 @@ const mostPrepared = 300
  * Limits that the server keeps, milliseconds: a gateway that was stopped in a transaction holds its locks no longer, and
  * what nobody waits for any more ends.
  */
-const serverLimits = (timeoutMs: number) => ({
+export const serverLimits = (timeoutMs: number) => ({
   idle_in_transaction_session_timeout: 1_000,
   lock_timeout: timeoutMs * 0.6,
   statement_timeout: timeoutMs * 2.5,
@@ -43,11 +43,13 @@ const types: ClientConfig['types'] = {
 export function configOf(settings: PostgresSettings, address: Address = parseAddress(settings)): ClientConfig {
   const timeoutMs = timeoutOf(settings)
   const limits = Object.entries(serverLimits(timeoutMs)).map(([name, ms]) => `-c ${name}=${ms}`)
+  // A pooler in transaction mode keeps no settings of a session: there they are settings of the role (session.ts).
+  const isPooled = settings.listenConnectionString !== undefined
   return {
     ...address,
     types,
     connectionTimeoutMillis: timeoutMs * connectShare,
-    options: [`-c search_path=${settings.schema}`, ...limits].join(' '),
+    ...(isPooled ? {} : { options: [`-c search_path=${settings.schema}`, ...limits].join(' ') }),
     application_name: `agent-gateway/${settings.schema}`,
     keepAlive: true,
     // COMMIT goes out together with the statement before it.
@@ -94,9 +96,12 @@ export class Connections {
   readonly #pool: Pool
   readonly #kyselys = new WeakMap<PoolClient, Db>()
   readonly #names = new Map<string, string>()
+  /** Behind a pooler a statement may come to a server connection that has not prepared it. */
+  readonly #prepares: boolean
   readonly #abandoned = new WeakSet<PoolClient>()
 
   constructor(settings: PostgresSettings) {
+    this.#prepares = settings.listenConnectionString === undefined
     this.#pool = new pg.Pool({ ...configOf(settings), max: settings.poolSize, allowExitOnIdle: true })
     this.#pool.on('connect', watchClient)
     this.#pool.on('error', () => {})
@@ -134,7 +139,7 @@ export class Connections {
   }
 
   #nameOf(text: string): string | undefined {
-    if (this.#names.size >= mostPrepared) return undefined
+    if (!this.#prepares || this.#names.size >= mostPrepared) return undefined
     const name = hash('sha256', text).slice(0, 32)
     this.#names.set(text, name)
     return name

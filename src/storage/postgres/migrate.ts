@@ -5,6 +5,7 @@ import { asError } from '../../base/as-error.ts'
 import { StartupError } from '../../errors.ts'
 import { ownVersion } from '../../version.ts'
 import type { Connections } from './connection.ts'
+import { assertSession } from './session.ts'
 import type { PostgresSettings } from './settings.ts'
 import { missingSteps, runSteps, type Steps, stepsOf } from './steps.ts'
 
@@ -52,6 +53,7 @@ export async function prepareDatabase(preparation: Preparation): Promise<readonl
   let done: readonly string[] = []
   await withClient(connections, settings, async client => {
     await assertServer(client)
+    await assertSession(client, settings)
     const prepare: Fill = async () => {
       done = await migrateAll(client, preparation)
       await fill(client)

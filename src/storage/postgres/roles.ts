@@ -18,7 +18,10 @@ export interface Migrated {
  * @throws StartupError with one line that says what to change; nothing was changed then
  */
 export async function migrateAs(settings: PostgresSettings, owner: string): Promise<Migrated> {
-  const asOwner = { ...settings, connectionString: owner, poolSize: 1, migrate: 'Auto' } as const
+  const asOwner: PostgresSettings = {
+    ...{ ...settings, connectionString: owner, listenConnectionString: undefined },
+    ...{ poolSize: 1, migrate: 'Auto' },
+  }
   const { user } = parseAddress(settings)
   const role = user === parseAddress(asOwner).user ? undefined : user
   const connections = new Connections(asOwner)

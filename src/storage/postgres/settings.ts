@@ -8,6 +8,8 @@ import { StartupError } from '../../errors.ts'
 export interface PostgresSettings {
   /** postgres://user:password@host:port/database. A secret. */
   readonly connectionString: string
+  /** Past a connection pooler in transaction mode, which `connectionString` goes through then. A secret. */
+  readonly listenConnectionString?: string | undefined
   /** Lower-case letters, digits and underscores. */
   readonly schema: string
   /** `Off` only for this machine. */
@@ -35,6 +37,13 @@ export interface Address {
 }
 
 const setting = 'Storage:PostgreSQL:ConnectionString'
+
+/** Those of a connection that goes past the pooler. */
+export const pastPooler = (settings: PostgresSettings): PostgresSettings => ({
+  ...settings,
+  connectionString: settings.listenConnectionString ?? settings.connectionString,
+  listenConnectionString: undefined,
+})
 
 /** @throws StartupError that says what to change, and never the password */
 export function parseAddress({ connectionString, tls, caFile }: PostgresSettings): Address {

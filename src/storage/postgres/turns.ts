@@ -3,7 +3,7 @@ import pg, { type Client } from 'pg'
 import { type Clock, inTime } from '../../clock.ts'
 import { StoreError } from '../store-error.ts'
 import { configOf, watchClient } from './connection.ts'
-import type { PostgresSettings } from './settings.ts'
+import { type PostgresSettings, pastPooler } from './settings.ts'
 
 /** The types lack these methods. */
 export interface TurnClient extends Client {
@@ -82,7 +82,7 @@ export class Turns {
 
   async #connect(): Promise<TurnClient> {
     // It has the methods that the types lack.
-    const client = new pg.Client(configOf(this.#options.settings)) as TurnClient
+    const client = new pg.Client(configOf(pastPooler(this.#options.settings))) as TurnClient
     watchClient(client)
     client.on('notification', ({ payload }) => this.#options.onWake(payload === 'events' ? 'events' : 'changes'))
     client.once('end', () => {
