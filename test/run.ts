@@ -20,6 +20,15 @@ const jobs = 4
 
 /** Tests that repeat one thing thousands of times take longer measured, and run through nothing that others do not. */
 const unmeasured = /\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
+/** Run again with three gateways on one database; `npm run test:fleet` runs all that can. */
+const alsoInFleet = [
+  'test/management/policy-hits.ts',
+  'test/proxy/forwards.ts',
+  'test/proxy/held-calls.ts',
+  'test/proxy/hitl-grants.ts',
+  'test/proxy/hitl-wait.ts',
+  'test/lifecycle/restart.ts',
+]
 /** The longest go first, so that none is left to run alone at the end. */
 const longest = [
   'test/cli/serve.ts',
@@ -175,6 +184,8 @@ if (files.length > 0) {
     check('nothing is unused', ['knip']),
   ])
   await runTests(testFiles(), true)
+  env['GATEWAY_TEST_FLEET'] = '3'
+  await runTests(alsoInFleet, false)
   tellSlowest()
   await checkCoverage()
 }

@@ -105,7 +105,7 @@ t.test('a stream on which nothing happens says every fifteen seconds that it is 
 })
 
 t.test('a reader that takes nothing is cut off, and the others are not', async t => {
-  const { url, events, person } = await startControl(t)
+  const { url, events, person } = await startControl(t, {}, { alone: 'its own events fill the stream' })
   const { token } = await person('reviewer')
   const good = await readEvents(t, `${url}/hitl/events`, { Authorization: `Bearer ${token}` })
   const stuck = connect(Number(new URL(url).port), '127.0.0.1')

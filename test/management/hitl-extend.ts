@@ -4,7 +4,11 @@ import t from '../fixtures/tap.ts'
 const minute = 60_000
 
 t.test('a reviewer gives a request more time, and everybody sees it', async t => {
-  const { call, person, suspend, clock, events, store, queue, tokenOf } = await startControl(t)
+  const { call, person, suspend, clock, events, store, queue, tokenOf } = await startControl(
+    t,
+    {},
+    { alone: 'other gateways hear of it later' },
+  )
   const { agent } = await person('agent')
   const { agent: reviewer } = await person('reviewer')
   const id = await suspend(agent)

@@ -3,7 +3,7 @@
 import { startControl } from '../fixtures/control.ts'
 import t from '../fixtures/tap.ts'
 
-const control = await startControl(t)
+const control = await startControl(t, {}, { alone: 'the store of one gateway fails' })
 const { call, admin, agent, registry, book, store, suspend, upstream, person } = control
 const bot = await agent({ policyName: 'p' })
 const helper = await person('agent')
