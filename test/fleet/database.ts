@@ -73,9 +73,7 @@ fault(16, 'connections are terminated every 50 ms', {}, async (t, fleet) => {
   await load.answered(10)
   const end = performance.now() + (inCampaign ? 20_000 : 3_000)
   while (performance.now() < end) {
-    await fleet.db.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway/${fleet.settings.schema}'`,
-    )
+    await fleet.terminateConnections()
     await until(performance.now() + 50)
   }
   await load.succeeds(performance.now())

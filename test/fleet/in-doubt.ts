@@ -10,14 +10,14 @@ fault(11, 'a gateway is cut off as its COMMIT leaves', {}, async (t, fleet) => {
   const bot = await fleet.bot()
   for (let round = 0; round < 6; round++) {
     const passes = round % 2 === 0
-    const name = `policy-${round}`
+    const document = { name: `policy-${round}`, default: 'Deny' }
     const before = await fleet.db.query(`select count(*)::int as dead from writes where outcome = 'dead'`)
     atCommit(a, { of: 'policy.create', passes }, a.line.cut)
-    const lost = await fleet.create(a, name)
+    const lost = await fleet.manage(a, 'POST', '/policies', document)
     t.equal(`${lost.status} ${codeOf(lost)}`, '503 store_unavailable')
     t.ok(tookOf(lost) <= fleet.within(2_000), `answered after ${tookOf(lost)} ms`)
     const again = await eventually(
-      () => fleet.create(b, name),
+      () => fleet.manage(b, 'POST', '/policies', document),
       ({ status }) => status !== 503,
     )
     const after = await eventually(

@@ -9,7 +9,11 @@ import { eventually } from '../fixtures/gateway.ts'
 
 async function holdOne(fleet: Fleet, method = 'POST'): Promise<string> {
   const bot = await fleet.bot()
-  return heldId(await fleet.hold(fleet.c, bot, { method }))
+  const held = await eventually(
+    () => fleet.hold(fleet.c, bot, { method }),
+    ({ status }) => status === 202,
+  )
+  return heldId(held)
 }
 
 /** Status and state of the replay. */
