@@ -1,11 +1,8 @@
 /** Faults of the server that all gateways share. */
 import { fault, inCampaign } from '../fixtures/fleet/fault.ts'
 import { type Fleet, fenceMs, heldId } from '../fixtures/fleet/fleet.ts'
-import { type Call, codeOf, tookOf } from '../fixtures/fleet/ledger.ts'
+import { type Call, outcomes, tookOf } from '../fixtures/fleet/ledger.ts'
 import { startLoad, until } from '../fixtures/fleet/load.ts'
-
-const outcomes = (calls: readonly Call[]): readonly string[] =>
-  [...new Set(calls.map(call => [call.status, codeOf(call)].join(' ').trim()))].sort()
 
 /** New agents, in each gateway. */
 function startWrites(fleet: Fleet) {

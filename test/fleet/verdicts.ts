@@ -1,6 +1,6 @@
 /** Verdicts on held requests while gateways die, stop or compete: each request is sent once at most. */
 import { fault, inCampaign } from '../fixtures/fleet/fault.ts'
-import { type Fleet, heldId } from '../fixtures/fleet/fleet.ts'
+import { type Fleet, fenceMs, heldId } from '../fixtures/fleet/fleet.ts'
 
 import type { Call } from '../fixtures/fleet/ledger.ts'
 import { until } from '../fixtures/fleet/load.ts'
@@ -116,18 +116,27 @@ fault(5, 'approval and denial, and two approvals, at the same time in two gatewa
   t.comment(`${seen.approved} approved, ${seen.denied} denied`)
 })
 
-fault(8, 'the approver stops between its claim and the sending, past the lease', { long: true }, async (t, fleet) => {
-  const { a, b } = fleet
-  const id = await holdOne(fleet)
-  atCommit(a, { of: 'hitl.approve', passes: true }, a.pause)
-  const late = fleet.approve(a, id)
-  t.equal(await becomes(fleet, id, 'Approved unknown'), 'Approved unknown')
-  a.resume()
-  t.ok((await late).status >= 500)
-  await until(performance.now() + 1_000)
-  t.equal(fleet.sendingsOf(id).length, 0)
-  // It may have been able to say that it sent nothing.
-  const resend = (await stateOf(fleet, id)) !== 'Pending null'
-  t.equal((await fleet.approve(b, id, { resend })).status, 200)
-  t.equal(fleet.sendingsOf(id).length, 1)
-})
+// With the longer fence only the lease keeps it from sending.
+for (const seconds of [fenceMs / 1_000, 20]) {
+  const setup = { long: true, config: { Fleet: { FenceAfterSeconds: seconds } } }
+  fault(
+    8,
+    `the approver stops between claim and sending, past the lease, with L = ${seconds} s`,
+    setup,
+    async (t, fleet) => {
+      const { a, b } = fleet
+      const id = await holdOne(fleet)
+      atCommit(a, { of: 'hitl.approve', passes: true }, a.pause)
+      const late = fleet.approve(a, id)
+      t.equal(await becomes(fleet, id, 'Approved unknown'), 'Approved unknown')
+      a.resume()
+      t.ok((await late).status >= 500)
+      await until(performance.now() + 1_000)
+      t.equal(fleet.sendingsOf(id).length, 0)
+      // It may have been able to say that it sent nothing.
+      const resend = (await stateOf(fleet, id)) !== 'Pending null'
+      t.equal((await fleet.approve(b, id, { resend })).status, 200)
+      t.equal(fleet.sendingsOf(id).length, 1)
+    },
+  )
+}
