@@ -78,6 +78,11 @@ export class Peers<R extends PeerRow = PeerRow> {
     return seen !== undefined && sent - seen.since > this.fencedAfter
   }
 
+  /** Time at `now` until a gateway that has not heard of the change serves no more. */
+  fencedIn({ answered }: Settling, now: number): number {
+    return answered + this.fencedAfter - now
+  }
+
   /** Takes all rows, from a look whose answer came at `arrived`. */
   saw(rows: readonly R[], arrived: number): void {
     const ids = new Set(rows.map(({ id }) => id))

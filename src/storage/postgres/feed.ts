@@ -156,12 +156,12 @@ export class PostgresFeeds {
   }
 
   /** Without the database this gateway does not get its own change; then it is fenced, as all others are, in the end. */
-  #untilPassed({ change, answered }: Settling): Promise<Passed> {
-    const passed = new Promise<Passed>(resolve => this.#waiting.set(change, resolve))
+  #untilPassed(what: Settling): Promise<Passed> {
+    const passed = new Promise<Passed>(resolve => this.#waiting.set(what.change, resolve))
     this.look()
-    const fencedIn = answered + this.#peers.fencedAfter - this.#options.clock.steady()
+    const fencedIn = this.#peers.fencedIn(what, this.#options.clock.steady())
     return inTime(Promise.race([passed, this.#left.promise]), fencedIn, () => {
-      this.#waiting.delete(change)
+      this.#waiting.delete(what.change)
       return { inForce: undefined }
     })
   }
@@ -170,9 +170,10 @@ export class PostgresFeeds {
   async #settle(what: Settling): Promise<void> {
     for (let looks = 0; !this.#peers.isSettled(what, this.#sent); looks++) {
       // Without the database time alone tells: every gateway has the change by then, or is fenced.
-      if (this.#options.clock.steady() - what.answered > this.#peers.fencedAfter) return
-      await Promise.race([sleep(pausesMs[looks] ?? pausesMs.at(-1)), this.#left.promise])
-      await this.#look().catch(() => {})
+      const ms = this.#peers.fencedIn(what, this.#options.clock.steady())
+      if (ms < 0) return
+      const look = sleep(pausesMs[looks] ?? pausesMs.at(-1)).then(() => this.#look().catch(() => {}))
+      await inTime(Promise.race([look, this.#left.promise]), ms, () => {})
     }
   }
 
