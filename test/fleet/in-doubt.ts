@@ -26,7 +26,7 @@ fault(11, 'a gateway is cut off as its COMMIT leaves', {}, async (t, fleet) => {
     )
     // Committed, or never to be.
     t.equal(again.status, passes ? 409 : 201)
-    t.equal(after.rows[0].dead - before.rows[0].dead, passes ? 0 : 1)
+    t.ok(passes || after.rows[0].dead > before.rows[0].dead)
   }
   for (const passes of [true, false]) {
     const id = heldId(await fleet.hold(b, bot))
