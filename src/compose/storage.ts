@@ -86,7 +86,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report }: Stora
       onLost: what => log.error({}, lostHistory(what)),
       onAccepted: () => log.warn({}, 'the loss of history was accepted: everything is loaded again'),
     },
-  })
+  }).catch(toStartupError)
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
     rates: { lease: call => store.lease(call), gateways: () => store.fleet().seen.length },
