@@ -38,12 +38,14 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
         leave()
         return
       }
-      const full = hold(exchange, chunk.length, parts)
+      // The chunk has no length any more once it was added.
+      const { length } = chunk
+      const full = hold(exchange, length, parts)
       held.add(chunk)
       if (full !== undefined || held.size > limit) {
         req.pause()
         done(full ?? false)
-      } else if (readTurns.isOver(chunk.length, resume)) req.pause()
+      } else if (readTurns.isOver(length, resume)) req.pause()
     }
     const end = () => done(true)
     const leave = () => done(clientLeft())

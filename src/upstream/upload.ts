@@ -54,9 +54,11 @@ export class Upload {
 
   readonly #onData = (chunk: Buffer): void => {
     // In chunks an empty piece would say that this is the end.
-    if (chunk.length === 0 || !this.#events.onChunk(chunk.length)) return
+    const { length } = chunk
+    if (length === 0 || !this.#events.onChunk(length)) return
+    // The sink may free the chunk.
     this.#sink.write(chunk)
-    if (this.#sink.isFull() || readTurns.isOver(chunk.length, this.#onTurn)) this.#body.pause()
+    if (this.#sink.isFull() || readTurns.isOver(length, this.#onTurn)) this.#body.pause()
   }
 
   readonly #onTurn = (): void => {
