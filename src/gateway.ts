@@ -84,7 +84,6 @@ interface Foundation extends Base {
   readonly rules: Rules
   readonly events: Hitl['events']
   readonly followers: Followers
-  readonly onGrant: Pool['forgetGrant']
   readonly recent: RecentActivity
   /** Of the channel on which threads tell each other of recent activity. */
   readonly channelName: string
@@ -92,11 +91,13 @@ interface Foundation extends Base {
   readonly warnings: readonly string[]
 }
 
-/** Parts that are told of policies and quarantines, but are made after them. */
+/** Parts that are told of policies, grants and quarantines, but are made after them. */
 interface Followers {
   /** Is told of each change of policies before the change is answered. */
   pool: Pool | undefined
   onQuarantine: IdentityParts['onQuarantine']
+  /** A grant was withdrawn; undefined: any of them may have been. */
+  onGrant: Pool['forgetGrant']
 }
 
 const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
@@ -145,7 +146,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
   closers.push(() => recent.close())
   const { fetch: fetchDocument, submitForm } = upstreams.ownRequests
-  const followers: Followers = { pool: undefined, onQuarantine: () => {} }
+  const followers: Followers = { pool: undefined, onQuarantine: () => {}, onGrant: async () => {} }
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
   const asked = { fetchDocument, submitForm, failedLogins: recent.failedLogins, onQuarantine, onTokens }
@@ -155,12 +156,12 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
-  const onGrant: Pool['forgetGrant'] = async id => followers.pool?.forgetGrant(id)
+  await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
   const events = await openEvents({ store, identity, report })
   await storage.untilOpen()
   const given = { config, baseDirectory, passedSockets, consoleFolder, certificate, clock, log, logStatus, report }
   const own = { store, member, fence, fleet, rates, refusals, recent, channelName, upstreams }
-  return { ...given, ...own, dataDirectory, identity, rules, events, followers, onGrant }
+  return { ...given, ...own, dataDirectory, identity, rules, events, followers }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
@@ -193,6 +194,10 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
   foundation.followers.pool = pool
+  foundation.followers.onGrant = async id => {
+    dataPlane.forgetGrant(id)
+    await pool?.forgetGrant(id)
+  }
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
   foundation.followers.onQuarantine = (_, cause) => telemetry?.metrics.count(quarantines, cause)
   closers.push(() => pool?.close())

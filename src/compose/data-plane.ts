@@ -52,8 +52,8 @@ export interface DataPlane {
   readonly send: Send
   readonly bounds: Bounds
   readonly workTurns: WorkTurns
-  /** Requests that this grant let pass, and that have not left yet, are decided again. */
-  forgetGrant(id: string): void
+  /** Requests that this grant (undefined: any) let pass, and that have not left yet, are decided again. */
+  forgetGrant(id: string | undefined): void
   /** Forgets idle entries and ends stalled exchanges. Call about every second. */
   sweep(): void
 }

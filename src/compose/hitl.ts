@@ -18,11 +18,9 @@ import { openWebhooks } from './webhooks.ts'
 export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'refusals' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
-  readonly dataPlane: Pick<DataPlane, 'send' | 'forgetGrant' | 'bounds'>
+  readonly dataPlane: Pick<DataPlane, 'send' | 'bounds'>
   readonly recent: RecentActivity
   readonly events: EventLog
-  /** Called for a grant that was withdrawn, for the other threads. */
-  readonly onGrant: (id: string) => Promise<void>
 }
 
 /** Everything about requests that wait for a person. */
@@ -91,15 +89,7 @@ export function createHitl(parts: HitlParts): Hitl {
   }
   return {
     queue,
-    grants: createGrants({
-      store,
-      clock,
-      settings: config.HumanInTheLoop,
-      async onRevoked(id) {
-        dataPlane.forgetGrant(id)
-        await parts.onGrant(id)
-      },
-    }),
+    grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
     events,
     stopping: stopping.signal,
     sweep() {

@@ -44,8 +44,6 @@ export interface Grants {
 
 type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
   readonly store: Pick<HitlOptions['store'], 'grants'>
-  /** Called for a grant that was withdrawn, which is answered when this is done: requests that it let pass and that still wait do not leave. */
-  readonly onRevoked?: (id: string) => Promise<void>
 }
 
 export function createGrants(options: GrantOptions): Grants {
@@ -58,13 +56,7 @@ export function createGrants(options: GrantOptions): Grants {
     revoke: (id, { reviewer, requestId }) => {
       const done = { actor: reviewer.id, requestId, action: 'hitl.grant.revoke', subject: id, details: {} }
       const removed = store.grants.remove(id, { at: clock.now(), ...done })
-      return orUnavailable(
-        removed.then(async done => {
-          if (!done) return refuse('not_found')
-          await options.onRevoked?.(id)
-          return undefined
-        }),
-      )
+      return orUnavailable(removed.then(done => (done ? undefined : refuse('not_found'))))
     },
   }
 }

@@ -6,6 +6,8 @@ import type { ManagementParts } from './parts.ts'
 
 /** Interval of comments, milliseconds: without them a proxy in between may close a quiet stream. */
 const heartbeatMs = 15_000
+/** How often it is checked whether the stream may go on while nothing happens, milliseconds. */
+const checkMs = 1_000
 /** A reader that falls this far behind is disconnected, bytes. It reconnects with the id of its last event. */
 const maxBuffered = 1_048_576
 /** When a reader should come back, milliseconds. */
@@ -44,18 +46,22 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): 
   const { missed, newest, close } = events.subscribe(
     event => say(blockOf(event)),
     typeof lastId === 'string' ? lastId : undefined,
+    end,
   )
   if (missed) say(`id: ${newest}\nevent: reset\ndata: {}`)
   else if (lastId === undefined) say(`id: ${newest}`)
   // Missed events are sent at once: they do not make it a slow reader.
   most = stream.readableLength + maxBuffered
   const heart = setInterval(say, heartbeatMs, ': still here')
+  // Without its rights, or behind a fence: another gateway may serve the reader.
+  const check = setInterval(() => call.problemNow() !== undefined && end(), checkMs)
   stopping.addEventListener('abort', end)
   call.left.addEventListener('abort', end)
   if (stopping.aborted) end()
   return stream.once('close', () => {
     over = true
     clearInterval(heart)
+    clearInterval(check)
     stopping.removeEventListener('abort', end)
     close()
   })

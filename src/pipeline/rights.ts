@@ -53,9 +53,14 @@ interface AgentUpdate {
   readonly now: AgentRecord | undefined
 }
 
-/** A request that a grant let pass is decided again before it leaves if the grant was withdrawn. */
-export function forgetGrant(grantId: string, parts: Pick<Parts, 'watch'>): void {
-  for (const exchange of parts.watch.underway(other => other.grantId === grantId)) exchange.rulebook = undefined
+/**
+ * A request that a grant let pass is decided again before it leaves if the grant was withdrawn.
+ *
+ * @param grantId undefined: any of them may have been withdrawn
+ */
+export function forgetGrant(grantId: string | undefined, parts: Pick<Parts, 'watch'>): void {
+  const isMeant = ({ grantId: by }: Exchange) => by !== undefined && by === (grantId ?? by)
+  for (const exchange of parts.watch.underway(isMeant)) exchange.rulebook = undefined
 }
 
 /** The refusal if the client has no answer yet, else a broken connection; the upstream request is cut off. */

@@ -11,6 +11,7 @@ export type Change =
   | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
   | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
   | { readonly table: 'tokens'; readonly key: 'epoch'; readonly now: string }
+  | { readonly table: 'grants'; readonly key: string; readonly now: undefined }
   | { readonly table: 'events'; readonly key: string; readonly now: EventNote }
 
 /** Whether a write that changes this is answered when it is in force. Nobody waits until an event was told. */
@@ -32,6 +33,8 @@ export interface Feed<T, All = readonly T[]> {
 export interface Feeds {
   readonly agents: Feed<AgentRecord>
   readonly policies: Feed<PolicyRecord>
+  /** Grants that were withdrawn. Any of them may have been when a follower is told to load. */
+  readonly grants: Feed<never, undefined>
   /** Its followers need not have an event when the write that caused it is answered. */
   readonly events: Feed<StoredEvent, EventHistory>
   /** What the keys of tokens are derived with; nothing before tokens were made void for the first time. */

@@ -35,8 +35,8 @@ export interface Pool {
   changeTokens(epoch: string | undefined): Promise<void>
   /** Where other gateways of the fleet listen. */
   changePeers(urls: readonly string[]): Promise<void>
-  /** A grant was withdrawn. */
-  forgetGrant(id: string): Promise<void>
+  /** A grant was withdrawn; undefined: any of them may have been. */
+  forgetGrant(id: string | undefined): Promise<void>
   /**
    * Starts the threads; resolves when all of them listen. Rejects when one cannot.
    *
@@ -102,7 +102,7 @@ class ThreadPool implements Pool {
     await this.#tell(({ link }) => link.call('setPeers', [urls]))
   }
 
-  async forgetGrant(id: string): Promise<void> {
+  async forgetGrant(id: string | undefined): Promise<void> {
     await this.#tell(({ link }) => link.call('forgetGrant', [id]))
   }
 

@@ -50,7 +50,7 @@ export interface ThreadCalls {
   /** All tokens of before are void. */
   changeTokens(epoch: string | undefined): Promise<void>
   /** A grant was withdrawn. */
-  forgetGrant(id: string): Promise<void>
+  forgetGrant(id: string | undefined): Promise<void>
   listen(port: number): Promise<void>
   /** Ports of the gateway itself: requests must not be forwarded to them. */
   setListeners(ports: readonly number[]): Promise<void>

@@ -14,6 +14,7 @@ export class Channels implements Feeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
   readonly tokens: Channel<string>
+  readonly grants: Channel<never, undefined>
   readonly events: Channel<StoredEvent, EventHistory>
   readonly #connections: Connections
 
@@ -22,6 +23,7 @@ export class Channels implements Feeds {
     this.agents = new Channel(seen => inLine(() => this.#readTable('agents', seen)))
     this.policies = new Channel(seen => inLine(() => this.#readTable('policies', seen)))
     this.tokens = new Channel(seen => inLine(() => this.#readTable('tokens', seen)))
+    this.grants = new Channel(seen => inLine(() => this.#readAt(async seq => () => seen(undefined, seq))))
     this.events = new Channel(seen => inLine(() => this.#readEvents(seen)))
   }
 
@@ -37,13 +39,14 @@ export class Channels implements Feeds {
     if (table === 'agents') return this.agents.publish(key, now, seq)
     if (table === 'policies') return this.policies.publish(key, now, seq)
     if (table === 'tokens') return this.tokens.publish(key, now, seq)
+    if (table === 'grants') return this.grants.publish(key, undefined, seq)
     if (table === 'events') return this.events.publish(key, { ...now, seq }, seq)
     // Of a later version, which runs beside this one.
     return undefined
   }
 
   reload(): Promise<unknown> {
-    const channels = [this.agents, this.policies, this.tokens, this.events]
+    const channels = [this.agents, this.policies, this.tokens, this.grants, this.events]
     return Promise.all(channels.map(channel => channel.reload()))
   }
 

@@ -56,6 +56,7 @@ class SqliteFeeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
   readonly tokens: Channel<string>
+  readonly grants: Channel<never, undefined>
   readonly events: Channel<StoredEvent, EventHistory>
   readonly #epoch = randomUUID()
   #newest = 0
@@ -69,6 +70,7 @@ class SqliteFeeds {
     this.agents = new Channel(seen => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(seen)))
     this.policies = new Channel(seen => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(seen)))
     this.tokens = new Channel(seen => thread.call({ table: 'tokens', method: 'all', args: [] }, rowsTo(seen)))
+    this.grants = new Channel(async seen => seen(undefined))
     // Events are not kept in the file. Some may have been missed: one number stands for them.
     this.events = new Channel(async seen => seen({ epoch: this.#epoch, after: ++this.#newest, events: [] }))
   }
@@ -87,6 +89,7 @@ class SqliteFeeds {
     if (table === 'agents') return this.agents.publish(key, now)
     if (table === 'policies') return this.policies.publish(key, now)
     if (table === 'tokens') return this.tokens.publish(key, now)
+    if (table === 'grants') return this.grants.publish(key, now)
     return this.events.publish(key, { ...now, seq: ++this.#newest })
   }
 
@@ -101,6 +104,7 @@ class SqliteFeeds {
       await this.agents.reload()
       await this.policies.reload()
       await this.tokens.reload()
+      await this.grants.reload()
       await this.events.reload()
     } catch (error) {
       if (this.#thread.closed) return

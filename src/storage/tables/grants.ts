@@ -52,6 +52,7 @@ export const grants: Operations<'grants'> = {
     const row = await unit.db.deleteFrom('grants').where('id', '=', id).returningAll().executeTakeFirst()
     if (row === undefined) return false
     unit.audit(withFacts(entry, { before: row }))
+    unit.change({ table: 'grants', key: id, now: undefined })
     return true
   },
 
