@@ -1,9 +1,12 @@
 /**
- * Calls that wait for the outcome of the request they made. When the last of them ends unanswered, nobody would get the
- * outcome, and the request is withdrawn. Kept in memory: a call ends with its connection.
+ * Calls that wait for the outcome of the request they made. When the last of them ends unanswered, in whichever gateway,
+ * nobody would get the outcome, and the request is withdrawn. The store knows which gateways have such calls; each gateway
+ * knows its own.
  */
+
 import type { Refusal } from '../errors.ts'
-import type { HitlBrief, Store } from '../storage/store.ts'
+import { type EndedCall, type HitlBrief, type Store, StoreError } from '../storage/store.ts'
+import type { EventLog } from './events.ts'
 import type { Person } from './model.ts'
 import type { Withdrawal } from './verdict.ts'
 import type { DetailView } from './view.ts'
@@ -14,54 +17,67 @@ export interface CallTerms {
   readonly viewer: Person
   readonly requestId: string | null
   readonly ms: number
-  /** Whether an earlier call may have been told the id: its idempotency key had named the request before. */
-  readonly repeatsKey: boolean
   /** Whether the answer at the end of its time names the id: then the request stays held after the call. */
   readonly staysHeld: boolean
-  /** Key with which the agent can cancel the call; unique among the calls of the agent. */
+  /** Hex; key with which the agent can cancel the call, unique among its calls. */
   readonly cancelKey?: string | undefined
 }
 
+type Ended = Omit<EndedCall, 'now'> & { readonly requestId: string | null }
+
 export interface CallOptions {
   readonly store: Pick<Store, 'hitl'>
+  readonly clock: { now(): number }
+  readonly events: Pick<EventLog, 'subscribe'>
   readonly waitForVerdict: (
     id: string,
     viewer: Person,
     wait: { readonly ms: number; readonly signal: AbortSignal },
   ) => Promise<DetailView | undefined>
   readonly withdraw: (id: string, withdrawal: Withdrawal) => Promise<HitlBrief | Refusal>
+  readonly leave: (id: string, call: Ended) => Promise<void>
   readonly report: (what: string, error: unknown) => void
 }
 
 export interface Calls {
-  /** Resolves as `waitForVerdict` does, or when it is cancelled. An abort of `signal` means that the call has ended. */
-  wait(id: string, terms: CallTerms, signal: AbortSignal): Promise<DetailView | 'cancelled' | undefined>
-  /** Withdraws what the call with this key waits for. False when there is no such call. */
+  /**
+   * Resolves as `waitForVerdict` does, or when it is cancelled. `unknown`: the store cannot be read. An abort of `signal`
+   * means that the call has ended.
+   */
+  wait(id: string, terms: CallTerms, signal: AbortSignal): Promise<DetailView | 'cancelled' | 'unknown' | undefined>
+  /** Withdraws what the call with this key waits for, in any gateway. False when there is no such call. */
   cancel(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
 }
 
-/** The calls that wait for one request. */
+/** The calls that wait for one request here. */
 interface Waiting {
   readonly calls: Set<CallTerms>
-  /** Another call was told its id. */
-  staysHeld: boolean
   cancelled: boolean
 }
 
 export function createCalls(options: CallOptions): Calls {
-  const { store, waitForVerdict, withdraw, report } = options
+  const { store, clock, events, waitForVerdict, withdraw, report } = options
   const waiting = new Map<string, Waiting>()
+  events.subscribe(({ type, hitlId, data }) => {
+    const own = type === 'withdrawn' && data['cause'] === 'cancelled' ? waiting.get(hitlId ?? '') : undefined
+    if (own !== undefined) own.cancelled = true
+  })
 
   const enter = (id: string, terms: CallTerms): Waiting => {
-    const own = waiting.get(id) ?? { calls: new Set(), staysHeld: false, cancelled: false }
-    own.staysHeld ||= terms.repeatsKey
+    const own = waiting.get(id) ?? { calls: new Set(), cancelled: false }
     own.calls.add(terms)
     waiting.set(id, own)
     return own
   }
-  const leave = (id: string, terms: CallTerms, own: Waiting): void => {
-    own.calls.delete(terms)
-    if (own.calls.size === 0) waiting.delete(id)
+  const leave = async (id: string, { viewer, requestId, cancelKey }: CallTerms, isAnswered: boolean) => {
+    const isLast = !waiting.has(id)
+    if (!isLast && cancelKey === undefined) return
+    const ended = { agentId: viewer.id, requestId, cancelKey, isLast, isAnswered }
+    await options.leave(id, ended).catch(error => report('a request that nobody waits for may still be held', error))
+  }
+  const find = (agentId: string, cancelKey: string): string | undefined => {
+    const isMeant = ({ viewer, cancelKey: key }: CallTerms) => viewer.id === agentId && key === cancelKey
+    return [...waiting].find(([, { calls }]) => [...calls].some(isMeant))?.[0]
   }
 
   return {
@@ -69,34 +85,33 @@ export function createCalls(options: CallOptions): Calls {
       // A copy: two calls with equal terms count as two.
       const terms = { ...given }
       const own = enter(id, terms)
-      let view: DetailView | undefined
+      let view: DetailView | 'unknown' | undefined
+      let isLeft = true
       try {
-        view = await waitForVerdict(id, terms.viewer, { ms: terms.ms, signal })
-        const undecided = isUndecided(view)
-        if (!signal.aborted && (!undecided || terms.staysHeld)) {
-          own.staysHeld ||= undecided
-          // If this fails, a later request gets the same outcome again. This call is answered all the same.
+        view = await waitForVerdict(id, terms.viewer, { ms: terms.ms, signal }).catch(unlessUnavailable)
+        const undecided = view === 'unknown' || isUndecided(view)
+        isLeft = signal.aborted || (undecided && !terms.staysHeld)
+        // If this fails, a later request gets the same outcome again. This call is answered all the same.
+        if (!isLeft)
           await store.hitl.unjoin(id).catch(error => report('a held request could not be closed to others', error))
-        }
       } finally {
-        leave(id, terms, own)
+        own.calls.delete(terms)
+        if (own.calls.size === 0) waiting.delete(id)
       }
-      if (signal.aborted && own.calls.size === 0 && !own.staysHeld) {
-        const { viewer, requestId } = terms
-        const gone = await withdraw(id, { agentId: viewer.id, requestId, cause: 'left' })
-        if ('refusal' in gone && gone.status >= 500)
-          report('a request that nobody waits for is still held', gone.detail)
-      }
-      return view?.status === 'Withdrawn' && own.cancelled ? 'cancelled' : view
+      if (isLeft) await leave(id, terms, !signal.aborted)
+      return own.cancelled && view !== 'unknown' && view?.status === 'Withdrawn' ? 'cancelled' : view
     },
     async cancel(agentId, cancelKey, requestId) {
-      const isMeant = ({ viewer, cancelKey: key }: CallTerms) => viewer.id === agentId && key === cancelKey
-      const [found] = [...waiting].filter(([, { calls }]) => [...calls].some(isMeant))
-      if (found === undefined) return false
-      const [id, own] = found
-      own.cancelled = true
+      const elsewhere = () => store.hitl.waitedFor(agentId, cancelKey, clock.now())
+      const id = find(agentId, cancelKey) ?? (await elsewhere())
+      if (id === undefined) return false
       await withdraw(id, { agentId, requestId, cause: 'cancelled' })
       return true
     },
   }
+}
+
+function unlessUnavailable(error: unknown): 'unknown' {
+  if (error instanceof StoreError) return 'unknown'
+  throw error
 }

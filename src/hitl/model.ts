@@ -6,7 +6,7 @@ import { escapeLines } from '../base/deceptive.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { type Refusal, refuse } from '../errors.ts'
-import type { AgentRecord, AuditEntry, HitlBrief, HitlItem, Store } from '../storage/store.ts'
+import type { AgentRecord, AuditEntry, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
 import type { AttemptLease } from './attempts.ts'
 import type { EventLog } from './events.ts'
 
@@ -55,10 +55,10 @@ export interface Suspension {
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
   readonly idempotencyKey?: string | undefined
   /**
-   * Whether a repeated request of the agent without a key joins this one until its outcome was delivered: for calls that
-   * wait or that are told to try again.
+   * Absent: the agent is told the id. Otherwise a repeated request of the agent without a key joins this one until its
+   * outcome was delivered.
    */
-  readonly joins?: boolean
+  readonly call?: HitlCall
   readonly requestId: string | null
 }
 
@@ -66,8 +66,6 @@ export interface Suspended {
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
-  /** Whether an earlier request had the same idempotency key. */
-  readonly repeatsKey: boolean
 }
 
 /** The caller: an agent of the registry with its current roles. */

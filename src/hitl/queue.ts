@@ -13,13 +13,13 @@ import {
   type Paged,
 } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
-import { type Calls, createCalls } from './calls.ts'
+import { type CallOptions, type Calls, createCalls } from './calls.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { parseAnswer, unseal } from './seal.ts'
 import { decideSeveral, type Outcome, type SeveralVerdicts } from './several.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
-import { approve, deny, extend, type Withdrawal, withdraw } from './verdict.ts'
+import { approve, deny, extend, leave, type Withdrawal, withdraw } from './verdict.ts'
 import { type DetailView, detailView, lineText, pastView } from './view.ts'
 import { createWaiters } from './wait.ts'
 
@@ -95,7 +95,8 @@ export function createQueue(options: HitlOptions): Queue {
     return show(await waiters.wait(id, ms, signal), viewer)
   }
   const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
-  const calls = createCalls({ store, waitForVerdict, withdraw: takeBack, report: options.report })
+  const end: CallOptions['leave'] = (id, call) => leave(options, id, call)
+  const calls = createCalls({ ...options, waitForVerdict, withdraw: takeBack, leave: end })
 
   const decide: Pick<Queue, 'approve' | 'deny'> = {
     approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),

@@ -39,12 +39,12 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   }
   if (stored === 'keyUsed') return keyUsed()
   if (stored !== 'stored') return repeated(stored.existing, record)
-  return { id: record.id, expiresAt: record.expiresAt, repeatsKey: false }
+  return { id: record.id, expiresAt: record.expiresAt }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
   const now = options.clock.now()
-  const { request, decision, agent } = held
+  const { request, decision, agent, call = { kind: 'polls' } } = held
   const id = randomBytes(16).toString('base64url')
   return {
     id,
@@ -64,9 +64,10 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
     approvalsNeeded: Math.max(1, decision.approvals),
     digest: frame.digest,
     idempotencyKey: held.idempotencyKey ?? null,
-    repeatDigest: held.idempotencyKey !== undefined || held.joins === true ? repeatDigestOf(request) : null,
+    repeatDigest: held.idempotencyKey !== undefined || call.kind !== 'polls' ? repeatDigestOf(request) : null,
     createdAt: now,
     expiresAt: now + options.settings.TimeoutSeconds * 1000,
+    call,
   }
 }
 
@@ -112,8 +113,8 @@ export function keyUsed(hitlId: string | null = null): Refusal {
 
 /** The same request is the same suspension; the same key for another request is a mistake. */
 function repeated(existing: HitlBrief, record: Pick<HitlRecord, 'repeatDigest'>): Suspended | Refusal {
-  const { id, expiresAt, idempotencyKey } = existing
-  if (existing.repeatDigest === record.repeatDigest) return { id, expiresAt, repeatsKey: idempotencyKey !== null }
+  const { id, expiresAt } = existing
+  if (existing.repeatDigest === record.repeatDigest) return { id, expiresAt }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
 }
 

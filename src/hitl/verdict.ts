@@ -3,7 +3,7 @@
  * the store accepts one; the others are refused with the recorded outcome.
  */
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
-import type { HitlBrief } from '../storage/store.ts'
+import type { EndedCall, HitlBrief } from '../storage/store.ts'
 import type { Attempts } from './attempts.ts'
 import { grantProblem } from './grants.ts'
 import {
@@ -171,17 +171,32 @@ const commentTooLong = refuse('invalid_body', `A comment must have at most ${max
 export interface Withdrawal {
   readonly agentId: string
   readonly requestId: string | null
-  /** `asked`: DELETE /hitl/{id}. `left`: its call ended. `cancelled`: notifications/cancelled of MCP. */
-  readonly cause: 'asked' | 'left' | 'cancelled'
+  /** `asked`: DELETE /hitl/{id}. `cancelled`: notifications/cancelled of MCP. */
+  readonly cause: 'asked' | 'cancelled'
 }
 
 /** The withdrawn item, also when it was withdrawn before; `not_found` when the agent has no such request. */
 export async function withdraw(options: HitlOptions, id: string, withdrawal: Withdrawal): Promise<HitlBrief | Refusal> {
-  const { agentId, requestId, cause } = withdrawal
+  const { agentId } = withdrawal
   const now = options.clock.now()
-  const done = { actor: agentId, requestId, action: 'hitl.withdraw', subject: id, details: { agentId, cause } }
-  const outcome = await options.store.hitl.withdraw(id, { agentId, now }, { at: now, ...done })
+  const outcome = await options.store.hitl.withdraw(id, { agentId, now }, withdrawEntry(now, id, withdrawal))
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return outcome.lost.status === 'Withdrawn' ? outcome.lost : decided(outcome.lost)
   return outcome.withdrawn
+}
+
+function withdrawEntry(at: number, subject: string, by: Omit<Withdrawal, 'cause'> & { readonly cause: string }) {
+  const { agentId, requestId, cause } = by
+  return { at, actor: agentId, requestId, action: 'hitl.withdraw', subject, details: { agentId, cause } }
+}
+
+/** A call that waited has ended: its request is withdrawn if nobody would get the outcome any more. */
+export async function leave(
+  { store, clock }: Pick<HitlOptions, 'store' | 'clock'>,
+  id: string,
+  { requestId, ...call }: Omit<EndedCall, 'now'> & { readonly requestId: string | null },
+): Promise<void> {
+  const now = clock.now()
+  const entry = withdrawEntry(now, id, { agentId: call.agentId, requestId, cause: 'left' })
+  await store.hitl.leave(id, { ...call, now }, entry)
 }

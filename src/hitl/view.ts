@@ -19,7 +19,7 @@ export interface Sight {
   readonly agentName: (agentId: string) => string | undefined
 }
 
-type Shown = Omit<HitlRecord, 'summary'>
+type Shown = Omit<HitlRecord, 'summary' | 'call'>
 type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'> & {
   readonly decidedBy?: string | null
 }

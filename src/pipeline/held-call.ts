@@ -28,8 +28,6 @@ export interface WaitTerms {
   readonly applied: readonly string[]
   /** 503 instead of 202 when nobody decided in time. */
   readonly refused: boolean
-  /** A repeated request of the agent joins this one until its outcome was delivered. */
-  readonly joins: boolean
 }
 
 export interface HeldCall {
@@ -54,7 +52,6 @@ export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms 
     seconds,
     applied: preferenceApplied(stated === undefined ? 0 : seconds),
     refused,
-    joins: refused || seconds > 0,
   }
 }
 
@@ -90,15 +87,15 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
   const call = {
     viewer: exchange.agent,
     requestId,
-    repeatsKey: suspended.repeatsKey,
     ms: terms.seconds * 1_000,
     staysHeld: !terms.refused,
     cancelKey,
   }
   const wait = parts.queue.waitAsCall(suspended.id, call, left.signal)
   const view = await wait.finally(() => waitingForReview.delete(socket))
-  const undecided = view !== 'cancelled' && (view?.status === 'Pending' || view?.replay === 'inFlight')
-  return undecided ? 'undecided' : view
+  if (view === 'cancelled' || view === undefined) return view
+  const isUndecided = view === 'unknown' || view.status === 'Pending' || view.replay === 'inFlight'
+  return isUndecided ? 'undecided' : view
 }
 
 /** Where to look, for people and for programs (spec 4.4). */

@@ -1,9 +1,10 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { HeldFacts, Suspension } from '../hitl/model.ts'
 import { withoutNominated, withoutTokens } from '../http/headers.ts'
+import type { HitlCall } from '../storage/store.ts'
 import { closeCircuit } from './circuit.ts'
 import type { Decided, Outcome } from './exchange.ts'
-import { answerHeld, type HeldCall, termsOf } from './held-call.ts'
+import { answerHeld, type HeldCall, termsOf, type WaitTerms } from './held-call.ts'
 import { holdBody, letGo } from './hold-body.ts'
 import { requestFields, withoutCoding } from './hops.ts'
 import { cancelKeyOf, cancelsHeld, readRpc } from './mcp/requests.ts'
@@ -37,11 +38,18 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   if (!holds(exchange, parts)) return 'again'
   readRpc(exchange, body, parts)
   const terms = termsOf(exchange, parts)
-  const suspended = await parts.queue.suspend({ ...suspensionOf(exchange, body, parts), joins: terms.joins })
+  const cancelKey = cancelKeyOf(exchange)
+  const call = { kind: kindOf(terms), cancelKey }
+  const suspended = await parts.queue.suspend({ ...suspensionOf(exchange, body, parts), call })
   exchange.body = undefined
   letGo(exchange, parts)
   exchange.bytesUp = body.length
-  return isRefusal(suspended) ? suspended : { suspended, terms, cancelKey: cancelKeyOf(exchange) }
+  return isRefusal(suspended) ? suspended : { suspended, terms, cancelKey }
+}
+
+function kindOf({ seconds, refused }: WaitTerms): HitlCall['kind'] {
+  if (seconds > 0) return 'waits'
+  return refused ? 'retries' : 'polls'
 }
 
 /** The stored form of the request. */

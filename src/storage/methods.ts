@@ -52,6 +52,8 @@ export const methods = {
   hitl: {
     insert: 'write',
     unjoin: 'write',
+    leave: 'write',
+    waitedFor: 'read',
     keyHolder: 'read',
     get: 'read',
     brief: 'read',

@@ -127,6 +127,7 @@ const queue = (bytes: RawBuilder<unknown>) => [
     "decidedAt" bigint,
     comment text,
     "responseStatus" integer,
+    calls text,
     "bodyBytes" bigint not null,
     "bodyEncoding" text not null,
     url text not null,

@@ -33,11 +33,13 @@ export interface AgentKeyRow extends AgentKey {
 }
 
 export interface HitlRow
-  extends Omit<HitlRecord, 'headers' | 'body'>,
+  extends Omit<HitlRecord, 'headers' | 'body' | 'call'>,
     Omit<HitlState, 'approvedBy' | 'responseStored'> {
   /** Host name of `url` in lower case, without port; empty when `url` is no URL. Kept for filtering. */
   readonly host: string
   readonly approvedBy: string
+  /** JSON array of the calls that wait (`tables/calls.ts`); null: it is not withdrawn when calls end. */
+  readonly calls: string | null
   /** Value of `replay` before a resend claimed the item; null while the first claim holds it. */
   readonly replayBefore: ReplayState | null
   /** UUID of the gateway that claimed the item last. */

@@ -1,5 +1,6 @@
 import type { AgentTable } from './agents.ts'
 import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
+import type { EndedCall, HitlCall } from './calls.ts'
 import type { CodeTable } from './codes.ts'
 import type { DeliveryTable } from './deliveries.ts'
 import type { Feeds } from './feed.ts'
@@ -10,6 +11,7 @@ import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Page, Paged } from './audit.ts'
+export type { EndedCall, HitlCall } from './calls.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
 export type { DeliveryTable } from './deliveries.ts'
 export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
@@ -63,6 +65,7 @@ export interface HitlRecord {
   readonly expiresAt: number
   /** Its entry in lists, prepared, so that long lists read nothing else. Opaque to the store. */
   readonly summary: string
+  readonly call: HitlCall
 }
 
 export interface HitlState {
@@ -81,7 +84,7 @@ export interface HitlState {
   readonly responseStored: boolean
 }
 
-export type HitlItem = Omit<HitlRecord, 'summary'> & HitlState
+export type HitlItem = Omit<HitlRecord, 'summary' | 'call'> & HitlState
 
 /** An item without its full view, which may be megabytes: all that a verdict needs. */
 export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
@@ -171,8 +174,22 @@ export interface HitlTable {
     limits: HitlLimits,
     entry: AuditEntry,
   ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | 'keyUsed' | { readonly existing: HitlBrief }>
-  /** From now on no request without a key joins the item: its outcome was delivered, or its caller polls it by id. */
+  /**
+   * From now on no request without a key joins the item, and it is not withdrawn when calls end: its outcome was delivered,
+   * or its caller polls it by id.
+   */
   unjoin(id: string): Promise<void>
+  /**
+   * A call that waited for the item of `agentId` has ended. When it was the last one, in all gateways, and ended without an
+   * answer, the item is withdrawn, unless it stays held because a caller knows its id.
+   */
+  leave(
+    id: string,
+    call: EndedCall,
+    entry: AuditEntry,
+  ): Promise<'notFound' | 'held' | { readonly lost: HitlBrief } | { readonly withdrawn: HitlBrief }>
+  /** The pending item for which a call with that key waits, in any gateway. */
+  waitedFor(agentId: string, cancelKey: string, now: number): Promise<string | undefined>
   /** The holder of an idempotency key of an agent: a held request, or the use of a grant. */
   keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
   /** Undefined when unknown, or pending and past its expiry at `now`. */

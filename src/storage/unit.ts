@@ -17,6 +17,8 @@ export interface Room extends Pick<HitlLimits, 'maxPending' | 'maxPendingOfAgent
 
 export interface Unit {
   readonly db: Db
+  /** Id of this gateway among those that share the store. No space. */
+  readonly gateway: string
   /** Adds an entry to the audit trail. */
   audit(entry: AuditEntry): void
   /** Tells the followers of the feed. */
@@ -50,6 +52,7 @@ export class Notes implements Unit {
   readonly db: Db
   /** Hooks for which events are left in the store. */
   readonly subscriptions: readonly Subscription[]
+  readonly gateway: string
   readonly entries: AuditEntry[] = []
   readonly changes: Change[] = []
   /** Change of the number of pending requests, by agent. */
@@ -60,9 +63,10 @@ export class Notes implements Unit {
 
   limits: Room | undefined
 
-  constructor(db: Db, subscriptions: readonly Subscription[] = []) {
+  constructor(db: Db, subscriptions: readonly Subscription[] = [], gateway = 'alone') {
     this.db = db
     this.subscriptions = subscriptions
+    this.gateway = gateway
   }
 
   audit(entry: AuditEntry): void {

@@ -68,7 +68,7 @@ export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId:
 /** Calls of a thread to the main thread. */
 export interface ControlCalls {
   suspend(held: Suspension): Promise<Suspended | Refusal>
-  waitAsCall(id: string, terms: CallTerms): Promise<DetailView | 'cancelled' | undefined>
+  waitAsCall(id: string, terms: CallTerms): Promise<DetailView | 'cancelled' | 'unknown' | undefined>
   cancelCall(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
   checkKey(agentId: string, key: string): Promise<Refusal | undefined>

@@ -2,12 +2,12 @@ import type { CallTerms } from '../../src/hitl/calls.ts'
 import { agent, held, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
-const terms: CallTerms = { viewer: agent, requestId: 'r', repeatsKey: false, staysHeld: true, ms: 600_000 }
+const terms: CallTerms = { viewer: agent, requestId: 'r', staysHeld: true, ms: 600_000 }
 
 async function openCalls(t: Test) {
   const desk = await openDesk({ directory: t.testdir() })
   t.teardown(() => desk.store.close())
-  const join = { ...held(), joins: true }
+  const join = { ...held(), call: { kind: 'waits' as const } }
   const suspend = async (idempotencyKey?: string) => {
     const result = await desk.queue.suspend({ ...join, idempotencyKey })
     if (!('id' in result)) throw new TypeError(result.refusal)
@@ -50,11 +50,12 @@ t.test('a request under a key that was used before is not withdrawn', async t =>
   const { queue, suspend, statusOf } = await openCalls(t)
   const first = await suspend('k')
   const again = await suspend('k')
-  t.match([first, again], [{ repeatsKey: false }, { id: first.id, repeatsKey: true }])
-  await queue.waitAsCall(first.id, { ...terms, repeatsKey: true }, AbortSignal.abort())
-  t.equal(await statusOf(first.id), 'Pending')
+  t.equal(again.id, first.id)
   await queue.waitAsCall(first.id, terms, AbortSignal.abort())
-  t.equal(await statusOf(first.id), 'Withdrawn')
+  t.equal(await statusOf(first.id), 'Pending')
+  const alone = await suspend('l')
+  await queue.waitAsCall(alone.id, terms, AbortSignal.abort())
+  t.equal(await statusOf(alone.id), 'Withdrawn')
 })
 
 t.test('an outcome is told to one retry, within ten minutes', async t => {

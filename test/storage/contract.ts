@@ -4,6 +4,7 @@ import type { Store } from '../../src/storage/store.ts'
 import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
+import { calls } from './contract/calls.ts'
 import { codes } from './contract/codes.ts'
 import { deliveries } from './contract/deliveries.ts'
 import { events } from './contract/events.ts'
@@ -36,6 +37,7 @@ export function contract(t: Test, plain: Engine, other: Store): void {
   races(t, engine, other)
   requestRaces(t, engine, other)
   events(t, engine, other)
+  calls(t, engine, other)
 
   t.test('every operation was called above', async t => {
     const { probe: _, ...tables } = methods

@@ -1,4 +1,5 @@
 /** MCP clients: their JSON-RPC requests get JSON-RPC answers, and they can cancel held requests. */
+import { hash } from 'node:crypto'
 import { isRefusal, type Refusal, type RefusalCode } from '../../errors.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
@@ -43,7 +44,7 @@ export function cancelKeyOf(exchange: Admitted): string | undefined {
 }
 
 function keyOf({ target, req }: Admitted, id: RpcId): string {
-  return JSON.stringify([target.url, fieldValues(req.rawHeaders, 'mcp-session-id'), id])
+  return hash('sha256', JSON.stringify([target.url, fieldValues(req.rawHeaders, 'mcp-session-id'), id]), 'hex')
 }
 
 /**

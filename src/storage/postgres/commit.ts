@@ -29,7 +29,7 @@ export async function commit(parts: CommitParts, attempt: Attempt): Promise<Comm
 
 /** Whether the transaction was committed; if not, it never will be. */
 export async function resolveDoubt(
-  { connections, clock }: Omit<CommitParts, 'history'>,
+  { connections, clock }: Pick<CommitParts, 'connections' | 'clock'>,
   writeId: string,
 ): Promise<boolean> {
   const client = await connections.acquire()

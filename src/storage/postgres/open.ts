@@ -94,7 +94,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     ...{ settings, connections, clock: fenceClock, self, fence, history, fleetClock, onStale, onLoss },
   })
   const { poolSize } = settings
-  const calls = new PostgresCalls({ connections, clock, subscriptions, fenceClock, callMs, poolSize, history }, feeds)
+  const parts = { connections, clock, subscriptions, fenceClock, callMs, poolSize, history, gateway: self.id }
+  const calls = new PostgresCalls(parts, feeds)
   async function closeAll(): Promise<void> {
     // Idle connections do not keep the process running; it would end before they are closed.
     const held = setInterval(() => {}, callMs)

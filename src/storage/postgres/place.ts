@@ -32,6 +32,7 @@ const places: Places = {
     claim: id => ({ of: 'people', caller: id, key: `item ${id}` }),
     deny: id => ({ of: 'people', caller: id, key: `item ${id}` }),
     withdraw: (id, { agentId }) => ({ of: 'agents', caller: agentId, key: `item ${id}` }),
+    leave: (id, { agentId }) => ({ of: 'agents', caller: agentId, key: `item ${id}` }),
   },
   grants: { use: (id, _, { actor }) => ({ of: 'agents', caller: actor, key: `grant ${id}` }) },
   agents: {
@@ -57,6 +58,7 @@ export function placeOf({ table, method, args }: Asked): Place | undefined {
 const ofAgents = new Set([
   ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.get', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
   ...['tools.seen', 'tools.keep', 'agents.secretHash', 'agents.standing'],
+  'hitl.waitedFor',
 ])
 
 /** Whose call it is, when it has no place. */

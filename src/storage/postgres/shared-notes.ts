@@ -21,6 +21,8 @@ const tryKeys = `select coalesce(bool_and(pg_try_advisory_xact_lock(lock)), true
 export interface Together {
   readonly db: Db
   readonly query: Query
+  /** Id of this gateway. */
+  readonly gateway: string
   /** By key that an operation has for itself, the line of operations it is in; undefined when there is only one. */
   readonly taken: Map<string, string> | undefined
   readonly all: readonly Notes[]
@@ -35,7 +37,7 @@ export class SharedNotes extends Notes {
 
   /** @param line operations of one line run one after the other */
   constructor(together: Together, line: string) {
-    super(together.db, together.subscriptions)
+    super(together.db, together.subscriptions, together.gateway)
     this.#together = together
     this.#line = line
   }

@@ -43,6 +43,8 @@ export interface CommitParts {
   readonly history: History
   /** Hooks for which events are left in the store. */
   readonly subscriptions: readonly Subscription[]
+  /** Id of this gateway. */
+  readonly gateway: string
 }
 
 /** An attempt and what its operation has noted. */
@@ -58,7 +60,7 @@ interface Part {
  * @param isBatch whether none may wait for the locks of others
  */
 export async function transact(
-  { connections, clock, history, subscriptions }: CommitParts,
+  { connections, clock, history, subscriptions, gateway }: CommitParts,
   given: readonly Attempt[],
   isBatch: boolean,
 ): Promise<readonly (Committed | undefined)[]> {
@@ -70,7 +72,7 @@ export async function transact(
     if (attempts.length === 0) throw new StoreError(givenUp)
     takeNotice(client)
     const query: Query = (text, values) => connections.query(client, text, values)
-    const all = partsOf(attempts, { db: connections.over(client), query, subscriptions, isBatch })
+    const all = partsOf(attempts, { db: connections.over(client), query, subscriptions, gateway, isBatch })
     all[0]?.notes.send(query('begin'))
     try {
       const parts = await runAll(all)

@@ -3,6 +3,7 @@ import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
 import { lapse, release, settle } from './attempts.ts'
+import { firstCalls, join, leave, waitedFor } from './calls.ts'
 import { due } from './due.ts'
 import { expire, expireAll } from './expiry.ts'
 import { history } from './history.ts'
@@ -37,8 +38,15 @@ const selectSame = statement((db, { agentId, digest }: { agentId: string; digest
   briefs(db).where('agentId', '=', agentId).where('repeatDigest', '=', digest).where('idempotencyKey', 'is', null),
 )
 
+/** The digest also tells whether a request with the same key is the same. */
 const closeToJoins = statement((db, { id }: { id: string }) =>
-  db.updateTable('hitl').set({ repeatDigest: null }).where('id', '=', id).where('idempotencyKey', 'is', null),
+  db
+    .updateTable('hitl')
+    .set(eb => ({
+      calls: null,
+      repeatDigest: eb.case().when('idempotencyKey', 'is', null).then(null).else(eb.ref('repeatDigest')).end(),
+    }))
+    .where('id', '=', id),
 )
 
 export const hitl: Operations<'hitl'> = {
@@ -51,6 +59,11 @@ export const hitl: Operations<'hitl'> = {
       key !== null && isGrantedKey(db, { agentId, key }, createdAt),
       waitingOf(db, agentId),
     ])
+    if (same?.status === 'Pending' && isLive(same, createdAt)) {
+      unit.mayFail()
+      const existing = await join(unit, same, record)
+      return existing === undefined ? hitl.insert(unit, record, sealed, limits, entry) : { existing }
+    }
     if (same !== undefined && isLive(same, createdAt)) return { existing: same }
     if (isUsed) return 'keyUsed'
     // Another gateway may be about to end it.
@@ -58,7 +71,7 @@ export const hitl: Operations<'hitl'> = {
     const full = await takeRoom(unit, record, limits, waiting)
     if (full !== undefined) return full
     if (same !== undefined) await expireAll(unit, [same], createdAt)
-    unit.send(insertItem(db, toRow(record)))
+    unit.send(insertItem(db, toRow(record, firstCalls(unit.gateway, record.call))))
     unit.send(insertShown(db, { id, headers: JSON.stringify(record.headers), body: record.body }))
     unit.send(insertSealed(db, { id, request: sealed }))
     unit.audit(entry)
@@ -71,6 +84,8 @@ export const hitl: Operations<'hitl'> = {
     await closeToJoins(db, { id })
   },
 
+  leave,
+  waitedFor,
   keyHolder,
   get: findItem,
   brief: findLive,

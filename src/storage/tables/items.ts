@@ -40,6 +40,7 @@ export const rowColumns = [
   'replayBefore',
   'owner',
   'summary',
+  'calls',
 ] as const satisfies (keyof HitlRow)[]
 
 type BriefRow = Pick<HitlRow, (typeof itemColumns)[number]>
@@ -54,8 +55,8 @@ function toItem({ headers, body, responseStored, ...row }: ItemRow): HitlItem {
 }
 
 /** A new pending item. */
-export function toRow({ headers: _, body: __, ...record }: HitlRecord): HitlRow {
-  return { ...record, host: URL.parse(record.url)?.hostname ?? '', ...undecided, attempt: 0 }
+export function toRow({ headers: _, body: __, call: ___, ...record }: HitlRecord, calls: string | null): HitlRow {
+  return { ...record, calls, host: URL.parse(record.url)?.hostname ?? '', ...undecided, attempt: 0 }
 }
 
 /** The state columns of an item that waits with no approval counted. */

@@ -31,7 +31,7 @@ export function queue(t: Test, engine: Engine): void {
   t.test('a suspended request reads back whole, and its sealed bytes byte for byte', async t => {
     const store = await engine(t)
     t.equal(await suspend(store, 'h1', { idempotencyKey: 'k' }), 'stored')
-    const { summary: _, ...whole } = pending('h1', { idempotencyKey: 'k' })
+    const { summary: _, call: _____, ...whole } = pending('h1', { idempotencyKey: 'k' })
     const { headers: __, body: ___, ...brief } = whole
     const { responseStored: ____, ...state } = waits
     t.same(await store.hitl.brief('h1', 1_999), { ...brief, ...state })

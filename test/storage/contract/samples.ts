@@ -65,6 +65,7 @@ export function pending(id: string, over: Partial<HitlRecord> = {}): HitlRecord 
     createdAt: 1_000,
     expiresAt: 2_000,
     summary: `{"id":"${id}"}`,
+    call: { kind: 'polls' },
     ...over,
   }
 }
