@@ -3,7 +3,7 @@ import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
 t.test('policies of every source are listed by name, in pages', async t => {
-  const { call, admin, book } = await startControl(t)
+  const { call, admin, book } = await startControl(t, {}, { alone: 'policies of files are a gateway’s own' })
   const rules = [{ name: 'r', effect: 'Allow', conditions: [] }]
   await book.create({ name: 'b', description: 'second', owner: 'sec', rules }, { actor: 'x', requestId: null })
   await loadInto(book, [{ source: 'file', document: { name: 'a' }, createdAt: 0, where: () => 'a.yaml' }])

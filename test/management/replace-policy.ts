@@ -2,7 +2,7 @@ import { startControl } from '../fixtures/control.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
-const control = await startControl(t)
+const control = await startControl(t, {}, { alone: 'policies of files are a gateway’s own' })
 
 const by = { actor: 'x', requestId: null }
 
