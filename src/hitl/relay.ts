@@ -9,6 +9,8 @@ export interface Relayed {
 }
 
 export interface RelayOptions {
+  /** Bytes of the body, as announced; NaN when unknown. The last of them is passed on once the outcome is recorded. */
+  readonly length: number
   /** Most of a body that is kept, bytes. */
   readonly cap: number
   /** Whether the outcome must be recorded now although the body has not ended. */
@@ -28,16 +30,20 @@ export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, o
   // An error of the reviewer's connection is no failure of the replay.
   out.on('error', () => {})
   let kept: Uint8Array[] | undefined = []
+  let last: Uint8Array | undefined
   let size = 0
   try {
     for await (const chunk of body) {
       kept?.push(chunk)
       size += chunk.byteLength
-      const room = out.destroyed || out.write(chunk)
       if (kept !== undefined && (size > options.cap || options.isLate())) {
         kept = undefined
         await options.record({ kept })
       }
+      // A client that has all that was announced takes the answer for whole, and asks for its copy.
+      const isEnd = kept !== undefined && size >= options.length
+      if (isEnd) last = chunk
+      const room = out.destroyed || isEnd || out.write(chunk)
       if (kept !== undefined) continue
       if (out.destroyed) return
       if (!room) await roomIn(out)
@@ -47,7 +53,7 @@ export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, o
     throw error
   }
   if (kept !== undefined) await options.record({ kept: Buffer.concat(kept) })
-  out.end()
+  out.end(last)
 }
 
 /** Resolves when `out` takes more, or is closed. */

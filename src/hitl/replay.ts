@@ -5,6 +5,7 @@
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Refusal, refuse } from '../errors.ts'
+import { fieldValues } from '../http/headers.ts'
 import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'
 import type { AttemptLease } from './attempts.ts'
@@ -116,6 +117,7 @@ async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): P
     settle(options, attempt, { replay, responseStatus: status, sealedResponse })
   let recorded = false
   const work = relay(answer.body, body, {
+    length: Number(fieldValues(rawHeaders, 'content-length')[0] ?? Number.NaN),
     cap: options.settings.MaxStoredResponseBytes,
     isLate: () => options.clock.steady() >= late,
     record: ({ kept }) => {

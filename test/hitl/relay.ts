@@ -8,11 +8,11 @@ async function* chunks(...sizes: number[]) {
 }
 
 /** A relay with what it recorded. */
-function start(body: AsyncIterable<Uint8Array>, cap: number, isLate = () => false) {
+function start(body: AsyncIterable<Uint8Array>, cap: number, isLate = () => false, length = Number.NaN) {
   const out = new PassThrough({ highWaterMark: 10 })
   const recorded: Relayed[] = []
   const record = async (relayed: Relayed) => void recorded.push(relayed)
-  return { out, recorded, done: relay(body, out, { cap, isLate, record }) }
+  return { out, recorded, done: relay(body, out, { cap, isLate, record, length }) }
 }
 
 t.test('a short body is recorded whole and passed on', async t => {
@@ -21,6 +21,18 @@ t.test('a short body is recorded whole and passed on', async t => {
   await done
   t.equal(recorded[0]?.kept?.length, 60)
   t.equal(recorded.length, 1)
+})
+
+t.test('the end of a body of known length is passed on after it is recorded', async t => {
+  const out = new PassThrough()
+  const recorded = Promise.withResolvers<void>()
+  const record = () => recorded.promise
+  const done = relay(chunks(30, 30), out, { cap: 60, isLate: () => false, record, length: 60 })
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.equal(out.readableLength, 30)
+  recorded.resolve()
+  t.equal((await buffer(out)).length, 60)
+  await done
 })
 
 t.test('an empty body is an answer too', async t => {
