@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { schema } from '../../src/config/schema.ts'
+import { settingsOf } from '../../src/config/setting.ts'
+import t from '../fixtures/tap.ts'
+
+const pathOf = (name: string): string => fileURLToPath(new URL(`../../deploy/${name}`, import.meta.url))
+
+t.test('HAProxy reads deploy/haproxy.cfg without a warning', async t => {
+  const { status, stderr, error } = spawnSync('haproxy', ['-c', '-q', '-f', pathOf('haproxy.cfg')], {
+    encoding: 'utf8',
+  })
+  t.equal(error, undefined, 'apt-get install haproxy')
+  t.strictSame({ status, stderr }, { status: 0, stderr: '' })
+})
+
+t.test('the units set settings that exist', async t => {
+  const known = new Set([...settingsOf(schema)].map(([path]) => path.join('__').toUpperCase()))
+  for (const name of ['agent-gateway.service', 'fleet.conf']) {
+    const set = [...readFileSync(pathOf(name), 'utf8').matchAll(/\b([A-Z]+(?:__[A-Z]+)+)=/g)].map(([, key]) => key!)
+    t.ok(set.length > 0, name)
+    t.strictSame(
+      set.filter(key => !known.has(key)),
+      [],
+      name,
+    )
+  }
+})
