@@ -27,6 +27,7 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'check policies, and warn of probable mistakes',
     load: () => import('./policy-check.ts'),
   },
+  'policy push': { summary: 'put a folder of policies into the store', load: () => import('./policy-push.ts') },
   'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
   'policy replay': {
     summary: 'decide the requests of a log again with another policy',

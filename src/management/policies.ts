@@ -1,6 +1,7 @@
 import { isRefusal, refuse } from '../errors.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
+import type { PolicyPush } from '../policies/push.ts'
 import { by } from './agents.ts'
 import { bodyOf, done, type Handlers } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
@@ -28,6 +29,10 @@ export function policyHandlers({ book, explain, hits, shadows }: ManagementParts
       const entry = await book.create(call.body, by(call))
       if (isRefusal(entry)) return entry
       return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
+    },
+    async pushPolicies(call) {
+      const pushed = await book.push(bodyOf<PolicyPush>(call), by(call))
+      return isRefusal(pushed) ? pushed : jsonReply(200, pushed)
     },
     async replacePolicy(call) {
       const entry = await book.replace(call.named, bodyOf<object>(call), by(call))

@@ -3,6 +3,7 @@ import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Store } from '../storage/store.ts'
 import { createPolicy, type EditParts, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
 import type { PolicyEntry, PreparedSet } from './entry.ts'
+import { type PolicyPush, type Pushed, pushPolicies } from './push.ts'
 import { createShelf } from './shelf.ts'
 import { followStored, type StoredParts } from './stored.ts'
 
@@ -26,6 +27,8 @@ export interface PolicyBook {
   list(): readonly PolicyEntry[]
   /** Refusals: invalid_policy, already_exists. */
   create(document: unknown, by: PolicyEditor): Promise<PolicyEntry | Refusal>
+  /** Several in one commit. Refusals: invalid_policy, read_only, in_use. */
+  push(push: PolicyPush, by: PolicyEditor): Promise<Pushed | Refusal>
   /** Refusals: invalid_policy, not_found, read_only. */
   replace(name: string, document: object, by: PolicyEditor): Promise<PolicyEntry | Refusal>
   /** Refusals: not_found, read_only, in_use. */
@@ -68,6 +71,7 @@ export function createBook(options: BookOptions): PolicyBook {
     entry: name => shelf.inForce.get(name),
     list: () => shelf.list,
     create: (document, by) => edits(() => createPolicy(parts, document, by)),
+    push: (push, by) => edits(() => pushPolicies(parts, push, by)),
     replace: (name, document, by) => edits(() => replacePolicy(parts, name, document, by)),
     remove: (name, by) => edits(() => removePolicy(parts, name, by)),
     load: set => put(() => load(set)),

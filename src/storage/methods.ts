@@ -48,7 +48,7 @@ export const methods = {
     keyUses: 'read',
     noteKeyUses: 'write',
   },
-  policies: { all: 'read', insert: 'write', update: 'write', remove: 'write' },
+  policies: { all: 'read', insert: 'write', update: 'write', remove: 'write', apply: 'write' },
   hitl: {
     insert: 'write',
     unjoin: 'write',

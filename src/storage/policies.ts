@@ -15,4 +15,14 @@ export interface PolicyTable {
   insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
   update(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'notFound'>
   remove(name: string, entry: AuditEntry): Promise<boolean>
+  /** All of them, whatever is stored under these names. */
+  apply(edits: readonly PolicyEdit[]): Promise<void>
+}
+
+/** One of several changes. */
+export interface PolicyEdit {
+  readonly name: string
+  /** Undefined removes it. `createdAt` of one that is stored stays. */
+  readonly policy: PolicyRecord | undefined
+  readonly entry: AuditEntry
 }

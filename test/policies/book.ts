@@ -102,7 +102,10 @@ t.test('a change is in force when the store resolves, whoever made it, and in ev
 
 t.test('what cannot be stored is not in force', async t => {
   const fails = () => Promise.reject(new StoreError('disk full'))
-  const broken = { ...store, policies: { all: async () => [], insert: fails, update: fails, remove: fails } }
+  const broken = {
+    ...store,
+    policies: { all: async () => [], insert: fails, update: fails, remove: fails, apply: fails },
+  }
   const book = createBook({ ...options, store: broken })
   await t.rejects(book.create({ name: 'p' }, by), StoreError)
   t.equal(book.get('p'), undefined)

@@ -1,4 +1,6 @@
 import type { Operations } from '../methods.ts'
+import type { PolicyEdit } from '../store.ts'
+import type { Unit } from '../unit.ts'
 
 export const policies: Operations<'policies'> = {
   async all(db) {
@@ -38,4 +40,26 @@ export const policies: Operations<'policies'> = {
     unit.change({ table: 'policies', key: name, now: undefined })
     return true
   },
+
+  async apply(unit, edits) {
+    // In one order, so that two calls do not wait for each other.
+    for (const edit of edits.toSorted((left, right) => (left.name < right.name ? -1 : 1))) await applyOne(unit, edit)
+  },
+}
+
+async function applyOne(unit: Unit, { name, policy, entry }: PolicyEdit): Promise<void> {
+  const changed =
+    policy === undefined
+      ? unit.db.deleteFrom('policies').where('name', '=', name).returningAll()
+      : unit.db
+          .insertInto('policies')
+          .values(policy)
+          .onConflict(conflict =>
+            conflict.column('name').doUpdateSet({ document: policy.document, updatedAt: policy.updatedAt }),
+          )
+          .returningAll()
+  const row = await changed.executeTakeFirst()
+  if (row === undefined) return
+  unit.audit(entry)
+  unit.change({ table: 'policies', key: name, now: policy && row })
 }

@@ -25,4 +25,36 @@ export function policies(t: Test, engine: Engine): void {
     t.same(await store.policies.all(), [policy])
     t.same(await actions(store), ['policy.create'])
   })
+
+  t.test('several changes are made together, with an audit entry for each that changes something', async t => {
+    const store = await engine(t)
+    const policy = (name: string, updatedAt: number) => ({
+      name,
+      document: `{"at":${updatedAt}}`,
+      createdAt: 1,
+      updatedAt,
+    })
+    await store.policies.insert(policy('kept', 1), entry('policy.create'))
+    await store.policies.insert(policy('gone', 1), entry('policy.create'))
+    const told: [string, unknown][] = []
+    await store.feed.policies.follow({ load: () => undefined, change: (key, now) => void told.push([key, now]) })
+    const put = { ...policy('kept', 2), createdAt: 9 }
+    await store.policies.apply([
+      { name: 'new', policy: policy('new', 2), entry: entry('policy.create') },
+      { name: 'kept', policy: put, entry: entry('policy.replace') },
+      { name: 'gone', policy: undefined, entry: entry('policy.remove') },
+      { name: 'never', policy: undefined, entry: entry('policy.remove') },
+    ])
+    const after = [{ ...put, createdAt: 1 }, policy('new', 2)]
+    t.same(await store.policies.all(), after)
+    t.same(
+      new Map(told),
+      new Map<string, unknown>([
+        ['gone', undefined],
+        ['kept', after[0]],
+        ['new', after[1]],
+      ]),
+    )
+    t.same((await actions(store)).slice(2).sort(), ['policy.create', 'policy.remove', 'policy.replace'])
+  })
 }

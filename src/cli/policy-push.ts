@@ -1,0 +1,70 @@
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import { StartupError } from '../errors.ts'
+import type { PolicyInput } from '../policies/entry.ts'
+import { readPolicyFolder } from '../policies/files.ts'
+import { requestAdminToken } from './admin-token.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { callJson, findEntrypoint } from './entrypoint.ts'
+import { readArgs, type Shell, UsageError } from './shell.ts'
+
+export const help = `usage: agent-gateway policy push FOLDER [--prune] [--at ADDRESS] [--config FILE]
+
+Puts the policies in the files of FOLDER into the store of the running gateway, all of them or none, in one commit.
+They are in force in every gateway when the command ends. Check and test them before: policy check, policy test.
+A policy that is in a file of the gateway, or in its settings, cannot be pushed.
+
+The token of an admin is read from AGENT_GATEWAY_TOKEN; if absent, the credential of the first admin is used.
+
+  --prune        removes the policies made over the API that are not in FOLDER, unless something still names one
+  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
+                 if absent, the address in the configuration
+${configHelp}`
+
+const options = { ...configOption, at: { type: 'string' }, prune: { type: 'boolean' } } as const
+
+export async function run(shell: Shell): Promise<number> {
+  const { values, positionals } = readArgs(shell, options, 1)
+  const [folder] = positionals
+  if (folder === undefined) throw new UsageError('FOLDER is missing')
+  const inputs = await readFolder(folder)
+  const configuration = readConfiguration(shell, values.config)
+  const entrypoint = await findEntrypoint(configuration, values.at)
+  const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, entrypoint))
+  const body = { policies: inputs.map(({ document }) => document), prune: values.prune ?? false }
+  const { status, text } = await callJson(entrypoint, { method: 'PUT', path: '/policies', body, token })
+  const answer = parseJson(text)
+  if (status !== 200 || !isObject(answer)) {
+    const { detail = 'Is it the gateway?', errors = [] } = isObject(answer) ? answer : {}
+    // openapi.json describes it.
+    const lines = (errors as readonly FieldError[]).map(error => describe(error, inputs))
+    throw new StartupError([`${entrypoint.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
+  }
+  for (const what of ['created', 'replaced', 'removed', 'unchanged']) {
+    // openapi.json describes it.
+    for (const name of answer[what] as readonly string[]) shell.print(`${what.padEnd(10)}${name}`)
+  }
+  return 0
+}
+
+/** @throws StartupError with a line for each file that cannot be read */
+async function readFolder(folder: string): Promise<readonly PolicyInput[]> {
+  const { inputs, lines } = await readPolicyFolder(folder).catch(error => {
+    throw new StartupError(`${folder} cannot be read (${error.code}).`)
+  })
+  if (lines.length > 0) throw new StartupError(lines.join('\n'))
+  if (inputs.length === 0) throw new StartupError(`${folder} contains no policy files (*.yaml).`)
+  return inputs
+}
+
+interface FieldError {
+  /** `policies[0].rules[2].effect`. */
+  readonly field: string
+  readonly message: string
+}
+
+/** The error with its place in the file. */
+function describe({ field, message }: FieldError, inputs: readonly PolicyInput[]): string {
+  const [, index = '', path = ''] = /^policies\[(\d+)\]\.?(.*)$/.exec(field) ?? []
+  return `${inputs[Number(index)]?.where(path) ?? field}: ${message}`
+}

@@ -1,0 +1,29 @@
+import { startGateway } from '../fixtures/gateway.ts'
+import { runToEnd } from '../fixtures/process.ts'
+import t from '../fixtures/tap.ts'
+
+t.test('a folder of policies is put in force by one command', async t => {
+  const gateway = await startGateway(t)
+  const folder = t.testdir({
+    'one.yaml': 'name: one\ndefault: Allow\n',
+    'two.yml': 'name: two\n',
+    'two.test.yaml': 'policy: two\n',
+    'notes.txt': 'no policy',
+  })
+  const run = (args: readonly string[], env = {}) =>
+    runToEnd(t, ['policy', 'push', ...args, '--at', gateway.url], { cwd: gateway.directory, env })
+  const token = { AGENT_GATEWAY_TOKEN: gateway.adminToken }
+  t.match(await run([folder], token), { code: 0, out: 'created   one\ncreated   two\n', err: '' })
+  t.match(JSON.parse((await gateway.manage('GET', '/policies/one')).text), { default: 'Allow', source: 'api' })
+  t.match(await run([folder, '--prune']), { code: 0, out: 'unchanged one\nunchanged two\n' }, 'as the first admin')
+
+  const wrong = t.testdir({ 'one.yaml': 'name: one\ndefault: Perhaps\n' })
+  t.match(await run([wrong], token), {
+    code: 1,
+    err: /answered 400\. .*\n {2}\S+one\.yaml:2:\d+: default must be Allow/,
+  })
+  t.match(await run([t.testdir({})], token), { code: 1, err: /contains no policy files/ })
+  t.match(await run([`${wrong}/nowhere`], token), { code: 1, err: /cannot be read \(ENOENT\)/ })
+  t.match(await run([], token), { code: 2, err: /FOLDER is missing/ })
+  t.match(await run([folder], { AGENT_GATEWAY_TOKEN: 'other' }), { code: 1, err: /answered 401/ })
+})
