@@ -36,6 +36,8 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     'SECURITY.md',
     'deploy/agent-gateway.service',
     'deploy/agent-gateway.socket',
+    'deploy/fleet.conf',
+    'deploy/haproxy.cfg',
     'dist/console/index.html',
     'dist/swagger-ui/LICENSE',
     'dist/swagger-ui/NOTICE',
