@@ -69,7 +69,7 @@ t.test('of fifty parallel approvals one sends, and the others are told the outco
   const approvals = reviewers.map(by => desk.queue.approve(id, verdict(by)))
   const losers = Promise.all(approvals.map(async approval => (isRefusal(await approval) ? [await approval] : [])))
   // The winner is held at the upstream, so that all others are answered while it is in flight.
-  while (desk.sent.length === 0) await new Promise(setImmediate)
+  await eventually(() => desk.sent.length, Boolean)
   release.resolve()
   const refused = (await losers).flat()
   t.equal(refused.length, 49)
@@ -137,7 +137,7 @@ for (const [title, jump] of [
     t.teardown(() => desk.store.close())
     const id = await suspended(desk)
     void desk.queue.approve(id, verdict())
-    while (desk.sent.length === 0) await new Promise(setImmediate)
+    await eventually(() => desk.sent.length, Boolean)
     desk.clock.jump(jump)
     desk.clock.advance(149_999)
     await desk.queue.sweep()
@@ -162,7 +162,7 @@ t.test('what is given up is unknown on record, whatever its attempt comes to', a
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const approval = desk.queue.approve(id, verdict())
-  while (desk.sent.length === 0) await new Promise(setImmediate)
+  await eventually(() => desk.sent.length, Boolean)
   t.equal(await desk.queue.giveUp(), 1)
   await approval
   await desk.queue.idle()
@@ -177,7 +177,7 @@ t.test('a crash after the claim leaves the request unknown once its lease is ove
   const crashing = await openDesk({ directory, answer: () => new Promise(() => {}) })
   const id = await suspended(crashing)
   void crashing.queue.approve(id, verdict())
-  while (crashing.sent.length === 0) await new Promise(setImmediate)
+  await eventually(() => crashing.sent.length, Boolean)
   await crashing.store.close()
 
   const desk = await openDesk({ directory, clock: crashing.clock })

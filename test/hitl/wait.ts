@@ -1,4 +1,5 @@
 import { refuse } from '../../src/errors.ts'
+import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import t from '../fixtures/tap.ts'
 
@@ -43,7 +44,7 @@ t.test('a replay in flight is waited for', async t => {
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const approval = desk.queue.approve(id, verdict())
-  while (desk.sent.length === 0) await new Promise(setImmediate)
+  await eventually(() => desk.sent.length, Boolean)
   const wait = desk.queue.waitForVerdict(id, agent, long())
   upstream.resolve()
   await approval
