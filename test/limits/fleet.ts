@@ -80,4 +80,7 @@ t.test('a gateway without the database lets its share pass, and waits for nothin
   const begun = performance.now()
   await flood(started, token, 1)
   t.ok(performance.now() - begun < 1_000)
+  const stop = performance.now()
+  await cut.close()
+  t.ok(performance.now() - stop < 20_000, 'it stops without the database')
 })

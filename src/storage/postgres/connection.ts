@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg, { type Client, type ClientConfig, type Pool, type PoolClient, type QueryResult } from 'pg'
+import { inTime } from '../../clock.ts'
 import { bindable } from '../chain.ts'
 import type { Db, Schema } from '../schema.ts'
 import { sendBy } from '../statement.ts'
@@ -69,10 +70,22 @@ export function watchClient(client: Client | PoolClient): void {
 
 const held = new WeakSet<Duplex>()
 
+/** The types lack the connection. */
+const streamOf = (client: Client | PoolClient): Duplex =>
+  (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
+
+/** Longest wait until the server has closed connections, milliseconds. */
+const endMs = 1_000
+
+/** Ends a connection, also when the server cannot be heard. */
+export function endClient(client: Client): Promise<void> {
+  const end = client.end().catch(() => {})
+  return inTime(end, endMs, () => void streamOf(client).destroy())
+}
+
 /** What is sent in one turn of the event loop leaves in one write. */
 function holdTogether(client: PoolClient): void {
-  // The types lack the connection.
-  const { stream } = (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection
+  const stream = streamOf(client)
   if (held.has(stream)) return
   held.add(stream)
   stream.cork()
@@ -99,11 +112,16 @@ export class Connections {
   /** Behind a pooler a statement may come to a server connection that has not prepared it. */
   readonly #prepares: boolean
   readonly #abandoned = new WeakSet<PoolClient>()
+  readonly #open = new Set<PoolClient>()
 
   constructor(settings: PostgresSettings) {
     this.#prepares = settings.listenConnectionString === undefined
     this.#pool = new pg.Pool({ ...configOf(settings), max: settings.poolSize, allowExitOnIdle: true })
-    this.#pool.on('connect', watchClient)
+    this.#pool.on('connect', client => {
+      watchClient(client)
+      this.#open.add(client)
+      streamOf(client).once('close', () => this.#open.delete(client))
+    })
     this.#pool.on('error', () => {})
   }
 
@@ -153,6 +171,8 @@ export class Connections {
   }
 
   close(): Promise<void> {
-    return this.#pool.end()
+    return inTime(this.#pool.end(), endMs, () => {
+      for (const client of this.#open) streamOf(client).destroy()
+    })
   }
 }

@@ -2,7 +2,7 @@
 import pg, { type Client } from 'pg'
 import { type Clock, inTime } from '../../clock.ts'
 import { StoreError } from '../store-error.ts'
-import { configOf, watchClient } from './connection.ts'
+import { configOf, endClient, watchClient } from './connection.ts'
 import { type PostgresSettings, pastPooler } from './settings.ts'
 
 /** The types lack these methods. */
@@ -77,7 +77,7 @@ export class Turns {
 
   async close(): Promise<void> {
     clearTimeout(this.#retry)
-    await this.#client?.end().catch(() => {})
+    if (this.#client !== undefined) await endClient(this.#client)
   }
 
   async #connect(): Promise<TurnClient> {
