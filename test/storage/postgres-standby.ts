@@ -44,7 +44,8 @@ t.test('a write that no standby confirms is in doubt, and the gateway is fenced 
     ({ status }) => status === 'Pending',
   )
   t.equal(item.attempt, 1, 'the claim was committed, and taken back since nobody acts on it')
-  t.same((await actions(store)).slice(0, 3), ['hitl.suspend', 'hitl.approve', 'hitl.release'])
+  const ofItem = (await actions(store)).filter(action => action.startsWith('hitl'))
+  t.same(ofItem, ['hitl.suspend', 'hitl.approve', 'hitl.release'])
   t.match(await verifyTrail(store.audit), { ok: true })
 })
 
