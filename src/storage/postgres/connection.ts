@@ -70,9 +70,10 @@ export function watchClient(client: Client | PoolClient): void {
 
 const held = new WeakSet<Duplex>()
 
-/** The types lack the connection. */
-const streamOf = (client: Client | PoolClient): Duplex =>
-  (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
+function streamOf(client: Client | PoolClient): Duplex {
+  // The types lack the connection.
+  return (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
+}
 
 /** Longest wait until the server has closed connections, milliseconds. */
 const endMs = 1_000
