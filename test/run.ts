@@ -17,8 +17,8 @@ import { runFile } from './fixtures/run-file.ts'
 const leastCoverage = { lines: 95, branches: 95 }
 /** Two more than the processors that CI has: some tests wait for the clock, most for the disk. */
 const jobs = 4
-/** Faults of a fleet are held to times. Their processes compete with few others, after all other files. */
-const timed = { files: /^test\/fleet\//, jobs: 2 }
+/** Faults of a fleet are held to times, and need a machine with nothing else to do: `npm run test:faults`. */
+const timed = /fixtures\/fleet\/fault\.ts/
 
 /** Tests that repeat one thing thousands of times take longer measured, and run through nothing that others do not. */
 const unmeasured = /\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
@@ -82,7 +82,8 @@ function testFiles(): readonly string[] {
     'test/storage/contract/**',
     'test/*/child/**',
   ]
-  const found = globSync('test/*/**/*.ts', { cwd: root, exclude }).sort()
+  const all = globSync('test/*/**/*.ts', { cwd: root, exclude }).sort()
+  const found = all.filter(file => !timed.test(readFileSync(join(root, file), 'utf8')))
   return [...longest, ...found.filter(file => !longest.includes(file))]
 }
 
@@ -105,16 +106,6 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
 
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
 async function runAll(files: readonly string[], measured: boolean): Promise<void> {
-  const others = files.filter(file => !timed.files.test(file))
-  await runSome(others, jobs, measured)
-  await runSome(
-    files.filter(file => timed.files.test(file)),
-    timed.jobs,
-    measured,
-  )
-}
-
-async function runSome(files: readonly string[], atOnce: number, measured: boolean): Promise<void> {
   const waiting = [...files]
   const work = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
@@ -131,7 +122,7 @@ async function runSome(files: readonly string[], atOnce: number, measured: boole
       if (folder !== undefined) keepOwn(folder)
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, work))
+  await Promise.all(Array.from({ length: jobs }, work))
 }
 
 /** The files that take the most processor time, and the sum of all. */
