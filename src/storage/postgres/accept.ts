@@ -26,10 +26,15 @@ export async function acceptHistory(
   connections: Connections,
   { epoch, why, now }: Acceptance,
 ): Promise<Restored | undefined> {
-  const client = await connections.acquire()
-  const query = (text: string, values: readonly unknown[] = []) => connections.query(client, text, values)
-  let broken = true
-  try {
+  return connections.use(async client => {
+    const query = (text: string, values: readonly unknown[] = []) => connections.query(client, text, values)
+    async function write(renewed: string): Promise<Restored> {
+      const notes = new Notes(connections.over(client))
+      const restored = await markRestored(notes, now, why)
+      const history = { epoch: renewed, known: undefined }
+      await query(callCommitWrite, argumentsOf({ id: randomUUID(), now, all: [notes], history }))
+      return restored
+    }
     await query('begin')
     await query(`select pg_advisory_xact_lock(${schemaLock})`)
     const { rows } = await query(
@@ -40,19 +45,8 @@ export async function acceptHistory(
     await query('update members set applied = 0 where applied > 0')
     const restored = rows.length === 0 ? undefined : await write(rows[0].epoch)
     await query('commit')
-    broken = false
     return restored
-  } finally {
-    client.release(broken)
-  }
-
-  async function write(renewed: string): Promise<Restored> {
-    const notes = new Notes(connections.over(client))
-    const restored = await markRestored(notes, now, why)
-    const history = { epoch: renewed, known: undefined }
-    await query(callCommitWrite, argumentsOf({ id: randomUUID(), now, all: [notes], history }))
-    return restored
-  }
+  })
 }
 
 /** What the command accepts. */

@@ -3,8 +3,6 @@
  * Each gateway sees what the others post while it runs. What cannot be posted or read at once is lost.
  */
 import { forgetOldest } from '../../base/records.ts'
-import { inTime } from '../../clock.ts'
-import { StoreError } from '../store-error.ts'
 import type { Connections } from './connection.ts'
 
 export interface Board {
@@ -46,16 +44,8 @@ export function createBoard(connections: Connections, own: string, limitMs: numb
   let exchanges = 0
 
   async function ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    const client = await connections.acquire('agents')
-    let broken = true
-    try {
-      const late = () => Promise.reject(new StoreError('it took too long'))
-      const { rows } = await inTime(connections.query(client, text, values), limitMs, late)
-      broken = false
-      return rows
-    } finally {
-      client.release(broken)
-    }
+    const { rows } = await connections.queryInTime({ text, values, limitMs, of: 'agents' })
+    return rows
   }
 
   return {

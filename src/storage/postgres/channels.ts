@@ -78,20 +78,16 @@ export class Channels implements Feeds {
   async #readAt(
     work: (seq: number, query: Query, db: ReturnType<Connections['over']>) => Promise<() => void>,
   ): Promise<void> {
-    const client = await this.#connections.acquire()
-    const query: Query = (text, values = []) => this.#connections.query(client, text, values)
-    let broken = true
-    try {
+    const done = await this.#connections.use(async client => {
+      const query: Query = (text, values = []) => this.#connections.query(client, text, values)
       await query('begin isolation level repeatable read read only')
       const { rows } = await query('select coalesce(max(seq), 0) as seq from changes')
       // The one column of the one row.
       const [newest] = rows as { seq: number }[]
       const done = await work(newest?.seq ?? 0, query, this.#connections.over(client))
       await query('commit')
-      broken = false
-      done()
-    } finally {
-      client.release(broken)
-    }
+      return done
+    })
+    done()
   }
 }

@@ -32,25 +32,17 @@ export async function resolveDoubt(
   { connections, clock }: Pick<CommitParts, 'connections' | 'clock'>,
   writeId: string,
 ): Promise<boolean> {
-  const client = await connections.acquire()
-  let broken = true
-  try {
+  return connections.use(async client => {
     // Waits for a COMMIT that is still under way.
     const { rowCount } = await connections.query(
       client,
       `insert into writes (id, at, outcome) values ($1, $2, 'dead') on conflict do nothing`,
       [writeId, clock.now()],
     )
-    if (rowCount !== 0) {
-      broken = false
-      return false
-    }
+    if (rowCount !== 0) return false
     const { rows } = await connections.query(client, 'select outcome from writes where id = $1', [writeId])
-    broken = false
     return rows[0]?.outcome === 'done'
-  } finally {
-    client.release(broken)
-  }
+  })
 }
 
 /** SQLSTATE of an error of the database. */

@@ -106,6 +106,14 @@ export function takeNotice(client: PoolClient): string | undefined {
 /** Whose call it is: people must be able to decide and to revoke, whatever agents do. */
 export type Caller = 'people' | 'agents'
 
+interface TimedStatement {
+  readonly text: string
+  readonly values: readonly unknown[]
+  /** Longest time from the moment that a client is there, milliseconds. */
+  readonly limitMs: number
+  readonly of?: Caller
+}
+
 export class Connections {
   readonly #pool: Pool
   readonly #kyselys = new WeakMap<PoolClient, Db>()
@@ -132,6 +140,19 @@ export class Connections {
     return this.#pool.connect()
   }
 
+  /** Does work with a client of its own. One that the work fails with is ended: a statement may be under way. */
+  async use<T>(work: (client: PoolClient) => Promise<T>, of?: Caller): Promise<T> {
+    const client = await this.acquire(of)
+    let broken = true
+    try {
+      const value = await work(client)
+      broken = false
+      return value
+    } finally {
+      client.release(broken)
+    }
+  }
+
   /** The tables through one client. */
   over(client: PoolClient): Db {
     const known = this.#kyselys.get(client)
@@ -155,6 +176,12 @@ export class Connections {
     if (values.length === 0) return client.query(text)
     const name = this.#names.get(text) ?? this.#nameOf(text)
     return client.query({ text, values: values.map(bindable), ...(name === undefined ? {} : { name }) })
+  }
+
+  /** Runs one statement with a client of its own. @throws StoreError after `limitMs`: its client is ended then */
+  queryInTime({ text, values, limitMs, of }: TimedStatement): Promise<QueryResult> {
+    const late = () => Promise.reject(new StoreError('it took too long'))
+    return this.use(client => inTime(this.query(client, text, values), limitMs, late), of)
   }
 
   #nameOf(text: string): string | undefined {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import type { PoolClient } from 'pg'
 import { asError } from '../../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../../clock.ts'
 import { FleetClock } from '../../fleet/clock.ts'
@@ -183,19 +184,13 @@ class PostgresCalls {
   async #read(asked: Asked): Promise<unknown> {
     const { connections } = this.#parts
     const attempt = attemptOf(asked)
-    return this.#attempt(attempt, async () => {
-      const client = await connections.acquire(attempt.of)
+    const read = (client: PoolClient) => {
       attempt.client = client
-      let broken = true
-      try {
-        const value = await run(connections.over(client), asked)
-        broken = false
-        return value
-      } finally {
+      return run(connections.over(client), asked).finally(() => {
         attempt.client = undefined
-        client.release(broken)
-      }
-    })
+      })
+    }
+    return this.#attempt(attempt, () => connections.use(read, attempt.of))
   }
 
   /** Does the work within the time of a call. What is given up is never done later, unless its COMMIT has left. */

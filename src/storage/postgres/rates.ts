@@ -2,10 +2,7 @@
  * Buckets of rate limits that all gateways share. A gateway leases tokens from them. The table is not logged: after a
  * crash of the server every bucket is full once more.
  */
-
-import { inTime } from '../../clock.ts'
 import { type LeaseAnswer, type LeaseCall, leaseMs, reportMs } from '../../limits/leased-bucket.ts'
-import { StoreError } from '../store-error.ts'
 import type { Connections } from './connection.ts'
 
 export const createRates = `create unlogged table rates (
@@ -19,7 +16,7 @@ export const createRates = `create unlogged table rates (
   ) with (fillfactor = 50)`
 
 /**
- * Leases tokens for each ask; `limit/leased-bucket.ts` says what an ask is. Tokens that are leased take room in the bucket
+ * Leases tokens for each ask; `limits/leased-bucket.ts` says what an ask is. Tokens that are leased take room in the bucket
  * until their gateway reports them, and between one and two times `leaseMs` when it never does: those of this time and
  * those of the time before are counted apart.
  */
@@ -38,7 +35,7 @@ begin
   loop
     insert into rates values (ask.key, burst, -1, 0, 0, -1, 0) on conflict do nothing;
     select * into bucket from rates r where r.key = ask.key for update;
-    at := coalesce(given, extract(epoch from clock_timestamp()) * 1000);
+    at := coalesce(given, clock_ms());
     if bucket.at < 0 then
       bucket.at := at;
       bucket.turned := at;
@@ -70,7 +67,7 @@ begin
 end $$`
 
 /** Removes buckets that are full: they are as good as new ones. */
-export const fullBuckets = `delete from rates where "fullAt" < extract(epoch from clock_timestamp()) * 1000`
+export const fullBuckets = `delete from rates where "fullAt" < clock_ms()`
 
 interface TimedCall extends LeaseCall {
   /** Time of the database, milliseconds; its own clock when absent. */
@@ -78,22 +75,13 @@ interface TimedCall extends LeaseCall {
 }
 
 /** Longest time of a call, milliseconds: what is leased later is not used. */
-const callMs = 1_000
+const limitMs = 1_000
 
 /** @throws what kept the buckets from being asked */
 export async function leaseTokens(connections: Connections, call: TimedCall): Promise<readonly LeaseAnswer[]> {
   const { limit, asks, at = null } = call
-  const client = await connections.acquire()
-  const pace = limit.requestsPerMinute / 60_000
-  const values = [JSON.stringify(asks), limit.burst, pace, at]
-  const answered = connections.query(client, 'select * from lease_tokens($1, $2, $3, $4)', values)
-  try {
-    const { rows } = await inTime(answered, callMs, () => Promise.reject(new StoreError('rates: it took too long')))
-    client.release()
-    return rows
-  } catch (error) {
-    // Ends the connection: a statement may be under way.
-    client.release(true)
-    throw error
-  }
+  const values = [JSON.stringify(asks), limit.burst, limit.requestsPerMinute / 60_000, at]
+  const text = 'select * from lease_tokens($1, $2, $3, $4)'
+  const { rows } = await connections.queryInTime({ text, values, limitMs })
+  return rows
 }
