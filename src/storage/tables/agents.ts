@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { keysOf as namesOf } from '../../base/records.ts'
 import type { AgentStanding } from '../agents.ts'
 import type { Operations } from '../methods.ts'
@@ -55,18 +54,26 @@ export const agents: Operations<'agents'> = {
     if (from !== undefined && !from.includes(before.status)) return 'wrongState'
     if (await isTaken(unit.db, id, change.externalSubject)) return 'subjectTaken'
     const row = change.trustValue === undefined ? change : { ...change, standing: null }
-    return write(unit, before, row, entry)
+    const after = { ...toRecord(await changeRow(unit.db, id, row).executeTakeFirstOrThrow(), []), keys: before.keys }
+    tell(unit, before, { after, change, entry })
+    return after
   },
 
   standing,
 
   async judge(unit, id, read, { status, ...judged }, entry) {
-    const before = await find(unit.db, id, true)
-    if (before === undefined) return 'notFound'
-    if (!isDeepStrictEqual(await standing(unit.db, id), read)) return 'stale'
-    const change = status === before.status ? judged : { ...judged, status }
-    const after = await write(unit, before, change, entry)
-    if (status !== before.status) {
+    const isMoved = status !== read.status
+    const row = await changeRow(unit.db, id, { ...judged, status })
+      .where('status', '=', read.status)
+      .where('trustValue', '=', read.trustValue)
+      .where('trustAt', '=', read.trustAt)
+      .where('standing', read.standing === null ? 'is' : '=', read.standing)
+      .executeTakeFirst()
+    if (row === undefined) return (await standing(unit.db, id)) === undefined ? 'notFound' : 'stale'
+    const after = toRecord(row, await keysOf(unit.db, id))
+    const change = isMoved ? { ...judged, status } : judged
+    tell(unit, { ...after, ...read }, { after, change, entry })
+    if (isMoved) {
       const { at, details } = entry
       unit.event({ type: 'quarantined', at, hitlId: null, data: { agentId: id, cause: details['cause'] } })
     }
@@ -134,22 +141,27 @@ async function standing(db: Db, id: string): Promise<AgentStanding | undefined> 
 
 type RowChange = AgentChange & Partial<Pick<AgentRow, 'standing'>>
 
-/** Changes an agent that is locked. */
-async function write(unit: Unit, before: AgentRecord, change: RowChange, entry: AuditEntry): Promise<AgentRecord> {
-  const { id } = before
-  const row = await unit.db
+/** Changes an agent, and gives what it is then. */
+const changeRow = (db: Db, id: string, change: RowChange) =>
+  db
     .updateTable('agents')
     .set({ id, ...toColumns(change) })
     .where('id', '=', id)
     .returning(publicColumns)
-    .executeTakeFirstOrThrow()
+
+interface Changed {
+  readonly after: AgentRecord
+  readonly change: RowChange
+  readonly entry: AuditEntry
+}
+
+/** Records a change with what its fields were before, and tells the followers. */
+function tell(unit: Unit, before: AgentRecord, { after, change, entry }: Changed): void {
   const { secretHash: _, standing: __, ...shown } = change
   const changed = namesOf(shown)
   const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))
-  const after = { ...toRecord(row, []), keys: before.keys }
   unit.audit(withFacts(entry, { before: fields(before), after: fields(after) }))
-  unit.change({ table: 'agents', key: id, now: after })
-  return after
+  unit.change({ table: 'agents', key: after.id, now: after })
 }
 
 const keyColumns = ['id', 'agentId', 'name', 'hash', 'createdAt', 'expiresAt'] as const

@@ -51,6 +51,9 @@ export function agents(t: Test, engine: Engine): void {
     t.equal(await store.agents.judge('a1', read, judged, entry('agent.trust')), 'stale')
     t.equal(await store.agents.judge('a2', read, judged, entry('agent.trust')), 'notFound')
     t.same(await store.agents.standing('a1'), judged)
+    for (const other of [{ trustValue: 0.3 }, { trustAt: 1 }, { standing: null }, { status: 'Inactive' }] as const) {
+      t.equal(await store.agents.judge('a1', { ...judged, ...other }, judged, entry('agent.trust')), 'stale')
+    }
     await store.agents.update('a1', { policyName: 'p' }, entry('agent.policy'))
     t.same(await store.agents.standing('a1'), judged)
     await store.agents.update('a1', { trustValue: 0.35, trustAt: 3 }, entry('agent.liftQuarantine'))
