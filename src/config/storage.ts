@@ -1,3 +1,4 @@
+import { longestFence } from '../fleet/peers.ts'
 import { memberName, schemaName } from './formats.ts'
 import { choice, integer, optional, secret, text } from './setting.ts'
 
@@ -39,7 +40,7 @@ export const fleet = {
   FenceAfterSeconds: integer(
     10,
     'Without the database a gateway serves for so long; it must be the same in all of them.',
-    { min: 2, max: 60 },
+    { min: 2, max: longestFence },
   ),
   OnHistoryLoss: choice(
     ['Stop', 'Accept'],

@@ -46,6 +46,14 @@ export interface Settling {
 const drift = 1.01
 const marginMs = 100
 
+/** Time after which a gateway that began no turn has stopped to serve, milliseconds. */
+const fencedAfter = (fenceMs: number): number => fenceMs * drift + marginMs
+
+/** Longest fence that can be set, seconds. */
+export const longestFence = 60
+/** The same for a gateway whose fence is not known, milliseconds. */
+export const fencedForSureMs = fencedAfter(longestFence * 1_000)
+
 export class Peers<R extends PeerRow = PeerRow> {
   readonly #own: string
   readonly #fenceMs: number
@@ -64,7 +72,7 @@ export class Peers<R extends PeerRow = PeerRow> {
 
   /** Time after which a gateway that began no turn has stopped to serve. */
   get fencedAfter(): number {
-    return this.#fenceMs * drift + marginMs
+    return fencedAfter(this.#fenceMs)
   }
 
   /** All gateways. */

@@ -14,7 +14,7 @@ const oldest = 15
 /** One gateway at a time, in any schema of the database. */
 const migrationLock = 1_095_190_358
 /** SQLSTATE of a schema or table that is not there. */
-const missing = new Set(['3F000', '42P01'])
+const wentAway = new Set(['3F000', '42P01'])
 const mostTries = 5
 /** Longest time for all steps, milliseconds. */
 const migrationMs = 60_000
@@ -95,7 +95,7 @@ async function inTransaction(client: PoolClient, prepare: Fill, isLast: boolean)
     return true
   } catch (error) {
     await client.query('rollback').catch(() => {})
-    if (isLast || !missing.has(asError(error).code ?? '')) throw error
+    if (isLast || !wentAway.has(asError(error).code ?? '')) throw error
     return false
   }
 }

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import { StartupError } from '../../errors.ts'
+import { fencedForSureMs } from '../../fleet/peers.ts'
 import { isOlder } from '../../fleet/version.ts'
 import { createMigrations, migrate } from '../migrations.ts'
 import type { Db } from '../schema.ts'
@@ -34,8 +35,6 @@ export const stepsOf = (schema: string): Steps => ({
 const tables = { common: 'kysely_migration', own: 'postgres_migration' } as const
 /** One gateway registers at a time, in any schema of the database: none may miss the terms of another. */
 export const registerLock = 1_095_190_359
-/** A gateway that took no turn for so long has stopped to serve, with the longest fence that can be set, milliseconds. */
-const silentMs = 60_700
 
 /**
  * Names of the steps that the schema lacks, in the transaction that will run them.
@@ -105,7 +104,7 @@ export async function runSteps(db: Db, schema: string, steps: Steps, missing: re
 async function assertNoneBelow(db: Db, step: string, needs: string): Promise<void> {
   if (!(await isThere(db, 'members'))) return
   const { rows } = await sql<{ name: string; version: string }>`
-    select name, version from members where seen = 0 or seen > clock_ms() - ${silentMs}::bigint order by name`.execute(
+    select name, version from members where seen = 0 or seen > clock_ms() - ${fencedForSureMs}::bigint order by name`.execute(
     db,
   )
   const old = rows.filter(({ version }) => isOlder(version, needs))

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { PoolClient } from 'pg'
 import { systemClock } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
+import { fencedForSureMs } from '../../fleet/peers.ts'
 import { copiedTables, describeRows } from '../copy.ts'
 import { createMigrations } from '../migrations.ts'
 import type { Db } from '../schema.ts'
@@ -14,8 +15,6 @@ const locked = (schema: string): string => [...copiedTables, 'members'].map(tabl
 
 /** Longest time of a statement, milliseconds. Between two of them the target may be read for longer. */
 const copyMs = 60_000
-/** Time after which a gateway that took no turn has stopped to serve, with the longest fence that can be set. */
-const silentMs = 60_700
 /** Pause between two looks at the gateways. */
 const lookMs = 250
 
@@ -107,7 +106,7 @@ async function membersOf(client: PoolClient): Promise<readonly Member[]> {
 
 /** Waits until every gateway that is registered has been silent for so long that it has stopped. Returns them. */
 async function watchMembers(client: PoolClient, options: ReadOptions): Promise<readonly Member[]> {
-  const { silent = silentMs, onWatch } = options
+  const { silent = fencedForSureMs, onWatch } = options
   const first = await membersOf(client)
   if (first.length > 0) onWatch(first.map(({ name }) => name).join(', '))
   const end = systemClock.steady() + silent
