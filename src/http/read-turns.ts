@@ -1,3 +1,5 @@
+import { once } from '../base/once.ts'
+
 /** Turns for reading bodies. */
 export interface ReadTurns {
   /**
@@ -26,16 +28,7 @@ const bodiesPerRound = 4
 export function createReadTurns(soon: (work: () => void) => void = setImmediate): ReadTurns {
   const waiting = new Set<() => void>()
   let left = roundBytes
-  let isScheduled = false
-
-  const schedule = () => {
-    if (isScheduled) return
-    isScheduled = true
-    soon(beginRound)
-  }
-
-  const beginRound = () => {
-    isScheduled = false
+  const schedule = once(soon, () => {
     left = roundBytes
     if (waiting.size > bodiesPerRound) schedule()
     let count = 0
@@ -44,7 +37,7 @@ export function createReadTurns(soon: (work: () => void) => void = setImmediate)
       waiting.delete(resume)
       resume()
     }
-  }
+  })
 
   return {
     isOver(bytes, resume) {

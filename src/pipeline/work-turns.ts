@@ -1,3 +1,4 @@
+import { once } from '../base/once.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
 
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
@@ -24,19 +25,10 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   // The agent that is next comes first.
   const waiting = new Map<string, (() => void)[]>()
   let left = stepsPerTurn
-  let isScheduled = false
-
-  const schedule = () => {
-    if (isScheduled) return
-    isScheduled = true
-    soon(beginRound)
-  }
-
-  const beginRound = () => {
-    isScheduled = false
+  const schedule = once(soon, () => {
     left = stepsPerTurn
     grant()
-  }
+  })
 
   const grant = () => {
     for (const [agentId, queue] of waiting) {
