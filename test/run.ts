@@ -97,7 +97,7 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
     env['GATEWAY_TEST_CONSOLE'] = folder
   }
   const isShared = env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' || env['GATEWAY_TEST_FLEET'] !== undefined
-  const needsServer = isShared || needs(/createSchema|postgresContract\(t\)|fixtures\/fleet\//)
+  const needsServer = isShared || needs(/createSchema|openProxied|postgresContract\(t\)|fixtures\/fleet\//)
   const server = needsServer ? await startPostgres() : undefined
   if (server !== undefined) env['GATEWAY_TEST_POSTGRES'] = server.url
   await runAll(files, measured).finally(() => server?.stop())

@@ -1,25 +1,12 @@
 /** Writes of agents that come at the same time share transactions, and none of them suffers from another one. */
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { schemaLock } from '../../src/storage/postgres/commit-write.ts'
-import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import type { HitlRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
-import { startTcpProxy, type TcpProxy } from '../fixtures/tcp-proxy.ts'
+import { openProxied } from '../fixtures/proxied-store.ts'
+import t from '../fixtures/tap.ts'
+import type { TcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, approve, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
-
-async function open(t: Test) {
-  const settings = await createSchema(t)
-  const url = new URL(settings.connectionString)
-  const proxy = await startTcpProxy(t, Number(url.port))
-  const direct = await openPostgresStore({ settings })
-  t.teardown(() => direct.close())
-  url.port = String(proxy.port)
-  const store = await openPostgresStore({ settings: { ...settings, connectionString: url.href } })
-  t.teardown(() => store.close())
-  return { proxy, direct, store, admin: settings.admin }
-}
 
 /** Suspends requests of different agents at once. */
 function suspendAll(store: Store, count: number, over: (n: number) => Partial<HitlRecord> = () => ({})) {
@@ -35,7 +22,7 @@ const stored = (results: readonly PromiseSettledResult<unknown>[]) =>
   results.filter(result => result.status === 'fulfilled' && result.value === 'stored').length
 
 t.test('writes at the same time share transactions; each has its own result, row and record', async t => {
-  const { store, admin } = await open(t)
+  const { store, admin } = await openProxied(t)
   t.equal(stored(await suspendAll(store, 100)), 100)
   const { rows } = await admin.query('select count(*)::int as transactions from writes')
   t.ok(rows[0].transactions <= 10, `${rows[0].transactions} transactions`)
@@ -48,7 +35,7 @@ t.test('writes at the same time share transactions; each has its own result, row
 })
 
 t.test('writes with one key share transactions too, one after the other', async t => {
-  const { store, admin } = await open(t)
+  const { store, admin } = await openProxied(t)
   await suspend(store, 'h1', { approvalsNeeded: 3 })
   const all = await Promise.all(Array.from({ length: 24 }, (_, n) => approve(store, 'h1', { reviewer: `r${n}` })))
   const outcomes = Object.groupBy(
@@ -62,7 +49,7 @@ t.test('writes with one key share transactions too, one after the other', async 
 })
 
 t.test('one that cannot be written does not take the others with it', async t => {
-  const { store } = await open(t)
+  const { store } = await openProxied(t)
   const bad = store.hitl.insert(pending('bad'), sealed, roomy, entry('hitl.suspend', { details: { big: 1n } }))
   const long = suspend(store, 'long', { agentId: 'long', idempotencyKey: 'k'.repeat(10_000) })
   const [results] = await Promise.all([suspendAll(store, 20), t.rejects(bad), long.catch(() => {})])
@@ -72,7 +59,7 @@ t.test('one that cannot be written does not take the others with it', async t =>
 })
 
 t.test('limits hold within one transaction', async t => {
-  const { store } = await open(t)
+  const { store } = await openProxied(t)
   const insert = (n: number, maxPending: number) => {
     const limits = { maxPending, maxPendingOfAgent: 200, joinsSince: 0 }
     return store.hitl.insert(pending(`h${n}`), sealed, limits, entry('hitl.suspend'))
@@ -85,7 +72,7 @@ t.test('limits hold within one transaction', async t => {
 })
 
 t.test('a key whose lock another gateway holds is waited for by its own request alone', async t => {
-  const { store, admin } = await open(t)
+  const { store, admin } = await openProxied(t)
   const lock = `hashtextextended('a1 k', (select ${schemaLock}))`
   await admin.query(`select pg_advisory_lock(${lock})`)
   let isHeld = true
@@ -98,7 +85,7 @@ t.test('a key whose lock another gateway holds is waited for by its own request 
 })
 
 t.test('a key is held or used once, also by requests and grants of one transaction', async t => {
-  const { store } = await open(t)
+  const { store } = await openProxied(t)
   const grant = {
     ...{ agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 99, uses: 0 },
     ...{ hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
@@ -118,7 +105,7 @@ t.test('a key is held or used once, also by requests and grants of one transacti
 })
 
 t.test('an agent with many writes at once is refused some of them, and others are not', async t => {
-  const { store } = await open(t)
+  const { store } = await openProxied(t)
   await suspend(store, 'h-verdict', { agentId: 'a2' })
   const flood = Promise.allSettled(Array.from({ length: 300 }, (_, n) => suspend(store, `f${n}`)))
   const [own, person] = await Promise.all([suspend(store, 'h-own', { agentId: 'a2' }), approve(store, 'h-verdict')])
@@ -137,7 +124,7 @@ function afterFirst(proxy: TcpProxy, then: () => boolean): void {
 }
 
 t.test('a COMMIT without an answer leaves all of its writes in doubt, and each is taken back that must be', async t => {
-  const { proxy, direct, store } = await open(t)
+  const { proxy, direct, store } = await openProxied(t)
   await suspendAll(direct, 12)
   await suspend(direct, 'first')
   afterFirst(proxy, () => {
@@ -164,7 +151,7 @@ t.test('a COMMIT without an answer leaves all of its writes in doubt, and each i
 })
 
 t.test('a COMMIT that was held up commits none of its writes later', async t => {
-  const { proxy, direct, store, admin } = await open(t)
+  const { proxy, direct, store, admin } = await openProxied(t)
   afterFirst(proxy, () => false)
   const first = busy(store)
   const results = await suspendAll(store, 12)
@@ -182,7 +169,7 @@ t.test('a COMMIT that was held up commits none of its writes later', async t => 
 })
 
 t.test('writes that are under way when the store closes are done or refused, as they were told', async t => {
-  const { direct, store } = await open(t)
+  const { direct, store } = await openProxied(t)
   const all = suspendAll(store, 100)
   const closed = store.close()
   const results = await all

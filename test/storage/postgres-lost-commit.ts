@@ -1,24 +1,10 @@
 /** A COMMIT whose answer does not come: the caller is told so within two seconds, and what it finds then stays true. */
-import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { createSchema } from '../fixtures/postgres.ts'
+import { openProxied } from '../fixtures/proxied-store.ts'
 import t, { type Test } from '../fixtures/tap.ts'
-import { startTcpProxy, type TcpProxy } from '../fixtures/tcp-proxy.ts'
+import type { TcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
-
-/** A store behind a proxy, and one that reaches the database directly. */
-async function open(t: Test) {
-  const settings = await createSchema(t)
-  const url = new URL(settings.connectionString)
-  const proxy = await startTcpProxy(t, Number(url.port))
-  const direct = await openPostgresStore({ settings })
-  t.teardown(() => direct.close())
-  url.port = String(proxy.port)
-  const store = await openPostgresStore({ settings: { ...settings, connectionString: url.href } })
-  t.teardown(() => store.close())
-  return { proxy, direct, store, admin: settings.admin }
-}
 
 const isCommit = (data: Buffer) => data.includes('commit\0')
 const register = (store: Store) => store.agents.insert(agent('a1'), 'h', entry('agent.register'))
@@ -38,7 +24,7 @@ function outcomes(admin: { query(text: string): Promise<{ rows: unknown[] }> }, 
 }
 
 t.test('a COMMIT that was held up never commits later', async t => {
-  const { proxy, direct, store, admin } = await open(t)
+  const { proxy, direct, store, admin } = await openProxied(t)
   let held = false
   proxy.onSend = data => {
     held ||= isCommit(data)
@@ -62,7 +48,7 @@ function losesAnswer(proxy: TcpProxy): void {
 }
 
 t.test('a COMMIT whose answer was lost is found, and is in force as soon as the database is reached again', async t => {
-  const { proxy, direct, store } = await open(t)
+  const { proxy, direct, store } = await openProxied(t)
   const shown: string[] = []
   const end = await store.feed.agents.follow({
     load: () => undefined,
@@ -91,7 +77,7 @@ t.test('a COMMIT whose answer was lost is found, and is in force as soon as the 
 })
 
 t.test('a claim that was committed, and that nobody acts on, is released', async t => {
-  const { proxy, direct, store } = await open(t)
+  const { proxy, direct, store } = await openProxied(t)
   await suspend(store, 'h1')
   losesAnswer(proxy)
   await inDoubt(t, approve(store, 'h1'))
@@ -108,7 +94,7 @@ t.test('a claim that was committed, and that nobody acts on, is released', async
 })
 
 t.test('an idempotency key of a grant whose use was committed, and that named no sending, is free again', async t => {
-  const { proxy, direct, store } = await open(t)
+  const { proxy, direct, store } = await openProxied(t)
   const grant = {
     ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 },
     ...{ uses: 0, hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
@@ -130,7 +116,7 @@ t.test('an idempotency key of a grant whose use was committed, and that named no
 })
 
 t.test('a connection that breaks before its COMMIT leaves nothing, and that is certain', async t => {
-  const { proxy, direct, store } = await open(t)
+  const { proxy, direct, store } = await openProxied(t)
   proxy.onSend = data => {
     if (!data.includes('insert into "agents"')) return true
     proxy.cut()
@@ -143,7 +129,7 @@ t.test('a connection that breaks before its COMMIT leaves nothing, and that is c
 })
 
 t.test('a notice that comes with COMMIT counts as no answer', async t => {
-  const { store, admin, direct } = await open(t)
+  const { store, admin, direct } = await openProxied(t)
   // As the server does when it is told to wait no longer for a standby.
   await admin.query(`create function complain() returns trigger language plpgsql as $$
     begin raise warning 'canceling wait for synchronous replication due to user request'; return null; end $$`)
@@ -156,7 +142,7 @@ t.test('a notice that comes with COMMIT counts as no answer', async t => {
 })
 
 t.test('a write behind a lock that nobody releases is given up and not done later', async t => {
-  const { store, direct, admin } = await open(t)
+  const { store, direct, admin } = await openProxied(t)
   await register(store)
   await admin.query('begin')
   await admin.query(`select from agents where id = 'a1' for update`)
