@@ -75,21 +75,22 @@ async function opened(t: Test, asked: Asked) {
   return { raw, upstream }
 }
 
-async function openCount(): Promise<number> {
-  const { text } = await gateway.manage('GET', '/metrics')
+async function openCount({ manage }: TestGateway): Promise<number> {
+  const { text } = await manage('GET', '/metrics')
   return Number(/^agent_gateway_websockets (\d+)$/m.exec(text)?.[1])
 }
 
 t.test('an accepted handshake opens a tunnel; the token of the agent stays here', async t => {
+  const gateway = await startGateway(t, { config, alone: 'metrics are a gateway’s own' })
   const { id, token } = await gateway.agent()
-  const { raw, upstream } = await opened(t, { token, lines: [...usual, 'Sec-WebSocket-Protocol: a, b'] })
+  const { raw, upstream } = await opened(t, { by: gateway, token, lines: [...usual, 'Sec-WebSocket-Protocol: a, b'] })
   t.match(raw.text(), /\r\nGateway-Request-Id: /)
   const [, requestId = ''] = /Gateway-Request-Id: (\S+)/.exec(raw.text()) ?? []
   const lines = () => gateway.log.filter(line => line['requestId'] === requestId)
   const begin = { agentId: id, method: 'GET', path: '/ws', status: 101, decision: 'Allow', policy: 'allow-all' }
   t.match(await eventually(lines, ({ length }) => length > 0), [{ ...begin, message: 'websocket opened' }])
   t.equal(lines().length, 1, 'the line of its end comes at its end')
-  t.equal(await openCount(), 1)
+  t.equal(await openCount(gateway), 1)
   const [req] = upstream.seen
   t.match(req?.headers, {
     upgrade: 'websocket',
@@ -114,7 +115,7 @@ t.test('an accepted handshake opens a tunnel; the token of the agent stays here'
     message: 'exchange',
     ending: 'forwarded',
   })
-  t.equal(await openCount(), 0)
+  t.equal(await openCount(gateway), 0)
 })
 
 t.test('what is not allowed gets no tunnel, and the upstream hears nothing', async t => {
@@ -307,7 +308,10 @@ t.test('a side that does not read stops the other, and loses nothing', async t =
 })
 
 t.test('each tunnel takes one of the places of its agent', async t => {
-  const few = await startGateway(t, { config: { ...config, System: { RateLimit: { MaxInFlight: 2 } } } })
+  const few = await startGateway(t, {
+    config: { ...config, System: { RateLimit: { MaxInFlight: 2 } } },
+    alone: 'requests under way are a gateway’s own',
+  })
   const { token } = await few.agent()
   const upstream = await startUpstream(t)
   for (let count = 0; count < 2; count++) await (await ask(t, upstream.url, { by: few, token })).until(/\r\n\r\n/)
