@@ -112,10 +112,11 @@ function explain(shell: Shell): number {
 
 function usage(group: string): string {
   const entries = Object.entries(commands).filter(([name]) => name.startsWith(group))
+  const width = Math.max(...entries.map(([name]) => name.length)) + 2
   return [
     `usage: agent-gateway ${group}COMMAND [OPTIONS]`,
     '',
-    ...entries.map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`),
+    ...entries.map(([name, { summary }]) => `  ${name.padEnd(width)}${summary}`),
     '',
     'Each command explains itself with --help; --version prints the version.',
   ].join('\n')

@@ -39,6 +39,7 @@ t.test('help is printed when it is asked for, for all and for each command', asy
     t.match(shell.printed[0], /^usage: agent-gateway COMMAND/)
     const names = [...(shell.printed[0] ?? '').matchAll(/^ {2}(\S+(?: \S+)?) {2,}/gm)].map(([, name]) => name as string)
     t.ok(names.includes('serve') && names.includes('check'))
+    t.equal(names.length, shell.printed[0]?.match(/^ {2}\S/gm)?.length, 'each name stands apart from its summary')
     for (const name of names) {
       const one = fakeShell([...name.split(' '), '--help'])
       t.equal(await runCommand(one), 0, name)
