@@ -22,7 +22,7 @@ export async function run(shell: Shell): Promise<number> {
   const { config, baseDirectory } = readConfiguration(shell, values.config)
   if (!usesPostgres(config)) {
     throw new StartupError(
-      'With Storage:Provider Sqlite the gateway finds an older database at its start, and goes on.',
+      'There is nothing to accept: with Storage:Provider Sqlite the gateway notices an older database at its start, and goes on by itself.',
     )
   }
   const settings = postgresSettings(config, baseDirectory)

@@ -18,7 +18,7 @@ ${configHelp}`
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, owner: { type: 'string' } })
   const { config, baseDirectory } = readConfiguration(shell, values.config)
-  if (!usesPostgres(config)) throw new StartupError('With Storage:Provider Sqlite, the start changes the database.')
+  if (!usesPostgres(config)) throw new StartupError(nothingToDo)
   const settings = postgresSettings(config, baseDirectory)
   const owner = values.owner ?? shell.env['AGENT_GATEWAY_STORAGE_OWNER'] ?? settings.connectionString
   const { steps, role } = await migrateAs(settings, owner)
@@ -26,3 +26,6 @@ export async function run(shell: Shell): Promise<number> {
   if (role !== undefined) shell.print(`the role ${role} can run gateways`)
   return 0
 }
+
+const nothingToDo =
+  'There is nothing to do: with Storage:Provider Sqlite the gateway brings its database up to date at its start.'
