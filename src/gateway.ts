@@ -14,7 +14,7 @@ import { type Identity, type IdentityParts, openIdentity } from './compose/ident
 import { createListening, type Listening } from './compose/listening.ts'
 import { createOverview } from './compose/overview.ts'
 import { createPeerGuard } from './compose/peer-guard.ts'
-import { createTokens } from './compose/rates.ts'
+import { createLoginRoom, createTokens } from './compose/rates.ts'
 import { openRules, type Rules } from './compose/rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './compose/shared.ts'
 import { stopServing } from './compose/stop.ts'
@@ -149,7 +149,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const followers: Followers = { pool: undefined, onQuarantine: () => {}, onGrant: async () => {} }
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
-  const asked = { fetchDocument, submitForm, failedLogins: recent.failedLogins, onQuarantine, onTokens }
+  const asked = { fetchDocument, submitForm, loginRoom: createLoginRoom(config, rates), onQuarantine, onTokens }
   const identity = await openIdentity({ config, dataDirectory, store, clock, log, ...asked })
   closers.push(() => identity.close())
   const { registry } = identity
@@ -169,7 +169,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
-  closers.push(() => limits.tokens?.close())
+  for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
   const telemetry = createTelemetry({ ...foundation, limits, memory })
   closers.push(() => telemetry?.close())
   const dataPlane = createDataPlane({

@@ -1,5 +1,4 @@
 import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
-import { createFailedLogins, type FailedLogins } from '../limits/failed-logins.ts'
 import { createHitTally, type HitTally } from '../limits/hit-tally.ts'
 import { createIncidents, type Incidents } from '../limits/incidents.ts'
 import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
@@ -14,8 +13,6 @@ export interface RecentActivity {
   readonly shadows: ShadowTally
   /** Requests that were not simply allowed. */
   readonly incidents: Incidents
-  /** Failed logins of other gateways, and those here for them. */
-  readonly failedLogins: FailedLogins
   close(): void
 }
 
@@ -25,7 +22,6 @@ export function createRecentActivity(): RecentActivity {
     hits: createHitTally(),
     shadows: createShadowTally(),
     incidents: createIncidents(),
-    failedLogins: createFailedLogins(),
     close() {},
   }
 }

@@ -1,5 +1,6 @@
 import type { TrailVerification } from '../audit/verification.ts'
 import { uuid } from '../config/formats.ts'
+import type { CallerRate } from '../limits/leased-bucket.ts'
 import { builtConsole, type ConsoleProvider } from '../management/console-files.ts'
 import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
@@ -12,8 +13,8 @@ import type { RecentActivity } from './activity.ts'
 import { type Base, createFenced } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
+import { takeOrAsk } from './rates.ts'
 import type { Rules } from './rules.ts'
-import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
 export interface ControlPlaneParts
@@ -29,7 +30,7 @@ export interface ControlPlaneParts
   readonly verification: TrailVerification
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string | undefined
-  readonly limits: Pick<SharedLimits, 'managementRate'>
+  readonly limits: { readonly managementRate: CallerRate }
   readonly telemetry: Pick<Telemetry, 'page'> | undefined
   readonly clientIpOf: ClientIp
   readonly workTurns: WorkTurns
@@ -54,11 +55,8 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
     verify: identity.tokens.verifyInternal,
     noteRefusal: parts.refusals.note,
-    takeCall(callerId, requestId) {
-      const wait = parts.limits.managementRate.take(callerId, clock.steady())
-      if (wait > 0) bounds.reached('management_rate', callerId, requestId)
-      return wait
-    },
+    takeCall: callerId => takeOrAsk(parts.limits.managementRate, callerId, clock),
+    noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
     store,
     fencedAs,
     proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),

@@ -5,17 +5,16 @@ import { openRegistry, type Registry, type RegistryOptions } from '../agents/reg
 import { createSecretHasher } from '../agents/secret.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
-import type { FailedLogins } from '../limits/failed-logins.ts'
 import type { SubmitForm } from '../tokens/introspection.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
-import { openTokens, type Tokens } from '../tokens/open.ts'
+import { type LoginRoom, openTokens, type Tokens } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 import { usesPostgres } from './storage.ts'
 
 export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
   readonly submitForm: SubmitForm
-  readonly failedLogins: FailedLogins
+  readonly loginRoom: LoginRoom | undefined
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
   /** Called when all tokens of before are void. It is answered once this resolves. */
@@ -36,7 +35,7 @@ export interface Identity {
 
 /** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, failedLogins } = parts
+  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, loginRoom } = parts
   const { TokenRequests } = config.Security.AgentAuth
   const secrets = createSecretHasher({
     cost: TokenRequests.BcryptCost,
@@ -66,7 +65,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       clock,
       agents: registry,
       codes: store.codes,
-      failedLogins,
+      loginRoom,
       fetchDocument,
       submitForm,
       onKeyUse: keys.noteUse,

@@ -1,15 +1,18 @@
-/** The pace of callers: of agents on /proxy, for the fleet or for this gateway alone, and of callers of the management API. */
+/** Limits for the fleet, or for this gateway alone: the pace of agents on /proxy and of callers of the management API, failed logins. */
+import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import { Attempts } from '../fleet/attempts.ts'
 import { Leases } from '../fleet/leases.ts'
 import {
-  type AgentRate,
+  type CallerRate,
   type LeaseAnswer,
   type LeaseCall,
   LeasedBuckets,
   type Tokens,
 } from '../limits/leased-bucket.ts'
 import type { SharedTable } from '../limits/shared-table.ts'
-import { createRateLimiter, type RateLimit, type RateLimiter } from '../limits/token-bucket.ts'
+import { createRateLimiter, type RateLimit } from '../limits/token-bucket.ts'
+import type { LoginRoom } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 
 interface PaceSettings {
@@ -22,7 +25,7 @@ export const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit =>
   burst: Burst,
 })
 
-/** Whether the rates of agents hold for all gateways together. */
+/** Whether limits hold for all gateways together. */
 export const sharesRates = ({ Storage, Fleet }: Config): boolean =>
   Storage.Provider === 'PostgreSQL' && Fleet.RateLimits === 'Shared'
 
@@ -39,22 +42,21 @@ export interface RateParts extends Gateways {
   readonly tokensFor: (buckets: LeasedBuckets) => Tokens
 }
 
-interface Pace {
-  readonly agentRate: AgentRate
+export interface Pace extends CallerRate {
+  /** Absent when each gateway counts by itself. */
   readonly tokens: Tokens | undefined
 }
 
-export function createAgentRate(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): Pace {
+export function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): Pace {
   if (leases === undefined) {
     const { take } = createRateLimiter(limit, rates)
-    return { agentRate: { take, asked: async () => {} }, tokens: undefined }
+    return { take, asked: async () => {}, tokens: undefined }
   }
   const count = new Int32Array(gateways)
   const members = () => Math.max(1, count[0]!)
   const buckets = new LeasedBuckets({ limit, leases, rates, members, onNeed: key => tokens.need(key) })
   const tokens = tokensFor(buckets)
-  const agentRate: AgentRate = { take: (key, now) => buckets.take(key, now), asked: key => tokens.asked(key) }
-  return { agentRate, tokens }
+  return { take: (key, now) => buckets.take(key, now), asked: key => tokens.asked(key), tokens }
 }
 
 /** Buckets of tokens that all gateways share. */
@@ -64,14 +66,13 @@ export interface SharedRates {
   gateways(): number
 }
 
-export interface TokenParts extends Pick<Base, 'config' | 'clock'> {
+export interface TokenParts extends Pick<Base, 'clock'> {
   readonly rates: SharedRates | undefined
 }
 
 /** How the main thread leases tokens, for all threads. */
-export function createTokens({ config, clock, rates }: TokenParts, { gateways }: Gateways): RateParts['tokensFor'] {
+export function createTokens({ clock, rates }: TokenParts, { gateways }: Gateways): RateParts['tokensFor'] {
   const count = new Int32Array(gateways)
-  const limit = paceOf(config.System.RateLimit)
   return buckets =>
     new Leases({
       buckets,
@@ -79,13 +80,46 @@ export function createTokens({ config, clock, rates }: TokenParts, { gateways }:
       async lease(asks) {
         if (rates === undefined) throw new Error('cannot happen: there are leases without shared rates')
         count[0] = rates.gateways()
-        return rates.lease({ limit, asks })
+        return rates.lease({ limit: buckets.limit, asks })
       },
     })
 }
 
-/** In the same table as agents, with keys of its own. */
-export function createManagementRate(pace: RateLimit, table: SharedTable): RateLimiter {
-  const limiter = createRateLimiter(pace, table)
-  return { take: (callerId, now) => limiter.take(`management ${callerId}`, now) }
+/** Of callers of the management API: in the same tables as agents, with keys of its own. */
+export function createManagementPace(limit: RateLimit, parts: RateParts): Pace {
+  const { take, asked, tokens } = createPace(limit, parts)
+  const keyOf = (callerId: string) => `management ${callerId}`
+  return { take: (callerId, now) => take(keyOf(callerId), now), asked: callerId => asked(keyOf(callerId)), tokens }
+}
+
+/** A caller asks the fleet for a token at most so often: its other calls may take what was leased. */
+const mostAsks = 20
+
+/** Takes one call. 0 when it may pass, else milliseconds until it may. */
+export function takeOrAsk(pace: CallerRate, callerId: string, clock: Clock): number | Promise<number> {
+  const wait = pace.take(callerId, clock.steady())
+  if (wait !== undefined) return wait
+  const ask = async (): Promise<number> => {
+    for (let asks = 0; asks < mostAsks; asks++) {
+      await pace.asked(callerId)
+      const later = pace.take(callerId, clock.steady())
+      if (later !== undefined) return later
+    }
+    return 1
+  }
+  return ask()
+}
+
+/** Room for failed logins in all gateways together; undefined when each counts by itself. */
+export function createLoginRoom(config: Config, rates: SharedRates | undefined): LoginRoom | undefined {
+  if (rates === undefined || !sharesRates(config)) return undefined
+  return (of, perMinute) => {
+    const limit = { requestsPerMinute: perMinute, burst: perMinute }
+    const attempts = new Attempts({ prefix: `login ${of} `, lease: asks => rates.lease({ limit, asks }) })
+    return {
+      take: key => attempts.take(key),
+      giveBack: key => attempts.giveBack(key),
+      gateways: () => Math.max(1, rates.gateways()),
+    }
+  }
 }

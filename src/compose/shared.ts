@@ -3,14 +3,14 @@ import { availableParallelism } from 'node:os'
 import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
-import { type AgentRate, leaseShape, type Tokens } from '../limits/leased-bucket.ts'
+import { leaseShape } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
-import { type RateLimiter, rateShape } from '../limits/token-bucket.ts'
+import { rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
-import { createAgentRate, createManagementRate, paceOf, type RateParts, sharesRates } from './rates.ts'
+import { createManagementPace, createPace, type Pace, paceOf, type RateParts, sharesRates } from './rates.ts'
 
 /** Memory shared by all threads of a gateway: limits hold for all of them together. */
 export interface SharedMemory {
@@ -78,11 +78,9 @@ export function shareOf(config: Config, threads: number): Config {
 
 /** The view of one thread. */
 export interface SharedLimits {
-  readonly agentRate: AgentRate
-  /** Undefined when each gateway counts by itself. */
-  readonly tokens: Tokens | undefined
-  /** Of callers of the management API. */
-  readonly managementRate: RateLimiter
+  readonly agentRate: Pace
+  /** Of callers of the management API, for the main thread alone. */
+  readonly managementRate: Pace
   readonly breaker: Breaker
   readonly connections: Quota<'connections' | 'address_connections'>
   /** Proxied requests under way, by agent. */
@@ -152,9 +150,10 @@ export function openSharedLimits(config: Config, { memory, thread, log, tokensFo
   const all = new Int32Array(memory.inFlight)
   const leases = memory.leases && new SharedTable(memory.leases, leaseShape, thread)
   if (leases !== undefined) tables.push(leases)
+  const rateParts = { rates, leases, gateways: memory.gateways, tokensFor }
   return {
-    ...createAgentRate(paceOf(RateLimit), { rates, leases, gateways: memory.gateways, tokensFor }),
-    managementRate: createManagementRate(paceOf(ManagementRateLimit), rates),
+    agentRate: createPace(paceOf(RateLimit), rateParts),
+    managementRate: createManagementPace(paceOf(ManagementRateLimit), rateParts),
     breaker: createBreaker(
       { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
       circuits,

@@ -50,6 +50,6 @@ export const fleet = {
   RateLimits: choice(
     ['Shared', 'PerGateway'],
     'Shared',
-    'Shared: System:RateLimit holds for all gateways together. PerGateway: each counts by itself.',
+    'Shared: System:RateLimit, System:ManagementRateLimit and the limits of failed logins hold for all gateways together. PerGateway: each counts by itself.',
   ),
 }

@@ -16,8 +16,10 @@ export interface LeaseAsk {
   readonly used: number
   /** Leased tokens that were not needed. */
   readonly returned: number
-  /** Requests that passed without a token. */
+  /** Requests that passed without a token. Below 0: tokens that were spent, and not needed after all. */
   readonly debt: number
+  /** Whether tokens are spent with the answer: the bucket does not hold them until it is told what became of them. */
+  readonly isSpent?: boolean
   /** Time of the database at the last lease, milliseconds. More than `reportMs` later, `used` and `returned` do not count. */
   readonly leasedAt: number
 }
@@ -81,8 +83,8 @@ const field = {
 /** Its table: 13 MiB, of which the system provides only what is used. More active keys than that must wait. */
 export const leaseShape: TableShape = { slots: 131_072, fields: 13 }
 
-/** The pace of agents: of this gateway alone, or of the fleet. */
-export interface AgentRate {
+/** The pace of callers: of this gateway alone, or of the fleet. */
+export interface CallerRate {
   /** Takes one request: 0 when it may pass, else milliseconds until it may; undefined when `asked` must be waited for. */
   take(key: string, now: number): number | undefined
   /** Resolves when the fleet was asked for the key, or takes too long to answer. */
@@ -90,7 +92,7 @@ export interface AgentRate {
 }
 
 /** Gets tokens for the buckets of this gateway. */
-export interface Tokens extends Pick<AgentRate, 'asked'> {
+export interface Tokens extends Pick<CallerRate, 'asked'> {
   /** Tokens of the key are needed. */
   need(key: string): void
   close(): void
@@ -115,6 +117,7 @@ export interface LeasedBucketsOptions {
 
 /** All times are steady milliseconds. */
 export class LeasedBuckets {
+  readonly limit: RateLimit
   readonly #options: LeasedBucketsOptions
   readonly #table: SharedTable
   readonly #interval: number
@@ -122,6 +125,7 @@ export class LeasedBuckets {
   readonly #mostDebt: number
 
   constructor(options: LeasedBucketsOptions) {
+    this.limit = options.limit
     this.#options = options
     this.#table = options.leases
     this.#interval = 60_000 / options.limit.requestsPerMinute

@@ -57,12 +57,9 @@ export function createGuard(parts: ManagementParts): Guard {
       return own || (from !== undefined && allowedHosts.has(from.hostname)) ? undefined : refuse('foreign_origin')
     },
     async admit(req, operation, requestId) {
-      const caller = await authenticate(req, parts)
+      const caller = await inPace(req, requestId, parts)
       if (isRefusal(caller)) return caller
       const { agent, keyId } = caller
-      const wait = parts.takeCall(agent.id, requestId)
-      if (wait > 0)
-        return refuse('rate_limited', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
       const granted = agent.roles.some(role => operation.access.includes(role))
       if (granted || operation.access.includes('own')) return { ...caller, ownOnly: !granted }
       const details = { operation: operation.id, roles: agent.roles, ...(keyId === undefined ? {} : { keyId }) }
@@ -81,6 +78,23 @@ export function createGuard(parts: ManagementParts): Guard {
       return refuse('forbidden', `This operation needs one of the roles: ${roles}.`)
     },
   }
+}
+
+/** The caller, when it does not call too often. */
+async function inPace(
+  req: IncomingMessage,
+  requestId: string,
+  parts: ManagementParts,
+): ReturnType<typeof authenticate> {
+  const caller = await authenticate(req, parts)
+  if (isRefusal(caller)) return caller
+  const { id } = caller.agent
+  const taken = parts.takeCall(id)
+  const wait = await taken
+  // While the fleet was asked, the caller may have been revoked.
+  if (wait === 0) return typeof taken === 'number' ? caller : authenticate(req, parts)
+  parts.noteRateLimited(id, requestId)
+  return refuse('rate_limited', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
 }
 
 /** The active agent whose token the request carries (spec 5.3). */

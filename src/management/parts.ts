@@ -48,8 +48,10 @@ export interface ManagementParts {
   readonly consoleFiles: ConsoleFiles
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   readonly noteFailedLogin: (failed: FailedLogin) => void
-  /** Takes one call of a caller: 0, or the milliseconds until it may call. */
-  readonly takeCall: (callerId: string, requestId: string) => number
+  /** Takes one call of a caller: 0, or the milliseconds until it may call. A promise when the fleet must be asked. */
+  readonly takeCall: (callerId: string) => number | Promise<number>
+  /** A call was refused by it. */
+  readonly noteRateLimited: (callerId: string, requestId: string) => void
   readonly store: Pick<Store, 'audit' | 'ping'>
   /** Why nobody is let in, when the gateway may lack the latest changes. */
   readonly fencedAs: () => 'fenced' | undefined

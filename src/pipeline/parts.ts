@@ -6,7 +6,7 @@ import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Links } from '../http/virtual-hosts.ts'
 import type { Breaker } from '../limits/breaker.ts'
-import type { AgentRate } from '../limits/leased-bucket.ts'
+import type { CallerRate } from '../limits/leased-bucket.ts'
 import type { Quota } from '../limits/quota.ts'
 import type { SharedAmount } from '../limits/shared-amount.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
@@ -32,7 +32,7 @@ export interface Parts {
   /** The agent as it is now. */
   readonly agentOf: (id: string) => AgentRecord | undefined
   readonly trustOf: (agent: AgentRecord, now: number) => number
-  readonly agentRate: AgentRate
+  readonly agentRate: CallerRate
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
   readonly heldBytes: Pick<Quota<'held_bytes' | 'agent_held_bytes'>, 'take' | 'give'>

@@ -51,7 +51,6 @@ const isTold = ([kind]: Note): boolean => kind !== 'humanDenied' && kind !== 'to
 /** The agent that chose the names in a note. */
 function namedBy(note: Note): string | undefined {
   if (note[0] === 'incident') return note[1].agentId
-  if (note[0] === 'loginFailed') return 'logins'
   return note[0] === 'sent' ? note[1] : undefined
 }
 

@@ -1,6 +1,5 @@
 /** Records of exchanges that have ended, as threads and gateways tell them each other. */
 import type { RecentActivity } from '../compose/activity.ts'
-import type { LoginKey } from '../limits/failed-logins.ts'
 import type { HitCount } from '../limits/hit-tally.ts'
 import type { Incident } from '../limits/incidents.ts'
 import type { Counted } from './batch.ts'
@@ -12,7 +11,6 @@ export type Note =
   | readonly [kind: 'incident', incident: Incident]
   | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
   | readonly [kind: 'shadow', policy: string, rule: string, would: string]
-  | readonly [kind: 'loginFailed', of: LoginKey, key: string]
 
 export type Notes = readonly Counted<Note>[]
 
@@ -36,7 +34,6 @@ export function keyOf(note: Note): string {
       return `incident ${note[1].requestId}`
     case 'hit':
     case 'shadow':
-    case 'loginFailed':
       return note.join(' ')
     default:
       return `${note[0]} ${note[1]}`
@@ -44,11 +41,10 @@ export function keyOf(note: Note): string {
 }
 
 /** Counts a note that was made elsewhere. A gateway of a later version may tell of what is not known here. */
-export function count({ activity, hits, shadows, incidents, failedLogins }: RecentActivity, note: Note): void {
+export function count({ activity, hits, shadows, incidents }: RecentActivity, note: Note): void {
   if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
   else if (note[0] === 'incident') incidents.note(note[1])
   else if (note[0] === 'hit') hits.note(note[1], note[2], note[3])
   else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
-  else if (note[0] === 'loginFailed') failedLogins.arrived(note[1], note[2])
   else activity[note[0]]?.(note[1], note[2])
 }

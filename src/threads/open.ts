@@ -87,8 +87,8 @@ function controlOf(
     keyUses: (_, uses) => {
       for (const { keyId, at } of uses) identity.keys.noteUse(keyId, at)
     },
-    needTokens: (_, agentId) => limits.tokens?.need(agentId),
-    askedTokens: (_, agentId) => limits.tokens?.asked(agentId),
+    needTokens: (_, agentId) => limits.agentRate.tokens?.need(agentId),
+    askedTokens: (_, agentId) => limits.agentRate.tokens?.asked(agentId),
     trust: (_, notes) => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },

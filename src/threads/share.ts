@@ -34,7 +34,7 @@ export function shareActivity(recent: RecentActivity, links: readonly Link[]): R
     count(recent, one)
     tally.add(one)
   }
-  const { activity, hits, shadows, incidents, failedLogins } = recent
+  const { activity, hits, shadows, incidents } = recent
   return {
     activity: {
       of: (agentId, now) => activity.of(agentId, now),
@@ -66,7 +66,6 @@ export function shareActivity(recent: RecentActivity, links: readonly Link[]): R
       of: agentId => incidents.of(agentId),
       denials: now => incidents.denials(now),
     },
-    failedLogins: { ...failedLogins, note: (kind, key) => tally.add(['loginFailed', kind, key]) },
     close() {
       tally.flush()
       for (const link of links) link.close()

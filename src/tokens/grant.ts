@@ -5,7 +5,7 @@ import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { ConsoleSignIn, SessionReply } from './console.ts'
 import type { Issue, TokenReply } from './issue.ts'
-import type { Throttle } from './throttle.ts'
+import type { Attempt, Throttle } from './throttle.ts'
 
 /** Body of POST /tokens (spec 4.1). */
 export interface GrantRequest {
@@ -50,10 +50,14 @@ export function createGrant(parts: GrantParts): Grant {
       // guess, and must not take up memory.
       ...(isUuid(id) ? [[parts.perAgent, `${id} ${network}`] as const] : []),
     ] as const
-    const wait = beginAll(keys)
-    if (wait !== undefined) return refuse('too_many_logins', undefined, { headers: ['Retry-After', String(wait)] })
+    const attempts = beginAll(keys)
+    if (typeof attempts === 'number') return refuseAttempt(attempts)
     let failed = false
     try {
+      // The fleet is asked for attempts alone that have room here.
+      const waits = await Promise.all(attempts.map(attempt => attempt.confirm()))
+      const wait = Math.max(...waits.map(seconds => seconds ?? 0))
+      if (wait > 0) return refuseAttempt(wait)
       const agent = await authenticate(id, request, parts)
       failed = agent === undefined
       if (agent === undefined) return refuse('unauthenticated')
@@ -61,7 +65,7 @@ export function createGrant(parts: GrantParts): Grant {
       if (request.console === true && isPrivileged(agent)) return tokenOf(await parts.console.issue(agent))
       return await parts.issue({ id: agent.id, name: agent.name, trustScore: parts.trustOf(agent) })
     } finally {
-      for (const [throttle, key] of keys) throttle.end(key, failed)
+      for (const attempt of attempts) attempt.end(failed)
     }
   }
 }
@@ -71,15 +75,21 @@ function tokenOf({ endsAt: _, ...token }: SessionReply): TokenReply {
   return token
 }
 
+const refuseAttempt = (seconds: number): Refusal =>
+  refuse('too_many_logins', undefined, { headers: ['Retry-After', String(seconds)] })
+
 /** Begins an attempt in all of them or in none; seconds to wait if there is no room. */
-function beginAll(keys: readonly (readonly [Throttle, string])[]): number | undefined {
-  for (const [index, [throttle, key]] of keys.entries()) {
-    const wait = throttle.begin(key)
-    if (wait === undefined) continue
-    for (const [begun, begunKey] of keys.slice(0, index)) begun.end(begunKey, false)
-    return wait
+function beginAll(keys: readonly (readonly [Throttle, string])[]): readonly Attempt[] | number {
+  const begun: Attempt[] = []
+  for (const [throttle, key] of keys) {
+    const attempt = throttle.begin(key)
+    if (typeof attempt !== 'number') begun.push(attempt)
+    else {
+      for (const one of begun) one.end(false)
+      return attempt
+    }
   }
-  return undefined
+  return begun
 }
 
 /** The active agent that proved its identity. Unknown agent, inactive agent and wrong secret cannot be distinguished. */

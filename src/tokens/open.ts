@@ -2,7 +2,6 @@ import { keyPrefix } from '../base/agent-key.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Refusal } from '../errors.ts'
-import type { FailedLogins } from '../limits/failed-logins.ts'
 import type { AgentRecord, CodeTable } from '../storage/store.ts'
 import { createKeyVerifier, type KeyVerifierParts, type KnownKey } from './agent-key.ts'
 import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
@@ -12,7 +11,7 @@ import type { SubmitForm } from './introspection.ts'
 import { createIssuer, type TokenParts } from './issue.ts'
 import { openSigningKeys } from './key.ts'
 import type { FetchDocument } from './keyset.ts'
-import { createThrottle } from './throttle.ts'
+import { createThrottle, type FleetRoom } from './throttle.ts'
 import { createVerifier, type Verify } from './verify.ts'
 
 /** The part of the registry that checks tokens. */
@@ -52,11 +51,14 @@ export interface TokensOptions extends CheckOptions {
   readonly agents: Agents
   /** One-time codes of the console. */
   readonly codes: CodeTable
-  /** Failed logins, which count in all gateways on one database. */
-  readonly failedLogins: FailedLogins
+  /** Room for failed logins in all gateways together; absent when this one counts by itself. */
+  readonly loginRoom?: LoginRoom | undefined
   /** Called for each wrong credential of a known agent. */
   readonly onBadCredential?: (agentId: string) => void
 }
+
+/** @param limit failures a minute */
+export type LoginRoom = (of: 'agent' | 'address', limit: number) => FleetRoom
 
 /** Checks tokens. */
 interface TokenCheck {
@@ -146,19 +148,12 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   }
 }
 
-/** Failures in other gateways count here, and those here there: each is told with the kind of its key. */
-function createThrottles({
-  settings,
-  clock,
-  failedLogins,
-}: TokensOptions): Pick<GrantParts, 'perAgent' | 'perAddress'> {
+function createThrottles({ settings, clock, loginRoom }: TokensOptions): Pick<GrantParts, 'perAgent' | 'perAddress'> {
   const { PerAgentPerMinute, PerAddressPerMinute } = settings.TokenRequests
-  const throttles = {
-    agent: createThrottle(PerAgentPerMinute, clock, key => failedLogins.note('agent', key)),
-    address: createThrottle(PerAddressPerMinute, clock, key => failedLogins.note('address', key)),
+  return {
+    perAgent: createThrottle(PerAgentPerMinute, clock, loginRoom?.('agent', PerAgentPerMinute)),
+    perAddress: createThrottle(PerAddressPerMinute, clock, loginRoom?.('address', PerAddressPerMinute)),
   }
-  failedLogins.follow((kind, key) => throttles[kind].fail(key))
-  return { perAgent: throttles.agent, perAddress: throttles.address }
 }
 
 /** The two kinds share no algorithm: a token that is foreign to the first, or no JWT, is decided by the second alone. */

@@ -10,52 +10,89 @@ interface Attempts {
   failures: number[]
   /** Attempts under way: each may turn out a failure, so it counts as one until it is over. */
   underway: number
+  /** Steady time before which the fleet has no room. */
+  fullUntil: number
+}
+
+/** Room for attempts in all gateways of a fleet together. */
+export interface FleetRoom {
+  /** Takes room for an attempt: 0, or milliseconds until there is some. Undefined when the fleet does not answer. */
+  take(key: string): Promise<number | undefined>
+  /** An attempt that took room did not fail. */
+  giveBack(key: string): void
+  /** Gateways of the fleet. */
+  gateways(): number
+}
+
+/** An attempt that has room in this gateway. */
+export interface Attempt {
+  /** Takes room in the fleet, too: undefined, or seconds to wait when there is none. The attempt must be ended then as well. */
+  confirm(): Promise<number | undefined>
+  /** Each attempt is ended once. */
+  end(failed: boolean): void
 }
 
 /** Counts failures per key. */
 export interface Throttle {
-  /** Seconds to wait, when there is no room for an attempt; undefined when it has begun. */
-  begin(key: string): number | undefined
-  /** Each begun attempt is ended once. */
-  end(key: string, failed: boolean): void
-  /** Counts a failure of an attempt that was made elsewhere. */
-  fail(key: string): void
+  /** Begins an attempt; seconds to wait when there is no room for it. Asks nobody, so a flood costs the fleet nothing. */
+  begin(key: string): Attempt | number
 }
 
 /**
  * At most `limit` failures a key within a minute, attempts under way included.
  *
- * @param onFailure called for each attempt that failed here
+ * @param fleet counts with other gateways; absent when this one counts by itself
  */
-export function createThrottle(limit: number, clock: Clock, onFailure: (key: string) => void = () => {}): Throttle {
+export function createThrottle(limit: number, clock: Clock, fleet?: FleetRoom): Throttle {
   const known = new LRUCache<string, Attempts>({ max: maxKeys })
 
   function attemptsOf(key: string): Attempts {
-    const attempts = known.get(key) ?? { failures: [], underway: 0 }
+    const attempts = known.get(key) ?? { failures: [], underway: 0, fullUntil: 0 }
     const since = clock.steady() - windowMs
     while ((attempts.failures[0] ?? Infinity) <= since) attempts.failures.shift()
     known.set(key, attempts)
     return attempts
   }
 
+  const secondsUntil = (then: number): number => Math.max(1, Math.ceil((then - clock.steady()) / 1_000))
+
+  /** This gateway's share, while the fleet does not answer. */
+  function isAboveShare(key: string, gateways: number): boolean {
+    const { failures, underway } = attemptsOf(key)
+    return failures.length + underway > Math.max(1, Math.floor(limit / gateways))
+  }
+
+  function createAttempt(key: string): Attempt {
+    let isTaken = false
+    return {
+      async confirm() {
+        if (fleet === undefined) return undefined
+        const wait = await fleet.take(key)
+        if (wait === undefined) return isAboveShare(key, fleet.gateways()) ? 1 : undefined
+        isTaken = wait === 0
+        if (isTaken) return undefined
+        const attempts = attemptsOf(key)
+        attempts.fullUntil = Math.max(attempts.fullUntil, clock.steady() + wait)
+        return secondsUntil(attempts.fullUntil)
+      },
+      end(failed) {
+        const attempts = attemptsOf(key)
+        attempts.underway = Math.max(0, attempts.underway - 1)
+        if (failed) attempts.failures.push(clock.steady())
+        else if (isTaken) fleet?.giveBack(key)
+      },
+    }
+  }
+
   return {
     begin(key) {
       const attempts = attemptsOf(key)
-      if (attempts.failures.length >= limit) {
-        return Math.max(1, Math.ceil(((attempts.failures[0] ?? 0) + windowMs - clock.steady()) / 1000))
-      }
+      if (clock.steady() < attempts.fullUntil) return secondsUntil(attempts.fullUntil)
+      if (attempts.failures.length >= limit) return secondsUntil((attempts.failures[0] ?? 0) + windowMs)
       // The others may well succeed, and then there is room again.
       if (attempts.failures.length + attempts.underway >= limit) return 1
       attempts.underway++
-      return undefined
+      return createAttempt(key)
     },
-    end(key, failed) {
-      const attempts = attemptsOf(key)
-      attempts.underway = Math.max(0, attempts.underway - 1)
-      if (!failed) return
-      attempts.failures.push(clock.steady())
-      onFailure(key)
-    },
-    fail: key => void attemptsOf(key).failures.push(clock.steady()),
   }
 }

@@ -1,26 +1,10 @@
-/** What gateways on one database tell each other within seconds. Threat T12 of SECURITY.md. */
+/** What gateways on one database tell each other within seconds. */
 import { eventually, onDatabase, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import t from '../fixtures/tap.ts'
 
 const config = onDatabase(await createSchema(t))
-const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
-
-t.test('logins that fail at one gateway count at the others', async t => {
-  const { id, clientSecret } = await a.agent()
-  const login = async (gateway: typeof a, secret: string) =>
-    (await gateway.manage('POST', '/tokens', { agentId: id, clientSecret: secret }, null)).status
-  for (let times = 0; times < 5; times++) t.equal(await login(a, `guess ${times}`), 401)
-  t.equal(
-    await eventually(
-      () => login(b, clientSecret),
-      status => status === 429,
-    ),
-    429,
-  )
-})
-
 for (const threads of [1, 2]) {
   t.test(`a rule that counts denials counts those of every gateway: ${threads} threads`, async t => {
     const origin = await startOrigin(t)

@@ -21,7 +21,8 @@ const calls = fc.array(
   fc.record({
     key: fc.constantFrom('a', 'b'),
     pause: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 })),
-    ...{ want: few, used: few, returned: few, debt: fc.integer({ min: 0, max: 3 }) },
+    ...{ want: few, used: few, returned: few, debt: fc.integer({ min: -3, max: 3 }) },
+    isSpent: fc.boolean(),
     /** How long ago the last lease was. */
     age: fc.integer({ min: 0, max: 3_000 }),
   }),

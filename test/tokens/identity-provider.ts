@@ -1,6 +1,5 @@
 import { systemClock } from '../../src/clock.ts'
 import { isRefusal } from '../../src/errors.ts'
-import { createFailedLogins } from '../../src/limits/failed-logins.ts'
 import { openTokens } from '../../src/tokens/open.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { openOwnRequests } from '../fixtures/own-requests.ts'
@@ -34,7 +33,6 @@ async function open(authority: string, jwt: object = {}) {
     dataDirectory: 'unused',
     clock: systemClock,
     agents,
-    failedLogins: createFailedLogins(),
     codes: { keep: async () => {}, take: async () => undefined },
     fetchDocument: ownRequests.fetch,
     submitForm: ownRequests.submitForm,

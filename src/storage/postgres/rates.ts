@@ -31,7 +31,7 @@ declare
   goal double precision;
 begin
   for ask in select * from json_to_recordset(asks) as a(key text, want double precision, used double precision,
-    returned double precision, debt double precision, "leasedAt" double precision) order by a.key collate "C"
+    returned double precision, debt double precision, "isSpent" boolean, "leasedAt" double precision) order by a.key collate "C"
   loop
     insert into rates values (ask.key, burst, -1, 0, 0, -1, 0) on conflict do nothing;
     select * into bucket from rates r where r.key = ask.key for update;
@@ -51,11 +51,12 @@ begin
     bucket.tokens := least(
       burst - bucket.held - bucket.before,
       bucket.tokens + greatest(0, at - bucket.at) * pace + case when freed > 0 then ask.returned else 0 end
-    ) - ask.debt;
+        - least(0, ask.debt)
+    ) - greatest(0, ask.debt);
     bucket.at := greatest(bucket.at, at);
     granted := greatest(0, least(ask.want, floor(bucket.tokens + 1e-9)));
     bucket.tokens := bucket.tokens - granted;
-    bucket.held := bucket.held + granted;
+    bucket.held := bucket.held + case when ask."isSpent" then 0 else granted end;
     goal := least(ask.want, greatest(1, floor(pace * 100)));
     wait := case when granted = ask.want then 0 else greatest(1, (goal - bucket.tokens) / pace) end;
     update rates r set tokens = bucket.tokens, at = bucket.at, held = bucket.held, before = bucket.before,

@@ -1,0 +1,62 @@
+/** Threat T12 of SECURITY.md, over several gateways. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Attempts } from '../../src/fleet/attempts.ts'
+import type { LeaseAsk } from '../../src/limits/leased-bucket.ts'
+import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
+import t from '../fixtures/tap.ts'
+
+const limit = { requestsPerMinute: 6, burst: 6 }
+
+/** A database; how many calls it had, and of how many keys. */
+function openBuckets() {
+  const buckets = new Map<string, Bucket>()
+  const calls: number[] = []
+  const lease = async (asks: readonly LeaseAsk[]) => {
+    calls.push(asks.length)
+    await sleep(2)
+    return asks.map(ask => {
+      const bucket = buckets.get(ask.key) ?? fullBucket(limit, 0)
+      buckets.set(ask.key, bucket)
+      return leaseFrom(bucket, ask, limit, 0)
+    })
+  }
+  return { buckets, calls, lease, gateway: () => new Attempts({ lease, prefix: 'login ' }) }
+}
+
+t.test('gateways together let as many attempts pass as there are tokens, in few calls', async t => {
+  const { calls, gateway } = openBuckets()
+  const fleet = [gateway(), gateway()]
+  const waits = await Promise.all(Array.from({ length: 200 }, (_, n) => fleet[n % 2]!.take('a')))
+  t.equal(waits.filter(wait => wait === 0).length, limit.burst)
+  t.ok(waits.every(wait => wait === 0 || Number(wait) >= 10_000))
+  t.equal(calls.length, 2)
+})
+
+t.test('attempts that did not fail leave the bucket as it was', async t => {
+  const { buckets, gateway } = openBuckets()
+  const attempts = gateway()
+  for (let n = 0; n < 3 * limit.burst; n++) {
+    t.equal(await attempts.take('a'), 0)
+    attempts.giveBack('a')
+  }
+  await attempts.take('b')
+  await attempts.take('b')
+  t.match(buckets.get('login a'), { tokens: limit.burst, held: 0 })
+})
+
+t.test('many keys go with few calls, one call at a time', async t => {
+  const { calls, gateway } = openBuckets()
+  const attempts = gateway()
+  const waits = await Promise.all(Array.from({ length: 1_200 }, (_, n) => attempts.take(`key ${n}`)))
+  t.same(new Set(waits), new Set([0]))
+  t.same(calls, [500, 500, 200])
+})
+
+t.test('an attempt waits 1 s for a database that does not answer, and not at all for one that fails', async t => {
+  const failing = new Attempts({ prefix: '', lease: () => Promise.reject(new Error('gone')) })
+  t.equal(await failing.take('a'), undefined)
+  const silent = new Attempts({ prefix: '', lease: () => new Promise(() => {}) })
+  const start = performance.now()
+  t.equal(await silent.take('a'), undefined)
+  t.ok(performance.now() - start > 990)
+})
