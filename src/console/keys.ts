@@ -1,12 +1,13 @@
 /** Shortcuts of a single key. They rest while somebody types, while a dialog is open, and when they are switched off. */
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { shortcuts } from './prefs.ts'
 
 export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>
 
 /** @param keys by `event.key`, letters in lower case */
 export function useKeys(keys: Keys): void {
-  useEffect(() => {
+  // A key acts on what is on the screen, not on what was there before.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (!shortcuts.value || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
       if (isTyping(event.target) || document.querySelector('dialog[open]') !== null) return

@@ -46,6 +46,26 @@ t.test('a request appears by itself, and is approved by keyboard alone', async t
   await sees(t, page, 'Nothing waits')
 })
 
+t.test('a dialog is open, with the focus in it, before the next key', async t => {
+  const page = await signedIn(t, reviewer)
+  const id = await hold('/quick')
+  await page.locator('.row a').click()
+  await sees(t, page, 'Approve…')
+  // A message comes after the microtasks of the key, in which the page is drawn, and waits for no frame.
+  const press = (key: string) => `new Promise(resolve => {
+    const { port1, port2 } = new MessageChannel()
+    port1.onmessage = () => resolve(document.activeElement.tagName)
+    port2.postMessage('')
+    document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '${key}', bubbles: true }))
+  })`
+  for (const key of ['a', 'd']) {
+    t.equal(await page.evaluate(press(key)), 'TEXTAREA', key)
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+  await deny(id)
+})
+
 t.test('a denial has a comment that the agent reads', async t => {
   const page = await signedIn(t, reviewer)
   const id = await hold('/pay')

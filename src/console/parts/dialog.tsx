@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 
 interface DialogProps {
   readonly title: string
@@ -13,13 +13,13 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, isModal = false }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
-    const before = document.activeElement
-    dialog.current?.showModal()
-    dialog.current?.querySelector<HTMLElement>('[data-first]')?.focus()
-    return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
-    }
+  // Before the next key: until it is open, keys are shortcuts of the page below.
+  useLayoutEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    element?.querySelector<HTMLElement>('[data-first]')?.focus()
+    // Gives the focus back to where it was.
+    return () => element?.close()
   }, [])
   return (
     <dialog
