@@ -22,7 +22,7 @@ import { prunes, type Row, takeTurn } from './turn.ts'
 import { type TurnClient, Turns, type Wake } from './turns.ts'
 
 /** Time between two turns, milliseconds. */
-const turnMs = 500
+export const turnMs = 500
 /** Latest changes whose followers may still be waited for. */
 const mostKept = 1_000
 /** Shortest time between two turns for events, milliseconds: each is a commit. */
@@ -30,7 +30,7 @@ const eventsMs = 20
 /** Turns between removals of old changes. */
 const turnsToPrune = 120
 /** Pauses between looks whether all gateways have a change, milliseconds; the last one is repeated. */
-const pausesMs = [4, 6, 9, 14, 20, 30, 50]
+export const pausesMs = [4, 6, 9, 14, 20, 30, 50]
 
 /** A change that the followers were told of. In an object: a promise is not waited for by passing it on. */
 interface Passed {
