@@ -110,7 +110,7 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
 
   /** Sends the body as it comes. */
   protected send(body: Readable, sink: Sink): void {
-    this.upload = new Upload(body, sink, {
+    this.upload = new Upload(body, this.request.bodyLength, sink, {
       onChunk: bytes => {
         this.guarded(() => this.handler.onBodySent?.(bytes))
         if (!this.over) this.progressed()

@@ -221,7 +221,8 @@ export class Http1Exchange extends Exchange<Http1Head> {
     this.#chunked?.stop()
     if (this.paused) socket.resume()
     const { persistent = false, keepAlive } = this.head ?? {}
-    const isSound = error === undefined && this.#exact && this.upload?.done !== false
+    const isSent = this.upload === undefined || (this.upload.done && socket.writableLength === 0)
+    const isSound = error === undefined && this.#exact && isSent
     onEnd({ reusable: isSound && persistent && !usesConnectionAuth(this.request.fields), keepAlive })
   }
 }

@@ -25,9 +25,13 @@ export class Upload {
   readonly #body: Readable
   readonly #sink: Sink
   readonly #events: UploadEvents
+  /** Bytes that are still to come; not a number when the length is not known. */
+  #left: number
 
-  constructor(body: Readable, sink: Sink, events: UploadEvents) {
+  /** @param length announced length, bytes */
+  constructor(body: Readable, length: number | undefined, sink: Sink, events: UploadEvents) {
     this.#body = body
+    this.#left = length ?? Number.NaN
     this.#sink = sink
     this.#events = events
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onBroken).on('error', this.#onBroken)
@@ -58,7 +62,10 @@ export class Upload {
     if (length === 0 || !this.#events.onChunk(length)) return
     // The sink may free the chunk.
     this.#sink.write(chunk)
-    if (this.#sink.isFull() || readTurns.isOver(length, this.#onTurn)) this.#body.pause()
+    this.#left -= length
+    // The event `end` may come after the answer: it would look as if this were no place for another request.
+    if (this.#left === 0) this.#finish()
+    else if (this.#sink.isFull() || readTurns.isOver(length, this.#onTurn)) this.#body.pause()
   }
 
   readonly #onTurn = (): void => {
@@ -66,12 +73,17 @@ export class Upload {
   }
 
   readonly #onEnd = (): void => {
-    this.done = true
-    this.#sink.end()
-    this.#events.onEnd()
+    if (!this.done) this.#finish()
   }
 
   readonly #onBroken = (): void => {
     if (!this.done) this.#events.onBroken()
+  }
+
+  /** All of the body is written. */
+  #finish(): void {
+    this.done = true
+    this.#sink.end()
+    this.#events.onEnd()
   }
 }

@@ -41,6 +41,7 @@ t.test('a body that streams is read in several rounds, also where its pieces are
   await new Promise<void>(resolve => {
     new Upload(
       body,
+      undefined,
       { write: freeBytes, end: () => {}, isFull: () => false },
       { onChunk: () => true, onEnd: resolve, onBroken: () => t.fail('broken') },
     )

@@ -183,6 +183,34 @@ t.test('an answer before the end of the request stops the upload, and ends the c
   t.notOk(body.destroyed, 'the client has an answer to come')
 })
 
+t.test('a body is whole when its announced length was sent: its end may come after the answer', async t => {
+  const body = new PassThrough()
+  const { connection, told, sent, say } = begin(new Told(), { method: 'POST', body, bodyLength: 6 })
+  body.write('abc')
+  body.write('def')
+  await later()
+  t.match(sent(), /abcdef$/)
+  say(answer)
+  t.equal((await told.over).outcome, '200 abcabc')
+  t.strictSame(told.released, [true])
+  t.notOk(connection.destroyed)
+  t.notOk(body.isPaused(), 'the end still comes')
+  connection.destroy()
+})
+
+t.test('an answer before the system has all of the request ends the connection', async t => {
+  const { connection, socket, told, say } = begin()
+  say(answer)
+  await told.over
+  socket._write = () => {}
+  const next = new Told()
+  connection.dispatch(requestOf({ method: 'POST', body: new PassThrough().end('abc'), bodyLength: 3 }), next, next)
+  await later()
+  say(answer)
+  t.equal((await next.over).outcome, '200 abcabc')
+  t.ok(connection.destroyed)
+})
+
 t.test('an upstream that takes nothing is given nothing, until it takes more', async t => {
   const { connection, socket, told, say } = begin()
   say(answer)
