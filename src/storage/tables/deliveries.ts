@@ -39,12 +39,13 @@ export const deliveries: Operations<'deliveries'> = {
   async prune(unit, before, most) {
     const { db } = unit
     if (!(await unit.tryAlone('prune'))) return []
+    const dropped = [await drop(db, first(db, mostAtOnce).where('at', '<', before))]
+    // Counted afterwards: what was dropped already is not too much.
     const all = db.selectFrom('deliveries').select('hook').groupBy('hook')
     const crowded = await all
       .select(({ fn }) => fn.countAll<number>().as('count'))
       .having(({ fn }) => fn.countAll(), '>', most)
       .execute()
-    const dropped = [await drop(db, first(db, mostAtOnce).where('at', '<', before))]
     for (const { hook, count } of crowded) {
       dropped.push(await drop(db, first(db, Number(count) - most).where('hook', '=', hook)))
     }

@@ -82,4 +82,12 @@ export function deliveries(t: Test, engine: Engine): void {
     t.same((await store.deliveries.prune(Number.MAX_SAFE_INTEGER, 3)).length, 2)
     t.same(await waiting(store, 'all'), [])
   })
+
+  t.test('messages that are dropped because they are old make room for newer ones', async t => {
+    const store = await engine(t)
+    for (const id of ['old1', 'old2', 'old3']) await suspend(store, id)
+    for (const id of ['h1', 'h2']) await suspend(store, id, { createdAt: 2_000, expiresAt: 3_000 })
+    await store.deliveries.prune(1_500, 3)
+    t.same(await waiting(store, 'new'), ['pending h1', 'pending h2'])
+  })
 }
