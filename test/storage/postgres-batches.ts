@@ -1,4 +1,5 @@
 /** Writes of agents that come at the same time share transactions, and none of them suffers from another one. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { schemaLock } from '../../src/storage/postgres/commit-write.ts'
 import type { HitlRecord, Store } from '../../src/storage/store.ts'
@@ -166,6 +167,22 @@ t.test('a COMMIT that was held up commits none of its writes later', async t => 
   t.equal(await direct.hitl.countPending(1_500), 1)
   t.same(await actions(direct), ['hitl.suspend'])
   t.equal(stored(await suspendAll(direct, 12)), 12, 'and can be repeated')
+})
+
+t.test('a write that is given up ends none of those that share its transaction', async t => {
+  const { proxy, store } = await openProxied(t)
+  proxy.onSend = data => !data.includes('commit\0')
+  const first = busy(store)
+  const old = suspend(store, 'old', { agentId: 'a1' })
+  // The younger one comes while the older one waits, and has time left when that one is given up.
+  await sleep(700)
+  const young = suspend(store, 'young', { agentId: 'a2' })
+  proxy.release()
+  t.equal(await first, 'stored')
+  await t.rejects(old, { name: 'StoreError' })
+  proxy.onSend = () => true
+  proxy.release()
+  t.equal(await young, 'stored')
 })
 
 t.test('writes that are under way when the store closes are done or refused, as they were told', async t => {

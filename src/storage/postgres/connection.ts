@@ -81,7 +81,15 @@ const endMs = 1_000
 /** Ends a connection, also when the server cannot be heard. */
 export function endClient(client: Client): Promise<void> {
   const end = client.end().catch(() => {})
-  return inTime(end, endMs, () => void streamOf(client).destroy())
+  return inTime(end, endMs, () => cutOff(client))
+}
+
+/**
+ * Ends a connection at once: its answers are not wanted any more, and may never come. `end` would wait for those of all
+ * statements under way, because they are pipelined.
+ */
+export function cutOff(client: Client | PoolClient): void {
+  streamOf(client).destroy()
 }
 
 /** What is sent in one turn of the event loop leaves in one write. */
@@ -120,7 +128,6 @@ export class Connections {
   readonly #names = new Map<string, string>()
   /** Behind a pooler a statement may come to a server connection that has not prepared it. */
   readonly #prepares: boolean
-  readonly #abandoned = new WeakSet<PoolClient>()
   readonly #open = new Set<PoolClient>()
 
   constructor(settings: PostgresSettings) {
@@ -149,8 +156,14 @@ export class Connections {
       broken = false
       return value
     } finally {
-      client.release(broken)
+      this.giveBack(client, broken)
     }
+  }
+
+  /** @param broken whether it must not be used again */
+  giveBack(client: PoolClient, broken: boolean): void {
+    if (broken) cutOff(client)
+    client.release(broken)
   }
 
   /** The tables through one client. */
@@ -191,16 +204,9 @@ export class Connections {
     return name
   }
 
-  /** Ends a connection at once, also while a statement is under way. */
-  abandon(client: PoolClient): void {
-    if (this.#abandoned.has(client)) return
-    this.#abandoned.add(client)
-    void client.end().catch(() => {})
-  }
-
   close(): Promise<void> {
     return inTime(this.#pool.end(), endMs, () => {
-      for (const client of this.#open) streamOf(client).destroy()
+      for (const client of this.#open) cutOff(client)
     })
   }
 }

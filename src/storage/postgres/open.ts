@@ -19,7 +19,7 @@ import { Batches } from './batches.ts'
 import { type Board, createBoard } from './board.ts'
 import { commit, resolveDoubt, stateOf } from './commit.ts'
 import { lostState } from './commit-write.ts'
-import { type Caller, Connections } from './connection.ts'
+import { type Caller, Connections, cutOff } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
 import { History } from './history.ts'
 import type { LossOptions } from './loss.ts'
@@ -185,9 +185,9 @@ class PostgresCalls {
     const { connections } = this.#parts
     const attempt = attemptOf(asked)
     const read = (client: PoolClient) => {
-      attempt.client = client
+      attempt.stop = () => cutOff(client)
       return run(connections.over(client), asked).finally(() => {
-        attempt.client = undefined
+        attempt.stop = undefined
       })
     }
     return this.#attempt(attempt, () => connections.use(read, attempt.of))
@@ -204,7 +204,7 @@ class PostgresCalls {
     } catch (error) {
       attempt.givenUp = true
       if (stateOf(error) === lostState) this.#feeds.look()
-      if (attempt.client !== undefined) this.#parts.connections.abandon(attempt.client)
+      attempt.stop?.()
       const { writeId } = attempt
       if (writeId !== undefined) void this.#resolve(writeId, asked, attempt.value)
       const outcome = writeId === undefined ? '' : '; whether it was done is unknown'
@@ -249,5 +249,5 @@ class PostgresCalls {
 
 function attemptOf(asked: Asked): Attempt {
   const place = placeOf(asked)
-  return { asked, place, of: place?.of ?? callerOf(asked), client: undefined, writeId: undefined, givenUp: false }
+  return { asked, place, of: place?.of ?? callerOf(asked), stop: undefined, writeId: undefined, givenUp: false }
 }

@@ -11,7 +11,7 @@ import { type Asked, run } from '../operations.ts'
 import { StoreError } from '../store-error.ts'
 import type { Notes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, type Written } from './commit-write.ts'
-import { type Caller, type Connections, takeNotice } from './connection.ts'
+import { type Caller, type Connections, cutOff, takeNotice } from './connection.ts'
 import type { History } from './history.ts'
 import type { Place } from './place.ts'
 import { type Query, SharedNotes, type Together } from './shared-notes.ts'
@@ -30,7 +30,8 @@ export interface Attempt {
   readonly asked: Asked
   readonly of: Caller
   readonly place: Place | undefined
-  client: PoolClient | undefined
+  /** Ends the connection that it waits for, unless another one waits too. Set while it has one. */
+  stop: (() => void) | undefined
   /** Set while a COMMIT is under way without an answer, with the result of the operation. */
   writeId: string | undefined
   value?: unknown
@@ -66,7 +67,10 @@ export async function transact(
 ): Promise<readonly (Committed | undefined)[]> {
   const client = await connections.acquire(given[0]?.of)
   const attempts = given.filter(({ givenUp }) => !givenUp)
-  for (const attempt of attempts) attempt.client = client
+  function stop(): void {
+    if (attempts.every(({ givenUp }) => givenUp)) cutOff(client)
+  }
+  for (const attempt of attempts) attempt.stop = stop
   let broken = attempts.length > 0
   try {
     if (attempts.length === 0) throw new StoreError(givenUp)
@@ -89,8 +93,8 @@ export async function transact(
       throw error
     }
   } finally {
-    for (const attempt of attempts) attempt.client = undefined
-    client.release(broken)
+    for (const attempt of attempts) attempt.stop = undefined
+    connections.giveBack(client, broken)
   }
 }
 

@@ -2,7 +2,7 @@
 import pg, { type Client } from 'pg'
 import { type Clock, inTime } from '../../clock.ts'
 import { StoreError } from '../store-error.ts'
-import { configOf, endClient, watchClient } from './connection.ts'
+import { configOf, cutOff, endClient, watchClient } from './connection.ts'
 import { type PostgresSettings, pastPooler } from './settings.ts'
 
 /** The types lack these methods. */
@@ -48,23 +48,23 @@ export class Turns {
 
   /** @throws what kept the turn from being done; its connection is gone then */
   async run(work: (client: TurnClient) => Promise<void>): Promise<void> {
-    let client: TurnClient | undefined
     const { limitMs, clock } = this.#options
     const begun = clock.steady()
     const turn = async () => {
-      client = this.#client ?? (await this.#connect())
+      const client = this.#client ?? (await this.#connect())
       client.ref()
       await work(client)
+      // An idle store does not keep the process running.
+      client.unref()
     }
     try {
       await inTime(turn(), limitMs, () => Promise.reject(new StoreError('A turn took too long')))
       this.#failures = 0
       this.#lastMs = clock.steady() - begun
-      // An idle store does not keep the process running.
-      client?.unref()
     } catch (error) {
+      // What was given up must not go on later: the next turn knows more by then.
+      if (this.#client !== undefined) cutOff(this.#client)
       this.#client = undefined
-      void client?.end().catch(() => {})
       this.#again()
       throw error
     }
@@ -83,6 +83,7 @@ export class Turns {
   async #connect(): Promise<TurnClient> {
     // It has the methods that the types lack.
     const client = new pg.Client(configOf(pastPooler(this.#options.settings))) as TurnClient
+    this.#client = client
     watchClient(client)
     client.on('notification', ({ payload }) => this.#options.onWake(payload === 'events' ? 'events' : 'changes'))
     client.once('end', () => {
@@ -90,7 +91,6 @@ export class Turns {
     })
     await client.connect()
     await client.query(`listen ${this.#channel}`)
-    this.#client = client
     return client
   }
 
