@@ -63,6 +63,12 @@ export async function bootstrapAdmin(options: BootstrapOptions): Promise<string 
 const hasAdmin = async ({ agents }: BootstrapOptions['store']): Promise<boolean> =>
   (await agents.all()).some(({ status, roles }) => status === 'Active' && roles.includes('admin'))
 
+/** Why a store that is made now would have no admin, when no credential may be generated; undefined when one is configured. */
+export const firstAdminProblem = (given: {
+  readonly AgentId: string | undefined
+  readonly ClientSecret: string | undefined
+}): string | undefined => (given.AgentId === undefined || given.ClientSecret === undefined ? mustBeSet : undefined)
+
 function configured({ agentId, clientSecret }: FirstAdmin): Credential | undefined {
   if (agentId === undefined || clientSecret === undefined) return undefined
   return { agentId: agentId.toLowerCase(), clientSecret }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
+import { firstAdminProblem } from '../agents/bootstrap.ts'
 import { asError } from '../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
@@ -77,6 +78,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report }: Stora
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
     keys: describeKeys(config),
+    whyNotNew: firstAdminProblem(config.Security.Bootstrap),
     subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks),
     ...member,
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,

@@ -48,3 +48,15 @@ t.test('commands work on the database, or say what to use instead', async t => {
   const { password } = new URL(settings.connectionString)
   t.notOk((gateway.out() + gateway.err()).includes(password))
 })
+
+t.test('a start that could make no first admin creates nothing', async t => {
+  const settings = await createSchema(t)
+  const { Storage } = onDatabase(settings)
+  const TokenIssuance = { Secret: 'T2Fa8Q1xKq0wq0nZ3JrV7cD5sYbL9uPe' }
+  const run = commandsOn(t, { Storage, Security: { AgentAuth: { TokenIssuance } } })
+  const { ended, err } = run('serve')
+  t.equal(await ended, 1)
+  t.match(err(), /^agent-gateway: Security:Bootstrap: AgentId and ClientSecret must be set for the first admin.*\n$/)
+  const { rowCount } = await settings.admin.query('select from pg_namespace where nspname = $1', [settings.schema])
+  t.equal(rowCount, 0)
+})

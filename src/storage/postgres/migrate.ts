@@ -6,7 +6,7 @@ import { StartupError } from '../../errors.ts'
 import { ownVersion } from '../../version.ts'
 import type { Connections } from './connection.ts'
 import { assertSession } from './session.ts'
-import type { PostgresSettings } from './settings.ts'
+import { type PostgresSettings, parseAddress } from './settings.ts'
 import { missingSteps, runSteps, type Steps, stepsOf } from './steps.ts'
 
 /** Oldest version of PostgreSQL. */
@@ -41,6 +41,8 @@ export interface Preparation {
   readonly version?: string
   /** Those of this version when absent. */
   readonly steps?: Steps
+  /** Why a schema must not be created now; absent when it may. */
+  readonly whyNotNew?: string | undefined
   readonly fill?: Fill
 }
 
@@ -101,7 +103,7 @@ async function inTransaction(client: PoolClient, prepare: Fill, isLast: boolean)
 }
 
 async function migrateAll(client: PoolClient, preparation: Preparation): Promise<readonly string[]> {
-  const { connections, settings, version = ownVersion(), steps = stepsOf(settings.schema) } = preparation
+  const { connections, settings, version = ownVersion(), steps = stepsOf(settings.schema), whyNotNew } = preparation
   const { schema, migrate = 'Auto' } = settings
   const db = connections.over(client)
   const missing = await missingSteps(db, steps, version)
@@ -113,7 +115,10 @@ async function migrateAll(client: PoolClient, preparation: Preparation): Promise
   }
   // Not `if not exists` alone: that needs the right to create schemas, also when there is nothing to create.
   const { rowCount } = await client.query('select from pg_namespace where nspname = $1', [schema])
-  if (rowCount === 0) await client.query(`create schema ${schema}`)
+  if (rowCount === 0) {
+    if (whyNotNew !== undefined) throw new StartupError(whyNotNew)
+    await client.query(`create schema ${schema}`)
+  }
   await runSteps(db, schema, steps, missing)
   await sortByBytes.execute(db)
   return missing
@@ -141,8 +146,9 @@ async function assertServer(client: PoolClient): Promise<void> {
 /** Why a gateway must not run on a server; undefined when it may. */
 export function serverProblem({ version, encoding, fsync, pages, commit, recovering }: Server): string | undefined {
   if (version < oldest) return `PostgreSQL ${version} is too old: version ${oldest} or later is needed.`
-  if (recovering) return 'The server is a standby. Connect to the primary.'
-  if (encoding !== 'UTF8') return `The encoding of the database is ${encoding}. Create one with encoding UTF8.`
+  if (recovering) return 'The server is a standby. Set Storage:PostgreSQL:ConnectionString to the primary.'
+  if (encoding !== 'UTF8')
+    return `The encoding of the database is ${encoding}. Create another: create database ... encoding 'UTF8' template template0.`
   if (fsync !== 'on') return 'fsync is off: what was confirmed would be lost in a crash. Set fsync = on.'
   if (pages !== 'on') return 'full_page_writes is off: a crash could damage the database. Set full_page_writes = on.'
   if (commit === 'off' || commit === 'local')
@@ -156,12 +162,13 @@ const problems: Readonly<Record<string, string>> = {
   '28000': 'the server does not let this user in. Look at pg_hba.conf and Storage:PostgreSQL:ConnectionString.',
   '3D000': 'the server has no such database. Create it, or set Storage:PostgreSQL:ConnectionString.',
   '53300': 'the server has no connection left. Raise max_connections or lower Storage:PostgreSQL:PoolSize.',
-  '57P03': 'the server is starting up or shutting down.',
+  '57P03': 'the server is starting up or shutting down. Try again when it accepts connections.',
   ECONNREFUSED: 'nothing listens there. Start the server, or set Storage:PostgreSQL:ConnectionString.',
   ENOENT: 'there is no such socket. Start the server, or set Storage:PostgreSQL:ConnectionString.',
   ENOTFOUND: 'its host name is not known. Set Storage:PostgreSQL:ConnectionString.',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name.',
-  CERT_HAS_EXPIRED: 'its certificate has expired.',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'its certificate is for another host name. Set one of its names in Storage:PostgreSQL:ConnectionString, or renew it with this name.',
+  CERT_HAS_EXPIRED: 'its certificate has expired. Renew it.',
 }
 const untrusted = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -177,11 +184,17 @@ export function connectProblem(error: unknown): string {
   const problem = untrusted.has(code)
     ? 'its certificate is not trusted. Set Storage:PostgreSQL:CaFile.'
     : (problems[code] ?? (/does not support SSL/.test(message) ? 'it has no TLS. Set ssl = on there.' : undefined))
-  return `The database cannot be reached: ${problem ?? `it does not answer (${code || 'no error code'}).`}`
+  return `The database cannot be reached: ${problem ?? `it does not answer (${code || 'no error code'}). Look at its log, the network and Storage:PostgreSQL:ConnectionString.`}`
 }
 
-function schemaProblem(error: unknown, { schema }: PostgresSettings): string {
+function schemaProblem(error: unknown, settings: PostgresSettings): string {
+  const { schema } = settings
   const { code, message } = asError(error)
   if (code !== '42501') return `The schema ${schema} cannot be used: ${message}`
-  return `The user may not create or change the schema ${schema}. Run: grant create on database ... to the user, or agent-gateway storage migrate as its owner.`
+  const { user, database } = parseAddress(settings)
+  const [name, owned] = [user, database].map(quoted)
+  return `The user ${user} may not create or change the schema ${schema}. If it is to own the schema, run: grant create on database ${owned} to ${name}. Else run agent-gateway storage migrate with the owner in AGENT_GATEWAY_STORAGE_OWNER.`
 }
+
+/** A name as SQL writes it. */
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -42,6 +42,8 @@ export interface PostgresOptions {
   /** How this gateway is called in lists of all of them, and its version. */
   readonly name?: string
   readonly version?: string
+  /** Why a schema must not be created now; absent when it may. */
+  readonly whyNotNew?: string | undefined
   /** How long this gateway serves when it cannot take a turn, milliseconds; the same in all of them. */
   readonly fenceMs?: number
   /** Fingerprints of its keys; none when it is opened for a short work. */
@@ -107,7 +109,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     clearInterval(held)
   }
   try {
-    await prepareDatabase({ connections, settings, version })
+    await prepareDatabase({ connections, settings, version, whyNotNew: options.whyNotNew })
     await feeds.start()
   } catch (error) {
     await closeAll()

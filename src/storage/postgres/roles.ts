@@ -1,7 +1,7 @@
 /** What the role of running gateways may do, when another role owns the schema. */
 import type { ClientBase } from 'pg'
 import { Connections } from './connection.ts'
-import { prepareDatabase } from './migrate.ts'
+import { prepareDatabase, quoted } from './migrate.ts'
 import { type PostgresSettings, parseAddress } from './settings.ts'
 
 export interface Migrated {
@@ -40,7 +40,7 @@ const readOnly = ['audit', 'kysely_migration', 'kysely_migration_lock', 'postgre
 
 /** Lets `role` run gateways on the schema. It can neither change the audit trail nor create or drop anything. */
 async function grantTo(client: Pick<ClientBase, 'query'>, schema: string, role: string): Promise<void> {
-  const name = `"${role.replaceAll('"', '""')}"`
+  const name = quoted(role)
   const tables = readOnly.map(table => `${schema}.${table}`).join(', ')
   for (const statement of [
     `revoke all on schema ${schema} from ${name}`,

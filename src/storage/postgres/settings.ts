@@ -49,7 +49,9 @@ export const pastPooler = (settings: PostgresSettings): PostgresSettings => ({
 export function parseAddress({ connectionString, tls, caFile }: PostgresSettings): Address {
   const url = URL.parse(connectionString)
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) {
-    throw new StartupError(`${setting}: must be postgres://user:password@host:port/database`)
+    throw new StartupError(
+      `${setting}: must be postgres://user:password@host:port/database; in the password, write %2F for /, %3F for ? and %23 for #`,
+    )
   }
   if (url.search !== '' || url.hash !== '') {
     throw new StartupError(`${setting}: must have no parameters; TLS is set by Storage:PostgreSQL:Tls and CaFile`)
