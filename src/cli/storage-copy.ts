@@ -172,10 +172,13 @@ function keysOfDatabase({ config: { Security } }: Configuration, folder: string)
   const file = join(folder, 'signing.key')
   const { Secret, PreviousSecrets } = Security.AgentAuth.TokenIssuance
   const name = 'Security:AgentAuth:TokenIssuance'
-  const signing =
-    Secret === undefined
-      ? [`  SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: the text of ${file}, "$(cat ${file})"`]
-      : [`  ${name}:Secret, as it is configured now`]
+  const inFile = `  SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: the text of ${file}, "$(cat ${file})"`
+  const set = `  ${name}:Secret, as it is configured now`
+  // The secret may be set for the gateways to come: the one on the folder then ran with its file.
+  const either = existsSync(file)
+    ? [`${inFile},`, `${set.replace('  ', '  or ')}, if the gateway on the folder ran with it`]
+    : [set]
+  const signing = Secret === undefined ? [inFile] : either
   const previous = PreviousSecrets.length === 0 ? [] : [`  ${name}:PreviousSecrets, as they are configured now`]
   const sealing = Security.Sealing.Secret === undefined ? [] : ['  Security:Sealing:Secret, as it is configured now']
   return [

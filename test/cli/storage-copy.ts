@@ -1,5 +1,6 @@
 /** A gateway with everything that it can keep moves to PostgreSQL and back, and what must not be copied is refused. */
 
+import { randomBytes } from 'node:crypto'
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -22,9 +23,14 @@ import { entry } from '../storage/contract/samples.ts'
 type Database = Awaited<ReturnType<typeof createSchema>>
 
 /** The address comes by the environment, as the help advises. */
-async function copy({ connectionString, schema }: Database, args: readonly string[], over: Partial<Shell> = {}) {
+async function copy(
+  { connectionString, schema }: Database,
+  args: readonly string[],
+  over: Partial<Shell> = {},
+  set = {},
+) {
   const name = args.includes('--from') ? 'TO' : 'FROM'
-  const env = { [`AGENT_GATEWAY_STORAGE_${name}`]: connectionString }
+  const env = { [`AGENT_GATEWAY_STORAGE_${name}`]: connectionString, ...set }
   const shell = fakeShell(['storage', 'copy', '--schema', schema, '--tls', 'Off', ...args], env)
   const code = await runCommand({ ...shell, ...over })
   const said = [...shell.printed, ...shell.complained].join('\n')
@@ -142,6 +148,18 @@ t.test('a gateway moves to PostgreSQL and back, and goes on there', async t => {
   t.equal((await gateway.manage('POST', `/hitl/${waiting}/approve`)).status, 200)
   t.equal(origin.seen.length, sentBefore + 1)
   t.equal(origin.seen.at(-1)!.body.toString(), 'held body', 'what was sealed is sent as it was held')
+})
+
+t.test('a secret that was set for the gateways to come does not hide the key of the folder', async t => {
+  const database = await createSchema(t)
+  const gateway = await startGateway(t)
+  await gateway.close()
+  const data = join(gateway.directory, 'data')
+  const set = { SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: randomBytes(48).toString('base64') }
+  const { code, said } = await copy(database, ['--from', data], {}, set)
+  t.equal(code, 0, said)
+  t.match(said, `TOKENISSUANCE__SECRET: the text of ${join(data, 'signing.key')}`)
+  t.match(said, /or Security:AgentAuth:TokenIssuance:Secret, as it is configured now, if the gateway on the folder ran/)
 })
 
 t.test('a source that is in use is not copied, and nothing is created', async t => {
