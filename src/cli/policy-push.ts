@@ -50,7 +50,7 @@ export async function run(shell: Shell): Promise<number> {
 /** @throws StartupError with a line for each file that cannot be read */
 async function readFolder(folder: string): Promise<readonly PolicyInput[]> {
   const { inputs, lines } = await readPolicyFolder(folder).catch(error => {
-    throw new StartupError(`${folder} cannot be read (${error.code}).`)
+    throw new StartupError(`${folder} cannot be read (${error.code}). Name a folder of policy files.`)
   })
   if (lines.length > 0) throw new StartupError(lines.join('\n'))
   if (inputs.length === 0) throw new StartupError(`${folder} contains no policy files (*.yaml).`)

@@ -98,7 +98,7 @@ function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing):
     }, limitMs)
     const closed = gateway.close().finally(() => clearTimeout(late))
     closed.then(cutOff => {
-      log.info({ count: cutOff }, 'stopped: so many requests were cut off')
+      log.info({ count: cutOff }, cutOff === 0 ? 'stopped: no request was cut off' : 'stopped: requests were cut off')
       resolve(cutOff === 0 ? 0 : 1)
     }, reject)
   }

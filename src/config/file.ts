@@ -16,7 +16,8 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Findin
   if ('problems' in yaml) {
     for (const { line, column, kind } of yaml.problems) {
       // Only the kind is reported: the message may repeat the content of the file, which may be a secret.
-      findings.problems.push({ place: `${file.path}:${line}:${column}`, message: `must be valid YAML: ${kind}` })
+      const hint = kind === 'duplicate key' ? '; put what is below it under the same key that stands above' : ''
+      findings.problems.push({ place: `${file.path}:${line}:${column}`, message: `must be valid YAML: ${kind}${hint}` })
     }
     return
   }

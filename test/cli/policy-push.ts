@@ -24,6 +24,8 @@ t.test('a folder of policies is put in force by one command', async t => {
   })
   t.match(await run([t.testdir({})], token), { code: 1, err: /contains no policy files/ })
   t.match(await run([`${wrong}/nowhere`], token), { code: 1, err: /cannot be read \(ENOENT\)/ })
+  const file = run([`${wrong}/one.yaml`], token)
+  t.match(await file, { code: 1, err: /one\.yaml cannot be read \(ENOTDIR\)\. Name a folder/ })
   t.match(await run([], token), { code: 2, err: /FOLDER is missing/ })
   t.match(await run([folder], { AGENT_GATEWAY_TOKEN: 'other' }), { code: 1, err: /answered 401/ })
 })

@@ -121,7 +121,7 @@ t.test('each kind of wrong value is told apart', async t => {
     ['- System', 'must be a map of keys and values'],
     ['Egress: { DenyHosts: *unknown }', 'gateway.yaml:1:22: must be valid YAML: unknown alias'],
     ['System:\n\tServer: {}', 'must be valid YAML'],
-    ['System: {}\nSystem: {}', 'must be valid YAML: duplicate key'],
+    ['System: {}\nSystem: {}', 'must be valid YAML: duplicate key; put what is below it under the same key'],
     ['System: {}\n---\nSystem: {}', 'must be valid YAML: multiple docs'],
   ]
   for (const [text, expected] of cases) {
