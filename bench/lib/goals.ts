@@ -32,8 +32,8 @@ function goalsOf({ name, about, goal, unreadGoal }: Work): readonly Goal[] {
 /** When both are as busy as they can be. */
 const saturatedGoal: Goal = { what: 'p99 when saturated, of HAProxy', of: 'gateway', against: 'haproxy-100', atMost: 2 }
 
-/** Longest time that the event loop stands still while every connection sends 1 MiB, milliseconds. */
-const stallGoal = { road: 'post-1m', atMost: 15 }
+/** Longest time that the gateway works in one turn of its event loop while every connection sends 1 MiB, milliseconds. */
+export const stallGoal = { road: 'post-1m', atMost: 15 }
 
 /** Roads that are compared at the same offered load. */
 export interface PacedGoal extends Goal {
@@ -77,11 +77,12 @@ export function judgeSaturated(measured: readonly Measured[], slack: number): re
 }
 
 export function judgeStall(measured: readonly Measured[], slack: number): readonly Outcome[] {
-  const stall = measured.find(({ name }) => name === stallGoal.road)?.longestStallMs
-  if (stall === undefined) return []
+  const road = measured.find(({ name }) => name === stallGoal.road)
+  if (road === undefined) return []
   const limit = stallGoal.atMost * slack
-  const what = 'longest stall of the event loop while 64 connections POST 1 MiB'
-  return [{ what, value: spreadOf([stall]), unit: 'ms', limit, met: stall <= limit }]
+  const { ranMs = 0, waitedMs = 0 } = road.stall ?? {}
+  const what = `longest stall while 64 connections POST 1 MiB, without ${waitedMs.toFixed(0)} ms of waiting for the core`
+  return [{ what, value: spreadOf([ranMs]), unit: 'ms', limit, met: ranMs <= limit }]
 }
 
 export function judgeMemory(measured: readonly Measured[], slack: number): readonly Outcome[] {

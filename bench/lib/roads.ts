@@ -3,10 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { startPostgres } from '../../test/fixtures/postgres.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
-import { type GatewaySetup, type StartedGateway, signingSecret, startGateway } from './gateway.ts'
+import { type GatewaySetup, signingSecret, startGateway } from './gateway.ts'
 import type { Request } from './load.ts'
 import { type Running, start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
+import { longestStall, type Stall } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream, startUpstream, type Upstream } from './upstream.ts'
 import { requestOf, smallGet, type Work, works } from './works.ts'
 
@@ -28,8 +29,8 @@ export interface StartedRoad {
   readonly request: Request
   /** What is under measurement; undefined when nothing is between. */
   readonly process: Running | undefined
-  /** Longest time that the event loop of the gateway stood still in the last minute, milliseconds. */
-  readonly longestStall?: () => Promise<number>
+  /** The longest stall of the gateway since a time, milliseconds since the epoch. Only with `stallProbe`. */
+  readonly longestStall?: (since: number) => Stall | undefined
 }
 
 export interface Road {
@@ -97,18 +98,11 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
         ...(root === undefined ? {} : { root }),
       })
       const port = Number(new URL(started.url).port)
-      const longestStall = () => longestStallOf(started)
-      return { request: proxied(port, started.token, place, work), process: started.process, longestStall }
+      const { process, token, folder } = started
+      const stalls = (since: number) => longestStall(folder, since)
+      return { request: proxied(port, token, place, work), process, longestStall: stalls }
     },
   }
-}
-
-async function longestStallOf({ url, admin }: StartedGateway): Promise<number> {
-  const answer = await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${admin}` } })
-  const text = await answer.text()
-  const seconds = /^agent_gateway_event_loop_delay_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1]
-  if (seconds === undefined) throw new Error(`no delay of the event loop in:\n${text}`)
-  return Number(seconds) * 1e3
 }
 
 function haproxy(name: string, about: string, rules: number, work?: Work): Road {

@@ -1,6 +1,7 @@
 import { cpuMicroseconds, machineMicroseconds, ownMicroseconds, residentBytes } from './cpu.ts'
 import type { Answers, Load, Sender } from './load.ts'
 import type { StartedRoad } from './roads.ts'
+import type { Stall } from './stall.ts'
 
 /** A road that is ready, by its name. */
 export interface Contestant extends StartedRoad {
@@ -24,8 +25,8 @@ export interface Measured {
   readonly cpu: readonly number[]
   /** After the last round. */
   readonly residentBytes: number | undefined
-  /** Of the gateway, where it was asked for. */
-  readonly longestStallMs?: number | undefined
+  /** Of the gateway, where it was asked for: undefined when there was none. */
+  readonly stall?: Stall | undefined
 }
 
 export interface RoundsSetup {

@@ -1,8 +1,10 @@
 import { residentBytes } from './cpu.ts'
+import { stallGoal } from './goals.ts'
 import type { Cores } from './machine.ts'
 import type { Road } from './roads.ts'
 import type { Contestant, Measured } from './rounds.ts'
-import { measureSlices } from './sliced.ts'
+import { measureSlices, type SlicesSetup } from './sliced.ts'
+import { type Stall, stallProbe } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream } from './upstream.ts'
 import type { Work } from './works.ts'
 
@@ -39,19 +41,27 @@ async function measureWork(work: Work, roads: readonly Road[], setup: WorksSetup
   const started: Contestant[] = []
   try {
     for (const road of roads) {
-      started.push({ name: road.name, ...(await road.open({ upstream, cores: cores.proxy, built })) })
+      const nodeOptions = road.name === stallGoal.road ? stallProbe : []
+      started.push({ name: road.name, ...(await road.open({ upstream, cores: cores.proxy, built, nodeOptions })) })
     }
     const { perSlice } = work
     const size = { connections, slices, perSlice, warmup: warmupSlices * perSlice, cores: cores.others }
     const cpu = await measureSlices(started, size)
-    return await Promise.all(
-      started.map(async ({ name, process, longestStall }) => ({
-        ...{ name, rounds: [], cpu: cpu.get(name) ?? [] },
-        residentBytes: process === undefined ? undefined : residentBytes(process.pid),
-        longestStallMs: await longestStall?.(),
-      })),
-    )
+    const stalled = started.find(({ name }) => name === stallGoal.road)
+    const stall = stalled === undefined ? undefined : await measureStall(stalled, size)
+    return started.map(({ name, process }) => ({
+      ...{ name, rounds: [], cpu: cpu.get(name) ?? [] },
+      residentBytes: process === undefined ? undefined : residentBytes(process.pid),
+      ...(name === stallGoal.road ? { stall } : {}),
+    }))
   } finally {
     await Promise.all([upstream, ...started].map(({ process }) => process?.stop()))
   }
+}
+
+/** The longest stall once all code is compiled. */
+async function measureStall(road: Contestant, size: SlicesSetup): Promise<Stall | undefined> {
+  const since = Date.now()
+  await measureSlices([road], { ...size, warmup: 0 })
+  return road.longestStall?.(since)
 }
