@@ -36,6 +36,7 @@ import type { Pool } from './threads/pool.ts'
 import { shareRecent } from './threads/share.ts'
 import type { Lookup } from './upstream/resolve.ts'
 import { systemLookup } from './upstream/system-lookup.ts'
+import type { Watch } from './watchdog.ts'
 
 export interface GatewayOptions {
   readonly log: Log
@@ -50,6 +51,8 @@ export interface GatewayOptions {
   readonly lookup?: Lookup
   /** Descriptors of listening sockets that this process was given; they stand in for System:Server:Http. */
   readonly passedSockets?: readonly number[]
+  /** Lets a thread that runs all the time watch this one. */
+  readonly watch?: Watch
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string
 }
@@ -135,7 +138,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const report: Base['report'] = (what, error) => log.error({ error }, what)
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
-  const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report })
+  const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report, watch: options.watch })
   const { store, member, fence, board, fleet, rates } = storage
   closers.push(() => store.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })

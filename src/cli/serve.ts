@@ -5,9 +5,9 @@ import { createGateway, type Gateway } from '../gateway.ts'
 import type { Address } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
 import { ownVersion } from '../version.ts'
+import { beginBeats, createWatch } from '../watchdog.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell } from './shell.ts'
-import { watchFirstThread } from './watchdog.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
 
@@ -32,19 +32,21 @@ export async function run(shell: Shell): Promise<number> {
   // Lines are gathered: those that tell why it ended must not be lost.
   shell.onExit(log.flush)
   const { config, file, baseDirectory } = configuration
+  const watch = createWatch()
   const gateway = await createGateway(config, {
     log,
     logStatus: log.status,
     baseDirectory,
     env: shell.env,
     passedSockets: passedSockets(shell.env, shell.pid),
+    watch,
   })
   const addresses = await gateway.listen().catch(async error => {
     await gateway.close()
     throw error
   })
   log.info({ version: ownVersion() }, 'started')
-  watchFirstThread(error => log.error({ error }, 'nothing watches the first thread any more'))
+  beginBeats(watch)
   hangup(() => void gateway.reload())
   const { StopDelaySeconds, DrainSeconds } = config.System.Server
   const limitMs = (StopDelaySeconds + DrainSeconds) * 1_000 + closeGraceMs

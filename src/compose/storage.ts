@@ -14,6 +14,7 @@ import { type PostgresSettings, parseAddress } from '../storage/postgres/setting
 import { openSqliteStore } from '../storage/sqlite/open.ts'
 import type { Store } from '../storage/store.ts'
 import { ownVersion } from '../version.ts'
+import { type Watch, watchInThread } from '../watchdog.ts'
 import type { Base } from './base.ts'
 import { createFleet, type Fleet, nameOf } from './fleet.ts'
 import { describeKeys } from './keys.ts'
@@ -21,6 +22,8 @@ import type { SharedRates } from './rates.ts'
 
 export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+  /** Lets another thread watch this one. */
+  readonly watch?: Watch | undefined
 }
 
 export interface Storage extends Pick<Base, 'member'> {
@@ -56,9 +59,10 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
   return usesPostgres(parts.config) ? openDatabase(parts) : openFile(parts)
 }
 
-async function openFile({ config, dataDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+async function openFile({ config, dataDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
   const store = await openSqliteStore({
     ...{ directory: dataDirectory, clock, subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks) },
+    watch,
     onFault: why => log.error({}, `the storage writes no more: ${why}`),
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
     onStale: error => report('agents and policies could not be read again', error),
@@ -70,10 +74,11 @@ async function openFile({ config, dataDirectory, clock, log, report }: StoragePa
 
 const memberOf = (config: Config): Base['member'] => ({ id: randomUUID(), name: nameOf(config) })
 
-async function openDatabase({ config, baseDirectory, clock, log, report }: StorageParts): Promise<Storage> {
+async function openDatabase({ config, baseDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
   // With SQLite this thread needs neither, nor the packages that they load.
   const { openPostgresStore } = await import('../storage/postgres/open.ts')
   const { lostHistory } = await import('../storage/postgres/loss.ts')
+  if (watch !== undefined) watchInThread(watch, error => report('nothing watches the first thread any more', error))
   const member = memberOf(config)
   const store = await openPostgresStore({
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },

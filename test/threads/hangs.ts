@@ -86,8 +86,19 @@ t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, asyn
   t.equal(await gateway.run.ended, 'SIGKILL')
 })
 
-t.test('a first thread that hangs ends the process', { parallel: true }, async t => {
-  const run = runMain(t, [], { cwd: t.testdir(), script: hungFirst })
-  t.equal(await run.ended, 'SIGKILL')
-  t.match(run.err(), /the first thread does not respond/)
+for (const watcher of ['storage', 'its own']) {
+  t.test(
+    `a first thread that hangs ends the process: the thread of ${watcher} watches`,
+    { parallel: true },
+    async t => {
+      const run = runMain(t, [watcher], { cwd: t.testdir(), script: hungFirst })
+      t.equal(await run.ended, 'SIGKILL')
+      t.match(run.err(), /the first thread does not respond/)
+    },
+  )
+}
+
+t.test('a start that takes long does not end the process', { parallel: true }, async t => {
+  const run = runMain(t, ['storage', 'starting'], { cwd: t.testdir(), script: hungFirst })
+  t.equal(await run.ended, 0)
 })

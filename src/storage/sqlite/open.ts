@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../clock.ts'
+import type { Watch } from '../../watchdog.ts'
 import { type Call, createStore } from '../bind.ts'
 import type { Subscription } from '../deliveries.ts'
 import type { EventHistory, StoredEvent } from '../events.ts'
@@ -16,6 +17,8 @@ export interface SqliteOptions {
   readonly maxPages?: number
   /** Hooks for which events are left in the store. */
   readonly subscriptions?: readonly Subscription[]
+  /** Lets the thread of the store watch this one. */
+  readonly watch?: Watch | undefined
   /** Called with the reason why nothing more is written until a restart. */
   readonly onFault?: (why: string) => void
   /** Called with what was done because an older database was brought back. */
@@ -37,11 +40,12 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     clock = systemClock,
     maxPages,
     subscriptions = [],
+    watch,
     onFault = () => {},
     onRestored = () => {},
   } = options
   const onLost = (): void => feeds.reloadSoon()
-  const thread = new Supervisor({ directory, maxPages, subscriptions, onFault, onRestored, onLost })
+  const thread = new Supervisor({ directory, maxPages, subscriptions, watch, onFault, onRestored, onLost })
   const feeds = new SqliteFeeds(thread, options.onStale)
   await thread.start()
   async function close(): Promise<void> {

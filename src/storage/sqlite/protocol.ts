@@ -1,4 +1,5 @@
 /** Messages between the main thread and the storage thread. */
+import type { Watch } from '../../watchdog.ts'
 import type { Subscription } from '../deliveries.ts'
 import type { Change } from '../feed.ts'
 import type { Asked } from '../operations.ts'
@@ -10,6 +11,8 @@ export interface WorkerOptions {
   readonly maxPages: number | undefined
   /** Hooks for which events are left in the store. */
   readonly subscriptions: readonly Subscription[]
+  /** Lets this thread watch the first one. */
+  readonly watch: Watch | undefined
   /** Whether each call was begun or given up (claims.ts). */
   readonly claims: SharedArrayBuffer
 }

@@ -3,6 +3,7 @@ import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { openLink } from '../../link.ts'
 import { giveWay } from '../../priority.ts'
+import { watchFirstThread } from '../../watchdog.ts'
 import { isWrite } from '../methods.ts'
 import { StoreError } from '../store.ts'
 import { Claims } from './claims.ts'
@@ -23,6 +24,7 @@ const lookMs = 1_000
 const options: WorkerOptions = workerData
 let served: ReturnType<typeof serve> | undefined
 giveWay()
+if (options.watch !== undefined) watchFirstThread(options.watch)
 const main = openLink<StorageCalls, StorageNews>(port, {
   async open() {
     const database = await openDatabase(options)
