@@ -1,2 +1,12 @@
-/** The bounded maps of this program: what was used least recently leaves first. */
-export { LRUCache } from 'lru-cache'
+import { LRUCache as Cache } from 'lru-cache'
+
+/**
+ * The bounded maps of this program: what was used least recently leaves first. They grow with what they hold; with its
+ * option `max`, the package would allocate all places at once, 0.4 MiB for 20,000.
+ */
+export class LRUCache<K extends {}, V extends {}> extends Cache<K, V> {
+  /** @param options.max entries */
+  constructor({ max }: { readonly max: number }) {
+    super({ maxSize: max, sizeCalculation: () => 1 })
+  }
+}

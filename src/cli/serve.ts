@@ -7,6 +7,7 @@ import { createLog } from '../log.ts'
 import { ownVersion } from '../version.ts'
 import { beginBeats, createWatch } from '../watchdog.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { saveMemory } from './save-memory.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway serve [--config FILE]
@@ -32,6 +33,7 @@ export async function run(shell: Shell): Promise<number> {
   // Lines are gathered: those that tell why it ended must not be lost.
   shell.onExit(log.flush)
   const { config, file, baseDirectory } = configuration
+  if (config.System.Server.Threads === 1) saveMemory()
   const watch = createWatch()
   const gateway = await createGateway(config, {
     log,

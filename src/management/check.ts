@@ -8,7 +8,10 @@ import type { FieldError } from '../errors.ts'
  */
 export type Check = (value: unknown) => readonly FieldError[]
 
-/** Compiles schemas of a document, such as openapi.json, by their JSON pointer, from the document itself. */
+/**
+ * Checks by schemas of a document, such as openapi.json, named by their JSON pointer. Each is compiled when it is first
+ * used: most gateways use few of them.
+ */
 export function createChecks(document: object): (pointer: string) => Check {
   const ajv = new Ajv2020({
     allErrors: true,
@@ -19,8 +22,11 @@ export function createChecks(document: object): (pointer: string) => Check {
   })
   ajv.addSchema(document, 'openapi.json')
   return pointer => {
-    const validate: ValidateFunction = ajv.compile({ $ref: `openapi.json#${pointer}` })
-    return value => (validate(value) ? [] : (validate.errors ?? []).map(describe))
+    let compiled: ValidateFunction | undefined
+    return value => {
+      compiled ??= ajv.compile({ $ref: `openapi.json#${pointer}` })
+      return compiled(value) ? [] : (compiled.errors ?? []).map(describe)
+    }
   }
 }
 
