@@ -11,8 +11,8 @@ import t from '../fixtures/tap.ts'
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
   ['base'],
-  ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts', 'version.ts'],
-  ['log-lines.ts', 'log-output.ts', 'link.ts'],
+  ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts', 'version.ts', 'watchdog.ts'],
+  ['log-lines.ts', 'log-output.ts', 'link.ts', 'watchdog-thread.ts'],
   ['log.ts'],
   ['policy', 'limits'],
   ['fleet'],
