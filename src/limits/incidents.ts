@@ -121,7 +121,8 @@ export function createIncidents(limits = usualLimits): Incidents {
       countHost(slot, incident)
       count(slot.agents, agentId)
     },
-    of: agentId => (byAgent.get(agentId) ?? []).toReversed(),
+    // Those of other threads and gateways come later than they were.
+    of: agentId => (byAgent.get(agentId) ?? []).toReversed().sort((left, right) => right.at - left.at),
     denials: now => ({ rules: rank('rules', now), hosts: rank('hosts', now), agents: rank('agents', now) }),
   }
 }

@@ -33,6 +33,21 @@ t.test('the latest of each agent are kept, the latest first', async t => {
   t.equal(incidents.of('a1')[0]!.path.length, 201)
 })
 
+t.test('those that another gateway tells of later are where they belong', t => {
+  const incidents = createIncidents()
+  for (const [at, path] of [
+    [1, '/a'],
+    [3, '/b'],
+    [3, '/c'],
+    [2, '/d'],
+  ] as const)
+    incidents.note(incident({ at, path }))
+  t.strictSame(
+    incidents.of('a1').map(({ path }) => path),
+    ['/c', '/b', '/d', '/a'],
+  )
+})
+
 t.test('denials of the last hour are ranked by rule, host and agent', async t => {
   const incidents = createIncidents()
   incidents.note(incident({ at: minute, rule: 'old' }))
