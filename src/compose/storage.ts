@@ -39,7 +39,7 @@ export interface Storage extends Pick<Base, 'member'> {
 }
 
 /** Longest wait of a start until the gateway has every change, milliseconds. */
-const openMs = 10_000
+const openMs = 15_000
 
 export const usesPostgres = ({ Storage: { Provider } }: Config): boolean => Provider === 'PostgreSQL'
 

@@ -2,6 +2,7 @@
 import { StartupError } from '../../src/errors.ts'
 import { serverProblem } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import { startMs } from '../../src/storage/postgres/patience.ts'
 import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import t from '../fixtures/tap.ts'
@@ -30,11 +31,13 @@ const cases: readonly [string, Partial<PostgresSettings>, RegExp][] = [
 ]
 for (const [name, change, message] of cases) {
   t.test(`refused: ${name}`, async t => {
+    const begun = performance.now()
     const error = await openPostgresStore({ settings: { ...settings, ...change } }).then(
       () => undefined,
       error => error,
     )
     t.ok(error instanceof StartupError, String(error))
+    t.ok(performance.now() - begun < startMs, 'at once')
     t.match(error.message, message)
     t.notMatch(error.message, /hunter22|\n/)
     t.notOk(error.message.includes(password))

@@ -3,9 +3,11 @@ import { Migrator } from 'kysely/migration'
 import { createMigrations } from '../../src/storage/migrations.ts'
 import { Connections } from '../../src/storage/postgres/connection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
+import t, { type Test } from '../fixtures/tap.ts'
+import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, agent, entry, get, suspend, trail } from './contract/samples.ts'
 
 t.test('three stores that start at once on an empty database make one schema', async t => {
@@ -17,6 +19,60 @@ t.test('three stores that start at once on an empty database make one schema', a
   const { rows } = await settings.admin.query('select count(*)::int as steps from kysely_migration')
   t.same(rows, [{ steps: Object.keys(createMigrations({ bytes: 'bytea', count: 'bigint' })).length }])
 })
+
+/** What a start sends, at which its connection fails. */
+const places = {
+  'begins to watch': 'listen "agent_gateway',
+  'looks at the schema': 'pg_advisory_xact_lock',
+  'enters itself': 'insert into members',
+  'reads what there is': 'repeatable read',
+}
+for (const [place, words] of Object.entries(places)) {
+  t.test(`a start whose connection breaks twice as it ${place} goes on`, async t => {
+    const { line, settings } = await startBehind(t)
+    let left = 2
+    line.onSend = data => {
+      if (left > 0 && data.includes(words)) {
+        left -= 1
+        setImmediate(line.cut)
+        return false
+      }
+      return true
+    }
+    await assertStarts(t, settings)
+    t.equal(left, 0)
+  })
+}
+
+t.test('a start that the server cuts off because it was too slow in a transaction goes on', async t => {
+  const { line, settings } = await startBehind(t)
+  const slow = [places['enters itself'], 'coalesce(max(seq), 0)']
+  line.onSend = data => {
+    const at = slow.findIndex(words => data.includes(words))
+    if (at >= 0) slow.splice(at, 1)
+    return at < 0
+  }
+  await assertStarts(t, settings)
+  t.same(slow, [])
+})
+
+async function startBehind(t: Test) {
+  const { admin, ...settings } = await createSchema(t)
+  const url = new URL(settings.connectionString)
+  const line = await startTcpProxy(t, Number(url.port))
+  url.port = String(line.port)
+  return { line, settings: { ...settings, connectionString: url.href } }
+}
+
+async function assertStarts(t: Test, settings: PostgresSettings): Promise<void> {
+  const store = await openPostgresStore({ settings })
+  t.teardown(() => store.close())
+  const follower = { load: () => undefined, change: () => undefined }
+  await store.feed.agents.follow(follower)
+  await store.feed.policies.follow(follower)
+  await store.untilOpen()
+  t.ok(store.fence.isOpen)
+}
 
 t.test('a restart keeps everything', async t => {
   const settings = await createSchema(t)

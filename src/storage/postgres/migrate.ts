@@ -75,12 +75,12 @@ export async function withClient<T>(
   work: (client: PoolClient) => Promise<T>,
 ): Promise<T> {
   const client = await connections.acquire().catch(error => {
-    throw new StartupError(connectProblem(error))
+    throw new StartupError(connectProblem(error), { cause: error })
   })
   try {
     return await work(client)
   } catch (error) {
-    throw error instanceof StartupError ? error : new StartupError(schemaProblem(error, settings))
+    throw error instanceof StartupError ? error : new StartupError(schemaProblem(error, settings), { cause: error })
   } finally {
     client.release(true)
   }

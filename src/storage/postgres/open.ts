@@ -25,6 +25,7 @@ import { History } from './history.ts'
 import type { LossOptions } from './loss.ts'
 import type { Self } from './member.ts'
 import { prepareDatabase } from './migrate.ts'
+import { Patience } from './patience.ts'
 import { callerOf, placeOf } from './place.ts'
 import { leaseTokens } from './rates.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
@@ -87,6 +88,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   const { name = hostname(), version = ownVersion(), fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
   const { id = randomUUID(), subscriptions = [], onLoss = stopQuietly } = options
   const history = new History()
+  const patience = new Patience(fenceClock)
   const fleetClock = clock instanceof FleetClock ? clock : undefined
   const callMs = timeoutOf(settings) * callShare
   const connections = new Connections(settings)
@@ -109,8 +111,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     clearInterval(held)
   }
   try {
-    await prepareDatabase({ connections, settings, version, whyNotNew: options.whyNotNew })
-    await feeds.start()
+    const { whyNotNew } = options
+    await patience.for(() => prepareDatabase({ connections, settings, version, whyNotNew }))
+    await patience.for(() => feeds.start())
   } catch (error) {
     await closeAll()
     throw error
@@ -122,7 +125,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   }
   const store = createStore({
     call: (table, method, args) => calls.call({ table, method, args }),
-    feed: feeds.channels,
+    feed: patience.with(feeds.channels),
     clock,
     close,
   })
@@ -131,7 +134,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   }
   const lease = (call: LeaseCall) => leaseTokens(connections, call)
   const board = createBoard(connections, self.id, callMs)
-  return { ...store, fence, board, fleet: () => feeds.fleet, tell, lease, untilOpen: () => feeds.open() }
+  const untilOpen = () => patience.for(() => feeds.open())
+  return { ...store, fence, board, fleet: () => feeds.fleet, tell, lease, untilOpen }
 }
 
 interface CallParts extends CommitParts {
