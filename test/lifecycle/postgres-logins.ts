@@ -31,10 +31,12 @@ const login = async (gateway: TestGateway, agentId: string, clientSecret: string
 t.test('guesses at two gateways count together, and one gateway does not ask the database about each', async t => {
   const { first, second, asked } = await start(t)
   const { id, clientSecret } = await first.agent()
+  const begun = performance.now()
   const guesses = await Promise.all(
     Array.from({ length: 100 }, (_, n) => login(n % 2 === 0 ? first : second, id, `guess ${n}`)),
   )
-  t.ok(guesses.filter(status => status === 401).length <= perAgent)
+  const gained = Math.ceil(((performance.now() - begun) / 60_000) * perAgent)
+  t.ok(guesses.filter(status => status === 401).length <= perAgent + gained)
   t.same(new Set(guesses), new Set([401, 429]))
   for (let n = 0; n < 20; n++) t.equal(await login(second, id, n === 7 ? clientSecret : `late ${n}`), 429)
   // One call for all, one for tokens given back, and more only when a token was gained meanwhile.

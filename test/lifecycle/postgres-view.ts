@@ -39,7 +39,7 @@ t.test('each gateway shows all: who serves, who is behind, and what differs', as
   const b = await startGateway(t, { config: configOf('b', { Risk: { BurstPerMinute: 7 }, Policies: [] }) })
   const shown = await eventually(
     () => fleetOf(a),
-    members => members.length === 2 && members.some(({ differs }) => differs.length === 2),
+    members => members.length === 2 && members[1]!.differs.length === 2 && members[1]!.addresses.length > 0,
   )
   t.match(shown, [
     { name: 'a', state: 'Serving', addresses: [a.url], differs: [], isThis: true },

@@ -1,8 +1,7 @@
 import { startControl } from '../fixtures/control.ts'
-import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
-const control = await startControl(t, {}, { alone: 'policies of files are a gateway’s own' })
+const control = await startControl(t)
 
 const body = { name: 'p', rules: [{ name: 'r', effect: 'Allow', conditions: [] }] }
 
@@ -45,8 +44,8 @@ t.test('a policy with errors is refused whole, with all of them', async t => {
 })
 
 t.test('a name that is in use is 409, with any owner', async t => {
-  const { call, admin, book } = control
-  await loadInto(book, [{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
+  const { call, admin, loadFile } = control
+  await loadFile('of-file')
   const create = (name: string) => call('POST', '/policies', { token: admin.token, body: { name } })
   const taken = { status: 409, json: { code: 'already_exists' } }
   t.match(await create('of-file'), taken)

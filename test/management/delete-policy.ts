@@ -1,9 +1,8 @@
 import { startControl } from '../fixtures/control.ts'
-import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
 const by = { actor: 'x', requestId: null }
-const { call, admin, book, store, agent } = await startControl(t)
+const { call, admin, book, store, agent, loadFile } = await startControl(t)
 
 t.test('a deleted policy is gone', async t => {
   await book.create({ name: 'p' }, by)
@@ -23,6 +22,6 @@ t.test('a policy that something names stays', async t => {
 })
 
 t.test('a policy of a file is read-only', async t => {
-  await loadInto(book, [{ source: 'file', document: { name: 'fixed' }, createdAt: 0, where: () => 'fixed.yaml' }])
+  await loadFile('fixed')
   t.match(await call('DELETE', '/policies/fixed', { token: admin.token }), { status: 409, json: { code: 'read_only' } })
 })

@@ -1,12 +1,11 @@
 import { startControl } from '../fixtures/control.ts'
-import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
 t.test('policies of every source are listed by name, in pages', async t => {
-  const { call, admin, book } = await startControl(t, {}, { alone: 'policies of files are a gateway’s own' })
+  const { call, admin, book, loadFile } = await startControl(t)
   const rules = [{ name: 'r', effect: 'Allow', conditions: [] }]
   await book.create({ name: 'b', description: 'second', owner: 'sec', rules }, { actor: 'x', requestId: null })
-  await loadInto(book, [{ source: 'file', document: { name: 'a' }, createdAt: 0, where: () => 'a.yaml' }])
+  await loadFile('a')
   const { status, json } = await call('GET', '/policies', { token: admin.token })
   t.equal(status, 200)
   t.match(json, { page: 1, pageSize: 25, totalCount: 2, items: [{ name: 'a', source: 'file' }, {}] })

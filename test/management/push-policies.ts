@@ -1,9 +1,8 @@
 import { startControl } from '../fixtures/control.ts'
-import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
 const by = { actor: 'x', requestId: null }
-const { call, admin, book, store, agent } = await startControl(t)
+const { call, admin, book, store, agent, loadFile } = await startControl(t)
 
 const push = (policies: readonly object[], prune = false) =>
   call('PUT', '/policies', { token: admin.token, body: { policies, prune } })
@@ -45,7 +44,7 @@ t.test('a push with a mistake changes nothing, and names all mistakes with their
 })
 
 t.test('a policy of a file cannot be pushed, and one that is named cannot be pruned', async t => {
-  await loadInto(book, [{ source: 'file', document: { name: 'fixed' }, createdAt: 0, where: () => 'fixed.yaml' }])
+  await loadFile('fixed')
   const before = versions()
   t.match(await push([{ name: 'fixed' }]), { status: 409, json: { code: 'read_only', detail: /^The policy fixed / } })
   await agent({ policyName: 'new' })

@@ -1,13 +1,14 @@
 /** Threat T01 of SECURITY.md. */
 
 import { createClock } from '../fixtures/clock.ts'
+import { fleetSize } from '../fixtures/fleet.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import t from '../fixtures/tap.ts'
 
-const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 60, Burst: 40 } } }
+const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 6, Burst: 40 } } }
 
 t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to the operator', async t => {
-  const gateway = await startGateway(t, { config: limited, alone: 'rates of calls are a gateway’s own' })
+  const gateway = await startGateway(t, { config: limited })
   const [noisy, quiet] = [await gateway.agent(), await gateway.agent()]
   const answers = await Promise.all(
     Array.from({ length: 60 }, () => gateway.manage('GET', '/agents', undefined, noisy.token)),
@@ -21,8 +22,8 @@ t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to th
   }
   t.equal((await gateway.manage('GET', '/agents', undefined, quiet.token)).status, 403, 'others go on')
   const lines = gateway.log.filter(line => line.message === 'a limit was reached')
-  t.match(lines, [{ bound: 'management_rate', agentId: noisy.id }])
-  t.equal(lines.length, 1)
+  t.ok(lines.length > 0 && lines.length <= fleetSize, `${lines.length} lines`)
+  for (const line of lines) t.match(line, { bound: 'management_rate', agentId: noisy.id })
 })
 
 t.test('300 forbidden calls are two entries of the audit trail, and none is lost at the stop', async t => {

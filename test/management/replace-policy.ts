@@ -1,8 +1,7 @@
 import { startControl } from '../fixtures/control.ts'
-import { loadInto } from '../fixtures/load-policies.ts'
 import t from '../fixtures/tap.ts'
 
-const control = await startControl(t, {}, { alone: 'policies of files are a gateway’s own' })
+const control = await startControl(t)
 
 const by = { actor: 'x', requestId: null }
 
@@ -44,8 +43,8 @@ t.test('a policy with errors changes nothing', async t => {
 })
 
 t.test('a policy of a file is read-only, one that is not there is 404', async t => {
-  const { call, admin, book } = control
-  await loadInto(book, [{ source: 'file', document: { name: 'of-file' }, createdAt: 0, where: () => 'p.yaml' }])
+  const { call, admin, loadFile } = control
+  await loadFile('of-file')
   t.match(await call('PUT', '/policies/of-file', { token: admin.token, body: { name: 'of-file' } }), {
     status: 409,
     json: { code: 'read_only' },

@@ -40,7 +40,11 @@ async function start(t: Parameters<typeof startBare>[0], Tls: object = {}) {
     copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(directory, name))
     chmodSync(join(directory, name), 0o600)
   }
-  const config = { Policies: [abroad], Policy: { AssignOnRegistration: 'abroad' }, System: { Server: { Tls } } }
+  const config = {
+    // It makes the credential of the first admin.
+    Storage: { Provider: 'Sqlite' },
+    ...{ Policies: [abroad], Policy: { AssignOnRegistration: 'abroad' }, System: { Server: { Tls } } },
+  }
   const gateway = await startBare(t, { directory, config })
   const origin = await startOrigin(t)
   const [address] = gateway.addresses

@@ -191,6 +191,8 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
   },
   async A027(t) {
     const clientSecret = 'canary-3f0c6d5c0a5f-canary'
+    // Its files are searched.
+    const { manage, ...gateway } = await startGateway(t, { config: { Storage: { Provider: 'Sqlite' } } })
     await manage('POST', '/agents', { ...registration, clientSecret })
     const { text } = await manage('GET', '/agents?pageSize=200')
     t.notMatch(text, clientSecret)

@@ -37,6 +37,8 @@ const gateway = await startGateway(t, {
   directory,
   env: { KEY: keyOfUpstream },
   config: {
+    // Its files are searched.
+    Storage: { Provider: 'Sqlite' },
     Logging: { Level: 'debug' },
     Security: {
       AgentAuth: {

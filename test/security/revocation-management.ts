@@ -104,11 +104,11 @@ async function expiryCells(t: Test, threads: number): Promise<void> {
   const review = await startReview(t, { clock, config })
   const { call, hold, url, port, adminToken } = review
   const [bot, reviewer] = [await review.newBot(), await review.newReviewer()]
+  const events = await readEvents(t, `${url}/hitl/events`, { Authorization: `Bearer ${reviewer.token}` })
   const id = await hold('/held', { bot })
+  t.equal((await events.next())?.event, 'pending')
   const status = { token: reviewer.token, headers: { Prefer: 'wait=50' } }
   const waiting = call('GET', `/hitl/status/${id}`, status)
-  const events = await readEvents(t, `${url}/hitl/events`, { Authorization: `Bearer ${reviewer.token}` })
-  await events.block()
   const raw = await openRaw(t, port)
   raw.write(`POST /hitl/${id}/approve HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reviewer.token}\r\n`)
   raw.write('Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{')
