@@ -2,13 +2,14 @@
 import type { LossOptions } from '../../src/storage/postgres/loss.ts'
 import { openPostgresStore, type SharedStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { createSchema } from '../fixtures/postgres.ts'
+import { copyTables, createSchema } from '../fixtures/postgres.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
 type Settings = Awaited<ReturnType<typeof createSchema>>
 
-async function open(t: Test, settings: Settings, accept = false) {
+/** @param loaded what each load of all agents waits for */
+async function open(t: Test, settings: Settings, accept = false, loaded = () => Promise.resolve()) {
   const told: string[] = []
   const onLoss: LossOptions = { accept, onLost: what => told.push(what), onAccepted: () => told.push('accepted') }
   const store = await openPostgresStore({ settings, onLoss, fenceMs: 2_000 })
@@ -20,7 +21,7 @@ async function open(t: Test, settings: Settings, accept = false) {
     load(all) {
       shown.clear()
       for (const { id, status } of all) show(id, status)
-      return undefined
+      return loaded()
     },
     change: (id, now) => void show(id, now?.status),
   })
@@ -34,18 +35,6 @@ const serves = (store: SharedStore, wanted = true) =>
     open => open === wanted,
   )
 
-/** The tables as they are now, to be put back later. */
-async function copyOf({ admin, schema }: Settings): Promise<() => Promise<void>> {
-  const tables = ['agents', 'hitl', 'hitl_shown', 'hitl_sealed', 'hitl_waiting', 'grants', 'audit', 'changes', 'fleet']
-  for (const table of tables) await admin.query(`create table ${schema}.old_${table} as table ${table}`)
-  return async () => {
-    await admin.query('begin')
-    await admin.query(`truncate ${tables.join(', ')} cascade`)
-    for (const table of tables) await admin.query(`insert into ${table} table old_${table}`)
-    await admin.query('commit')
-  }
-}
-
 const revoke = (store: SharedStore) => store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke'))
 
 async function fleet(t: Test, accept = false) {
@@ -54,7 +43,7 @@ async function fleet(t: Test, accept = false) {
   await Promise.all([serves(a.store), serves(b.store)])
   await a.store.agents.insert(agent('a1'), 'h', entry('agent.register'))
   await suspend(a.store, 'h1')
-  return { settings, a, b, putBack: await copyOf(settings) }
+  return { settings, a, b, putBack: await copyTables(settings) }
 }
 
 t.test('all gateways stop when an older copy is put back, and a start is refused', async t => {
@@ -102,4 +91,35 @@ t.test('with Accept gateways go on: nothing that was brought back is valid or se
   t.same(await actions(a.store), ['agent.register', 'hitl.suspend', 'store.restore'], 'one of them did it')
   await revoke(b.store)
   t.equal(a.shown.get('a1'), 'Revoked')
+})
+
+t.test('a gateway that loads everything again claims no changes of the history that was lost', async t => {
+  const settings = await createSchema(t)
+  const gate = Promise.withResolvers<void>()
+  t.teardown(gate.resolve)
+  let loads = 0
+  const { store, told } = await open(t, settings, true, () => (loads++ === 0 ? Promise.resolve() : gate.promise))
+  await serves(store)
+  await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
+  const putBack = await copyTables(settings)
+  for (const status of ['Inactive', 'Active', 'Inactive'] as const) {
+    await store.agents.update('a1', { status }, entry('agent.status'))
+  }
+  await putBack()
+  await eventually(
+    async () => told.at(-1),
+    last => last === 'accepted',
+  )
+  const reads = async () => {
+    const { rows } = await settings.admin.query(
+      'select applied, beat::text, (select max(seq) from changes) as newest from members',
+    )
+    return rows[0]
+  }
+  const { beat } = await reads()
+  const row = await eventually(reads, one => one.beat !== beat)
+  t.ok(Number(row.applied) <= Number(row.newest), `${row.applied} of ${row.newest}`)
+  gate.resolve()
+  await serves(store)
+  await store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke'))
 })

@@ -273,6 +273,8 @@ export class PostgresFeeds {
   /** Changes were removed that this gateway has not seen, or were lost. */
   #reload(newest: number): void {
     this.#options.fence.drop()
+    // Others need not wait for it meanwhile. A number of a history that was lost would say that it has changes to come.
+    this.#applied = -1
     const inForce = this.channels.reload()
     this.#awaited = newest
     this.#keep(newest, inForce)
