@@ -54,6 +54,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     console: identity.tokens.console,
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
     verify: identity.tokens.verifyInternal,
+    tokenKeys: identity.tokens.keys,
     noteRefusal: parts.refusals.note,
     takeCall: callerId => takeOrAsk(parts.limits.managementRate, callerId, clock),
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),

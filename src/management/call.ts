@@ -11,6 +11,8 @@ export interface Caller {
   readonly ownOnly: boolean
   /** The id of the key that it called with; undefined with a token. */
   readonly keyId: string | undefined
+  /** The keys of tokens when it called: with others its token is void. */
+  readonly keys: object
   /** When the token runs out, milliseconds since the epoch. */
   readonly until: number
   /** Until when the session of the token can be renewed; undefined when it is no token of the console. */

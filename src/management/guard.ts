@@ -28,12 +28,13 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function createGuard(parts: ManagementParts): Guard {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
 
-  const problemNow: Guard['problemNow'] = ({ agent, ownOnly, keyId, until }, { access }) => {
+  const problemNow: Guard['problemNow'] = ({ agent, ownOnly, keyId, keys, until }, { access }) => {
     const fenced = parts.fencedAs()
     if (fenced !== undefined) return refuse(fenced)
     const now = parts.registry.get(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
-    if (keyId !== undefined && !now.keys.some(({ id }) => id === keyId)) return refuse('unauthenticated')
+    const isVoid = keyId === undefined ? parts.tokenKeys() !== keys : !now.keys.some(({ id }) => id === keyId)
+    if (isVoid) return refuse('unauthenticated')
     const granted = ownOnly || now.roles.some(role => access.includes(role))
     return agentProblem(now) ?? (granted ? undefined : refuse('forbidden'))
   }
@@ -103,6 +104,7 @@ async function authenticate(req: IncomingMessage, parts: ManagementParts): Promi
   if (fenced !== undefined) return refuse(fenced)
   const token = presentedToken(fieldValues(req.rawHeaders, 'authorization'), 'Authorization')
   if (typeof token !== 'string') return token
+  const keys = parts.tokenKeys()
   const claims = await parts.verify(token)
   if (typeof claims === 'string') return refuseToken(claims, 'Authorization')
   const agent = parts.registry.get(claims.sub)
@@ -113,7 +115,7 @@ async function authenticate(req: IncomingMessage, parts: ManagementParts): Promi
     refuseStatus(agent.status) ?? {
       // Keys stay in settings and build systems for months, so they have no other role.
       agent: keyId === undefined ? agent : { ...agent, roles: agent.roles.filter(role => role === 'agent') },
-      keyId,
+      ...{ keyId, keys },
       until: claims.exp * 1_000,
       sessionEndsAt: typeof session === 'number' ? session * 1_000 : undefined,
     }

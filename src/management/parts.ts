@@ -45,6 +45,8 @@ export interface ManagementParts {
   readonly console: ConsoleSignIn
   /** Verifies a token of the gateway or a key: management accepts no others (spec 5.3). */
   readonly verify: Verify
+  /** The keys that verify tokens: others once all tokens were made void. */
+  readonly tokenKeys: () => object
   readonly consoleFiles: ConsoleFiles
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   readonly noteFailedLogin: (failed: FailedLogin) => void

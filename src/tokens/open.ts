@@ -77,6 +77,8 @@ export interface Tokens extends Pick<TokenCheck, 'verify' | 'useEpoch'> {
   readonly grant: Grant
   /** Sign-in of the console. */
   readonly console: ConsoleSignIn
+  /** The keys that verify tokens: another list once all tokens were made void. */
+  readonly keys: () => object
   /** The signing secret, to derive other keys from. */
   readonly secret: Uint8Array
   /** Warnings for the start. */
@@ -143,6 +145,7 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     useEpoch,
     grant,
     console: consoleSignIn,
+    keys: () => parts.keys.verifying,
     secret: parts.keys.secret,
     warnings: external?.warnings ?? [],
   }

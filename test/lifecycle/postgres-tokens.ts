@@ -7,6 +7,7 @@ import { onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { fakeShell } from '../fixtures/shell.ts'
+import { readEvents } from '../fixtures/sse.ts'
 import t from '../fixtures/tap.ts'
 
 t.test('tokens are void in every thread of every gateway once admin reset is done, and new ones work', async t => {
@@ -27,6 +28,12 @@ t.test('tokens are void in every thread of every gateway once admin reset is don
     )
   for (const one of gateways) t.same(new Set(await statuses(one, agent.token)), new Set([200]))
 
+  const { token: reviewer } = await first!.agent({ roles: ['reviewer'] })
+  const streams = await Promise.all(
+    gateways.map(({ url }) => readEvents(t, `${url}/hitl/events`, { Authorization: `Bearer ${reviewer}` })),
+  )
+  for (const { response } of streams) t.equal(response.status, 200)
+
   const file = join(t.testdir(), 'gateway.yaml')
   writeFileSync(file, JSON.stringify(config), { mode: 0o600 })
   const shell = fakeShell(['admin', 'reset', '--config', file], {})
@@ -37,6 +44,7 @@ t.test('tokens are void in every thread of every gateway once admin reset is don
     t.equal((await one.manage('GET', '/agents', undefined, one.adminToken)).status, 401)
     t.equal((await one.manage('GET', '/agents')).status, 200, 'the admin logs in')
   }
+  for (const stream of streams) t.equal(await stream.next(), undefined, 'streams that a void token opened end')
   const body = JSON.stringify({ agentId: agent.id, clientSecret: agent.clientSecret })
   const headers = { 'Content-Type': 'application/json' }
   const answer = await fetchDocumented(`${first!.url}/tokens`, { method: 'POST', headers, body })
