@@ -1,0 +1,33 @@
+/** Messages that no webhook takes are dropped in the end, and the operator is told of how many. */
+import { hookName, subscriptionsOf } from '../../src/hitl/notify.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { openDesk } from '../fixtures/hitl.ts'
+import t from '../fixtures/tap.ts'
+import { suspend } from '../storage/contract/samples.ts'
+
+const hook = (Url: string) => ({ Url, Format: 'generic', Secret: undefined, Events: [] }) as const
+const [other, down, foreign] = ['other', 'down', 'foreign'].map(name => hook(`https://${name}.example/key`))
+
+t.test('messages that were not taken for a day are dropped and reported, by the place of their webhook', async t => {
+  const clock = createClock()
+  const subscriptions = subscriptionsOf([down!, foreign!])
+  const store = await openSqliteStore({ directory: t.testdir(), clock, subscriptions })
+  t.teardown(() => store.close())
+  const day = 86_400_000
+  const at = clock.now()
+  for (const id of ['h1', 'h2']) await suspend(store, id, { createdAt: at, expiresAt: at + 3 * day })
+  await suspend(store, 'h3', { createdAt: at + day, expiresAt: at + 3 * day })
+  const desk = await openDesk({ directory: '', store, clock, settings: { Webhooks: [other!, down!] } })
+  clock.advance(day)
+  await desk.queue.sweep()
+  t.same(desk.reports, [])
+  clock.advance(1)
+  await desk.queue.sweep()
+  t.same(desk.reports.sort(), [
+    'a webhook that this gateway does not have did not take its messages in time: 2 were dropped',
+    'webhook 1 did not take its messages in time: 2 were dropped',
+  ])
+  t.notOk(desk.reports.join().includes('/key'), 'the address may be a secret')
+  t.match(await store.deliveries.next(hookName(down!), 9), [{ note: { hitlId: 'h3' } }])
+})
