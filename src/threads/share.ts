@@ -20,7 +20,10 @@ interface Shared {
 export function shareActivity(recent: RecentActivity, links: readonly Link[]): RecentActivity {
   // There is a hit for each request. They are counted here, and go with the note of the request itself.
   const untold = createHitTally()
+  let isClosed = false
   const tally = createTally<Note>(keyOf, notes => {
+    // The store is closed last: its events are noted until then.
+    if (isClosed) return
     const all = [...notes, ...untold.take().map(hitNote)]
     for (const link of links) link.send(all)
   })
@@ -68,6 +71,7 @@ export function shareActivity(recent: RecentActivity, links: readonly Link[]): R
     },
     close() {
       tally.flush()
+      isClosed = true
       for (const link of links) link.close()
     },
   }
