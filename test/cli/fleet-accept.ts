@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, onDatabase, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import { copyTables, createSchema } from '../fixtures/postgres.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import { copyTables } from '../fixtures/postgres-faults.ts'
 import { runMain } from '../fixtures/process.ts'
 import t from '../fixtures/tap.ts'
 
@@ -22,7 +23,7 @@ t.test('all gateways stop when history is lost, and serve again once a command h
   const gateways = [await startGateway(t, { config }), await startGateway(t, { config })]
   const [first] = gateways
   const agent = await first!.agent()
-  const putBack = await copyTables(settings)
+  const putBack = await copyTables(settings.admin)
   await first!.agent()
   await putBack()
   const status = async (one: TestGateway, token: string) => (await one.proxy(token, origin.url)).status

@@ -1,22 +1,14 @@
 /** A server that cannot write files any longer: as on a full disk, nothing is half done, and it recovers by itself. */
-import { spawnSync } from 'node:child_process'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema, startPostgres } from '../fixtures/postgres.ts'
+import { limitFiles } from '../fixtures/postgres-faults.ts'
 import t from '../fixtures/tap.ts'
 import { entry, pending, roomy, suspend, trail } from './contract/samples.ts'
 
 const server = await startPostgres()
 t.teardown(() => server.stop())
-
-/** The server runs as `nobody` when the tests run as root. */
-const asServer = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
-
-/** Longest file that the server's processes may write; it needs 16 MiB for its log. */
-function limitFiles(bytes: number | 'unlimited', pids: readonly number[]): void {
-  for (const pid of pids) spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`], asServer)
-}
 
 t.test('writes that find no room change nothing, and later ones are kept', async t => {
   const { admin, ...settings } = await createSchema(t, server)

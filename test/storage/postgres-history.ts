@@ -2,7 +2,8 @@
 import type { LossOptions } from '../../src/storage/postgres/loss.ts'
 import { openPostgresStore, type SharedStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { copyTables, createSchema } from '../fixtures/postgres.ts'
+import { createSchema } from '../fixtures/postgres.ts'
+import { copyTables } from '../fixtures/postgres-faults.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
@@ -43,7 +44,7 @@ async function fleet(t: Test, accept = false) {
   await Promise.all([serves(a.store), serves(b.store)])
   await a.store.agents.insert(agent('a1'), 'h', entry('agent.register'))
   await suspend(a.store, 'h1')
-  return { settings, a, b, putBack: await copyTables(settings) }
+  return { settings, a, b, putBack: await copyTables(settings.admin) }
 }
 
 t.test('all gateways stop when an older copy is put back, and a start is refused', async t => {
@@ -101,7 +102,7 @@ t.test('a gateway that loads everything again claims no changes of the history t
   const { store, told } = await open(t, settings, true, () => (loads++ === 0 ? Promise.resolve() : gate.promise))
   await serves(store)
   await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
-  const putBack = await copyTables(settings)
+  const putBack = await copyTables(settings.admin)
   for (const status of ['Inactive', 'Active', 'Inactive'] as const) {
     await store.agents.update('a1', { status }, entry('agent.status'))
   }

@@ -105,7 +105,7 @@ function holdTogether(client: PoolClient): void {
 }
 
 /** The last notice since this was asked. */
-export function takeNotice(client: PoolClient): string | undefined {
+export function takeNotice(client: object): string | undefined {
   const notice = noticed.get(client)
   noticed.delete(client)
   return notice

@@ -6,6 +6,7 @@ import type { MemberRow } from '../../fleet/peers.ts'
 import { keptEvents } from '../events.ts'
 import type { Change } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
+import { takeNotice } from './connection.ts'
 import type { Found, History } from './history.ts'
 import { fullBuckets } from './rates.ts'
 
@@ -59,10 +60,14 @@ export async function takeTurn(client: Pick<ClientBase, 'query'>, state: TurnSta
   const { id, applied, passed, passedBy, history, served, fleetClock } = state
   const { epoch, known } = history
   const sent = fleetClock?.steady() ?? 0
+  takeNotice(client)
   const { rows } = await client.query<Turn>(turnQuery, [
     ...[id, randomInt(2 ** 47), applied, passed, epoch, known?.seq, known?.hash, passedBy],
     fleetClock?.now(),
   ])
+  const notice = takeNotice(client)
+  // As with a COMMIT: no standby has confirmed that this gateway lives, so a new primary may not know it.
+  if (notice !== undefined) throw new StoreError(`A turn: ${notice}`)
   const [turn] = rows
   if (turn === undefined) throw new StoreError('The schema has no row in the table fleet')
   fleetClock?.take({ sent, arrived: fleetClock.steady(), ...turn, served })
