@@ -1,0 +1,35 @@
+/** A server that finds no room for more. */
+import { randomBytes } from 'node:crypto'
+import { fault } from '../fixtures/fleet/fault.ts'
+import { outcomes } from '../fixtures/fleet/ledger.ts'
+import { startLoad } from '../fixtures/fleet/load.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import { limitFiles } from '../fixtures/postgres-faults.ts'
+
+const roomy = { HumanInTheLoop: { MaxPendingRequests: 1_000, MaxPendingPercentPerAgent: 100 } }
+
+fault(19, 'the disk is full', { ownServer: true, config: roomy }, async (t, fleet) => {
+  const { a, db, members, server } = fleet
+  const bot = await fleet.bot()
+  const reads = startLoad(() => fleet.get(a, bot), 1)
+  const pids = async (): Promise<readonly number[]> => {
+    const { rows } = await db.query(`select pid from pg_stat_activity where backend_type = 'client backend'`)
+    return [server!.pid, ...rows.map(({ pid }) => pid)]
+  }
+  limitFiles(17 * 2 ** 20, await pids())
+  let count = 0
+  // Nothing that can be compressed.
+  const hold = () => fleet.hold(members[count++ % 3]!, bot, { body: randomBytes(600_000).toString('base64') })
+  const held = [await hold()]
+  while (held.filter(({ status }) => status === 503).length < 6 && held.length < 60) held.push(await hold())
+  t.same(outcomes(held), ['202', '503 store_unavailable'])
+  const stored = held.filter(({ status }) => status === 202).length
+  const { rows } = await db.query(`select (select count(*) from hitl)::int as hitl,
+    (select count(*) from audit where action = 'hitl.suspend')::int as suspended`)
+  t.same(rows, [{ hitl: stored, suspended: stored }], 'nothing is half done')
+  t.equal((await fleet.revoke(a, await fleet.bot())).status, 200, 'what has room goes on')
+  limitFiles('unlimited', await pids())
+  const again = await eventually(hold, ({ status }) => status === 202)
+  t.equal(again.status, 202, 'no gateway was started again')
+  t.same(outcomes(await reads.end()), ['200'])
+})
