@@ -93,6 +93,23 @@ t.test('a claim that was committed, and that nobody acts on, is released', async
   t.match(await approve(direct, 'h1'), { claimed: { attempt: 2 } }, 'and can be approved')
 })
 
+t.test('a claim is released although the COMMIT of the release is lost as well', async t => {
+  const { proxy, direct, store } = await openProxied(t)
+  await suspend(store, 'h1')
+  losesAnswer(proxy)
+  await inDoubt(t, approve(store, 'h1'))
+  let lost = 0
+  proxy.onSend = data => lost > 0 || !data.includes('hitl.release') || lost++ > 0
+  proxy.answers = true
+  proxy.cut()
+  await eventually(
+    () => get(direct, 'h1'),
+    ({ status }) => status === 'Pending',
+  )
+  t.equal(lost, 1)
+  t.same(await actions(direct), ['hitl.suspend', 'hitl.approve', 'hitl.release'])
+})
+
 t.test('an idempotency key of a grant whose use was committed, and that named no sending, is free again', async t => {
   const { proxy, direct, store } = await openProxied(t)
   const grant = {

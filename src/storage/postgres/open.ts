@@ -230,7 +230,7 @@ class PostgresCalls {
     while (!this.#closed) {
       const isCommitted = await this.#outcome(writeId).catch(() => undefined)
       const undo = isCommitted === true ? undoOf(asked, value, this.#parts.clock.now()) : undefined
-      if (isCommitted !== undefined && (undo === undefined || (await this.#done(undo)))) return
+      if (isCommitted !== undefined && (undo === undefined || (await this.#takeBack(undo)))) return
       await new Promise(resolve => setTimeout(resolve, doubtMs).unref())
     }
   }
@@ -244,11 +244,11 @@ class PostgresCalls {
     return outcome
   }
 
-  /** Whether it was committed, or cannot be in doubt any more. */
-  async #done(asked: Asked): Promise<boolean> {
-    return this.#write(asked).then(
+  /** False when it failed, or may have: it is tried again, since the second of two changes nothing. */
+  async #takeBack(undo: Asked): Promise<boolean> {
+    return this.#write(undo).then(
       () => true,
-      error => error instanceof StoreError && error.inDoubt,
+      () => false,
     )
   }
 }
