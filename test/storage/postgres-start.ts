@@ -112,6 +112,21 @@ t.test('a database at each earlier step is brought up to date, and keeps its row
   }
 })
 
+t.test('a start looks at no schema but its own: others come and go', async t => {
+  const [settings, other] = [await createSchema(t), await createSchema(t)]
+  await (await openPostgresStore({ settings: other })).close()
+  await (await openPostgresStore({ settings })).close()
+  const connections = new Connections(settings)
+  t.teardown(() => connections.close())
+  const client = await connections.acquire()
+  const { introspection } = connections.over(client)
+  const [schemas, tables] = [await introspection.getSchemas(), await introspection.getTables()]
+  client.release()
+  t.same(schemas, [{ name: settings.schema }])
+  t.same([...new Set(tables.map(({ schema }) => schema))], [settings.schema])
+  t.ok(tables.some(({ name }) => name === 'hitl'))
+})
+
 t.test('texts are sorted by their bytes, whatever the database was made with', async t => {
   const settings = await createSchema(t)
   const store = await openPostgresStore({ settings })

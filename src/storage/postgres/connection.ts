@@ -1,13 +1,14 @@
 /** Clients of the database, and a Kysely for each. */
 import { hash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely } from 'kysely'
 import pg, { type Client, type ClientConfig, type Pool, type PoolClient, type QueryResult } from 'pg'
 import { inTime } from '../../clock.ts'
 import { bindable } from '../chain.ts'
 import type { Db, Schema } from '../schema.ts'
 import { sendBy } from '../statement.ts'
 import { StoreError } from '../store-error.ts'
+import { OwnSchemaDialect } from './dialect.ts'
 import { type Address, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
 
 /** Longest wait for a connection, as a share of Storage:PostgreSQL:TimeoutSeconds. */
@@ -173,7 +174,7 @@ export class Connections {
     const query = (text: string, values: readonly unknown[]) => this.query(client, text, values)
     const pool = { connect: async () => ({ query, release() {} }), end: async () => {} }
     // Kysely calls `query` with text and values alone: it is given no cursor, and cancels nothing.
-    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: pool as never }) })
+    const db = new Kysely<Schema>({ dialect: new OwnSchemaDialect({ pool: pool as never }) })
     sendBy(db, async (text, values) => {
       const { command, rowCount, rows } = await this.query(client, text, values)
       return command === 'SELECT' ? { rows } : { rows, numAffectedRows: BigInt(rowCount ?? 0) }

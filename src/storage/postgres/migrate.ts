@@ -13,9 +13,6 @@ import { missingSteps, runSteps, type Steps, stepsOf } from './steps.ts'
 const oldest = 15
 /** One gateway at a time, in any schema of the database. */
 const migrationLock = 1_095_190_358
-/** SQLSTATE of a schema or table that is not there. */
-const wentAway = new Set(['3F000', '42P01'])
-const mostTries = 5
 /** Longest time for all steps, milliseconds. */
 const migrationMs = 60_000
 
@@ -56,11 +53,10 @@ export async function prepareDatabase(preparation: Preparation): Promise<readonl
   await withClient(connections, settings, async client => {
     await assertServer(client)
     await assertSession(client, settings)
-    const prepare: Fill = async () => {
+    await inTransaction(client, async () => {
       done = await migrateAll(client, preparation)
       await fill(client)
-    }
-    for (let tries = 1; !(await inTransaction(client, prepare, tries === mostTries)); ) tries++
+    })
   })
   return done
 }
@@ -86,19 +82,16 @@ export async function withClient<T>(
   }
 }
 
-/** False when a schema that belongs to others went away while all were looked at. */
-async function inTransaction(client: PoolClient, prepare: Fill, isLast: boolean): Promise<boolean> {
+async function inTransaction(client: PoolClient, prepare: Fill): Promise<void> {
   try {
     await client.query(`begin; set local statement_timeout = ${migrationMs}; set local lock_timeout = ${migrationMs};
       set local idle_in_transaction_session_timeout = ${migrationMs}`)
     await client.query('select pg_advisory_xact_lock($1)', [migrationLock])
     await prepare(client)
     await client.query('commit')
-    return true
   } catch (error) {
     await client.query('rollback').catch(() => {})
-    if (isLast || !wentAway.has(asError(error).code ?? '')) throw error
-    return false
+    throw error
   }
 }
 
