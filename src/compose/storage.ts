@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { firstAdminProblem } from '../agents/bootstrap.ts'
-import { asError } from '../base/as-error.ts'
 import { type Clock, inTime, systemClock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
@@ -93,19 +92,14 @@ async function openDatabase({ config, baseDirectory, clock, log, report, watch }
       onLost: what => log.error({}, lostHistory(what)),
       onAccepted: () => log.warn({}, 'the loss of history was accepted: everything is loaded again'),
     },
-  }).catch(toStartupError)
+  })
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
     rates: { lease: call => store.lease(call), gateways: () => store.fleet().seen.length },
     ...{ store, member, fence: store.fence, board: store.board },
     fleet: createFleet({ config, clock, log }, store),
-    untilOpen: () => inTime(store.untilOpen(), openMs, late).catch(toStartupError),
+    untilOpen: () => inTime(store.untilOpen(), openMs, late),
   }
-}
-
-function toStartupError(error: unknown): never {
-  if (error instanceof StartupError) throw error
-  throw new StartupError(`The database failed during the start: ${asError(error).message}`)
 }
 
 /** The settings under Storage:PostgreSQL. */

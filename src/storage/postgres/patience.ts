@@ -32,7 +32,10 @@ export class Patience {
     this.#end = clock.steady() + startMs
   }
 
-  /** Does work of a start, which may be done again when it fails. */
+  /**
+   * Does work of a start, which may be done again when it fails.
+   * @throws StartupError with one line
+   */
   async for<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -40,7 +43,7 @@ export class Patience {
         this.#answered = true
         return value
       } catch (error) {
-        if (!this.#passes(error) || this.#clock.steady() > this.#end) throw error
+        if (!this.#passes(error) || this.#clock.steady() > this.#end) throw asStartupError(error)
         await sleep(pauseMs)
       }
     }
@@ -66,3 +69,8 @@ export class Patience {
     return isPassing
   }
 }
+
+const asStartupError = (error: unknown): StartupError =>
+  error instanceof StartupError
+    ? error
+    : new StartupError(`The database failed during the start: ${asError(error).message}`, { cause: error })
