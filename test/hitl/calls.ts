@@ -7,9 +7,8 @@ const terms: CallTerms = { viewer: agent, requestId: 'r', staysHeld: true, ms: 6
 async function openCalls(t: Test) {
   const desk = await openDesk({ directory: t.testdir() })
   t.teardown(() => desk.store.close())
-  const join = { ...held(), call: { kind: 'waits' as const } }
-  const suspend = async (idempotencyKey?: string) => {
-    const result = await desk.queue.suspend({ ...join, idempotencyKey })
+  const suspend = async (idempotencyKey?: string, cancelKey?: string) => {
+    const result = await desk.queue.suspend({ ...held(), call: { kind: 'waits', cancelKey }, idempotencyKey })
     if (!('id' in result)) throw new TypeError(result.refusal)
     return result
   }
@@ -80,7 +79,7 @@ t.test('requests that do not wait, and those of other agents, join nothing', asy
 
 t.test('a call is cancelled by its key and its agent alone', async t => {
   const { queue, suspend, statusOf } = await openCalls(t)
-  const { id } = await suspend()
+  const { id } = await suspend(undefined, 'c')
   const wait = queue.waitAsCall(id, { ...terms, cancelKey: 'c' }, new AbortController().signal)
   t.equal(await queue.cancelCall(otherAgent.id, 'c', null), false)
   t.equal(await queue.cancelCall(agent.id, 'd', null), false)

@@ -7,6 +7,7 @@ import { linesUntilKilled } from '../fixtures/process.ts'
 import { runs } from '../fixtures/runs.ts'
 import t from '../fixtures/tap.ts'
 
+const alone = 'one process after the other holds the files of SQLite'
 const child = new URL('./child/reviewer.ts', import.meta.url).pathname
 const lives = runs(50)
 const lease = 150_000
@@ -23,7 +24,7 @@ t.test(`a process killed ${lives} times loses no suspension or verdict, and send
   }
 
   const clock = createClock()
-  const desk = await openDesk({ directory, clock })
+  const desk = await openDesk({ directory, clock, alone })
   t.teardown(() => desk.store.close())
   // Of one id the last word counts: Pending, and then the verdict.
   const last = new Map(told.map(line => line.split(' ') as [string, string]).map(([what, id]) => [id, what]))

@@ -356,8 +356,9 @@ async function everySendIsAudited(desk: Desk): Promise<void> {
 t.test('any lives of held requests go as the rules say', async t => {
   const directory = t.testdir()
   const clock = createClock()
+  const alone = 'the rules are asked thousands of times'
   const open = (store?: Store) =>
-    openDesk({ directory, clock, settings: { MaxPendingRequests: 100_000 }, ...(store && { store }) })
+    openDesk({ directory, clock, alone, settings: { MaxPendingRequests: 100_000 }, ...(store && { store }) })
   let desk = await open()
   t.teardown(() => desk.store.close())
 

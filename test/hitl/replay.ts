@@ -133,7 +133,8 @@ for (const [title, jump] of [
   ['back', -600_000],
 ] as const) {
   t.test(`the wall clock is set 10 minutes ${title} during a replay: the lease lasts as long as it would`, async t => {
-    const desk = await openDesk({ directory: t.testdir(), answer: () => new Promise(() => {}) })
+    const alone = 'several gateways go by the clock of the database'
+    const desk = await openDesk({ directory: t.testdir(), answer: () => new Promise(() => {}), alone })
     t.teardown(() => desk.store.close())
     const id = await suspended(desk)
     void desk.queue.approve(id, verdict())
@@ -202,14 +203,15 @@ for (const [title, tamper] of [
 ] as const) {
   t.test(`a request is not sent when ${title} was changed`, async t => {
     const directory = t.testdir()
-    const before = await openDesk({ directory })
+    const alone = 'a file of SQLite is changed'
+    const before = await openDesk({ directory, alone })
     const id = await suspended(before)
     await before.store.close()
     const database = new DatabaseSync(`${directory}/gateway.db`)
     database.exec(tamper)
     database.close()
 
-    const desk = await openDesk({ directory })
+    const desk = await openDesk({ directory, alone })
     t.teardown(() => desk.store.close())
     t.match(await desk.queue.approve(id, verdict()), { refusal: 'digest_mismatch', status: 409 })
     t.equal(desk.sent.length, 0)
@@ -231,7 +233,7 @@ t.test('a request of an agent that may not call any more is not sent', async t =
 })
 
 t.test('a revocation between the claim and the sending stops the sending', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: t.testdir(), alone: 'the event of its own claim reaches a gateway at once' })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   desk.log.subscribe(event => {

@@ -1,7 +1,7 @@
 /** Threat T23 of SECURITY.md. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { isRefusal } from '../../src/errors.ts'
-import { code, held, listed, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import { agent, code, held, listed, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import t from '../fixtures/tap.ts'
 
 t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
@@ -34,7 +34,7 @@ t.test('a suspended request is listed with what a reviewer needs, and is on disk
 
 t.test('no secret of a request is readable in what the store wrote', async t => {
   const directory = t.testdir()
-  const desk = await openDesk({ directory })
+  const desk = await openDesk({ directory, alone: 'the files of SQLite are read' })
   await suspended(desk, {
     url: 'https://a.example/?access_token=canary-1',
     rawHeaders: [
@@ -87,7 +87,9 @@ t.test('a store that fails refuses the suspension', async t => {
 t.test('a request that nobody answered is gone, and its room is free again', async t => {
   const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 250 } })
   t.teardown(() => desk.store.close())
-  const ids = await Promise.all(Array.from({ length: 250 }, () => suspended(desk)))
+  // A database is asked for at most 64 writes of one agent at a time.
+  const agents = Array.from({ length: 250 }, (_, index) => ({ ...agent, id: `agent-${index % 5}` }))
+  const ids = await Promise.all(agents.map(agent => suspended(desk, { agent })))
   desk.clock.advance(3_599_999)
   await desk.queue.sweep()
   t.equal((await listed(desk)).length, 250)

@@ -10,6 +10,7 @@ import { answered, openDesk, suspended, verdict } from '../../fixtures/hitl.ts'
 const [directory, upstream] = process.argv.slice(2) as [string, string]
 const desk = await openDesk({
   directory,
+  alone: 'its files are those of SQLite',
   settings: { MaxPendingRequests: 1_000_000 },
   answer: async (_, { hitlId }) => {
     appendFileSync(upstream, `${hitlId}\n`)
