@@ -74,17 +74,12 @@ fault(4, `${approvals} approvals of each of ${items} requests, and a gateway is 
   const ids: string[] = []
   for (let n = 0; n < items; n++) ids.push(heldId(await fleet.hold(members[n % 3]!, bot)))
   const calls: Call[] = []
-  const waiting = [...ids]
-  // All approvals of one request at a time, by three callers.
-  const work = async (): Promise<void> => {
-    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-      const held = id
-      const made = Array.from({ length: approvals }, (_, n) => fleet.approve(members[n % 3]!, held))
-      if (waiting.length === items / 2) await a.kill()
-      calls.push(...(await Promise.all(made)))
-    }
+  // All approvals of one request at a time: more of them only make the gateways slow, and fence them.
+  for (const [index, held] of ids.entries()) {
+    const made = Array.from({ length: approvals }, (_, n) => fleet.approve(members[n % 3]!, held))
+    if (index === items / 2) await a.kill()
+    calls.push(...(await Promise.all(made)))
   }
-  await Promise.all([work(), work(), work()])
   for (const id of ids) {
     const sent = fleet.sendingsOf(id).length
     const found = calls.filter(({ held }) => held === id).map(({ status }) => status)
