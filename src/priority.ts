@@ -1,8 +1,9 @@
 import { readlinkSync } from 'node:fs'
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 
-/** From 0 to 19. At 5 a thread gets a quarter of a core that it shares with threads serving requests. */
+/** Above that of the process. With 5 a thread gets a quarter of a core that it shares with threads serving requests. */
 const niceness = 5
+const most = 19
 
 /**
  * Makes this thread give way to those that serve requests, when they compete for a core. Linux schedules threads one
@@ -11,7 +12,7 @@ const niceness = 5
 export function giveWay(): void {
   try {
     // `<process>/task/<thread>`, of the thread that reads it.
-    setPriority(Number(readlinkSync('/proc/thread-self').split('/')[2]), niceness)
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/')[2]), Math.min(most, getPriority() + niceness))
   } catch {
     // Without it everything works, only less smoothly on a busy machine.
   }
