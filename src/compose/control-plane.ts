@@ -1,6 +1,6 @@
 import type { TrailVerification } from '../audit/verification.ts'
 import { uuid } from '../config/formats.ts'
-import type { CallerRate } from '../limits/leased-bucket.ts'
+import { type CallerRate, takeAsked } from '../limits/caller-rate.ts'
 import { builtConsole, type ConsoleProvider } from '../management/console-files.ts'
 import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
@@ -13,7 +13,6 @@ import type { RecentActivity } from './activity.ts'
 import { type Base, createFenced } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
-import { takeOrAsk } from './rates.ts'
 import type { Rules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
 
@@ -40,6 +39,7 @@ export interface ControlPlaneParts
 /** The management API over the parts of a gateway. */
 export function createControlPlane(parts: ControlPlaneParts): Management {
   const { config, clock, store, identity, rules, bounds } = parts
+  const { managementRate } = parts.limits
   const fencedAs = createFenced(parts.fence)
   return createManagement({
     registry: identity.registry,
@@ -56,7 +56,9 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     verify: identity.tokens.verifyInternal,
     tokenKeys: identity.tokens.keys,
     noteRefusal: parts.refusals.note,
-    takeCall: callerId => takeOrAsk(parts.limits.managementRate, callerId, clock),
+    takeCall: callerId =>
+      managementRate.take(callerId, clock.steady()) ??
+      takeAsked(managementRate, callerId, { now: () => clock.steady() }),
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
     store,
     fencedAs,

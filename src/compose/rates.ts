@@ -1,15 +1,9 @@
 /** Limits for the fleet, or for this gateway alone: the pace of agents on /proxy and of callers of the management API, failed logins. */
-import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import { Attempts } from '../fleet/attempts.ts'
 import { Leases } from '../fleet/leases.ts'
-import {
-  type CallerRate,
-  type LeaseAnswer,
-  type LeaseCall,
-  LeasedBuckets,
-  type Tokens,
-} from '../limits/leased-bucket.ts'
+import type { CallerRate } from '../limits/caller-rate.ts'
+import { type LeaseAnswer, type LeaseCall, LeasedBuckets, type Tokens } from '../limits/leased-bucket.ts'
 import type { SharedTable } from '../limits/shared-table.ts'
 import { createRateLimiter, type RateLimit } from '../limits/token-bucket.ts'
 import type { LoginRoom } from '../tokens/open.ts'
@@ -90,24 +84,6 @@ export function createManagementPace(limit: RateLimit, parts: RateParts): Pace {
   const { take, asked, tokens } = createPace(limit, parts)
   const keyOf = (callerId: string) => `management ${callerId}`
   return { take: (callerId, now) => take(keyOf(callerId), now), asked: callerId => asked(keyOf(callerId)), tokens }
-}
-
-/** A caller asks the fleet for a token at most so often: its other calls may take what was leased. */
-const mostAsks = 20
-
-/** Takes one call. 0 when it may pass, else milliseconds until it may. */
-export function takeOrAsk(pace: CallerRate, callerId: string, clock: Clock): number | Promise<number> {
-  const wait = pace.take(callerId, clock.steady())
-  if (wait !== undefined) return wait
-  const ask = async (): Promise<number> => {
-    for (let asks = 0; asks < mostAsks; asks++) {
-      await pace.asked(callerId)
-      const later = pace.take(callerId, clock.steady())
-      if (later !== undefined) return later
-    }
-    return 1
-  }
-  return ask()
 }
 
 /** Room for failed logins in all gateways together; undefined when each counts by itself. */

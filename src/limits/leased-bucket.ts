@@ -4,6 +4,7 @@
  * request waits for the database while its agent keeps calling. In any time W all gateways together admit at most
  * `burst + pace * W + gateways * debt`.
  */
+import type { CallerRate } from './caller-rate.ts'
 import type { SharedTable, TableShape } from './shared-table.ts'
 import { createRateLimiter, type RateLimit } from './token-bucket.ts'
 
@@ -82,14 +83,6 @@ const field = {
 
 /** Its table: 13 MiB, of which the system provides only what is used. More active keys than that must wait. */
 export const leaseShape: TableShape = { slots: 131_072, fields: 13 }
-
-/** The pace of callers: of this gateway alone, or of the fleet. */
-export interface CallerRate {
-  /** Takes one request: 0 when it may pass, else milliseconds until it may; undefined when `asked` must be waited for. */
-  take(key: string, now: number): number | undefined
-  /** Resolves when the fleet was asked for the key, or takes too long to answer. */
-  asked(key: string): Promise<void>
-}
 
 /** Gets tokens for the buckets of this gateway. */
 export interface Tokens extends Pick<CallerRate, 'asked'> {

@@ -1,10 +1,8 @@
 import { type Refusal, refuse } from '../errors.ts'
+import { takeAsked } from '../limits/caller-rate.ts'
 import type { Authenticated, Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isOver, isStillAdmitted } from './rights.ts'
-
-/** A request asks the fleet for a token at most so often: others of its agent may take what was leased. */
-const mostAsks = 20
 
 /**
  * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
@@ -18,15 +16,11 @@ export function limit(exchange: Authenticated, parts: Parts): Step {
 }
 
 async function untilAsked(exchange: Authenticated, parts: Parts): Promise<Outcome> {
-  const { agent } = exchange
   const { agentRate, clock } = parts
-  let wait: number | undefined
-  for (let asks = 0; wait === undefined && asks < mostAsks; asks++) {
-    await agentRate.asked(agent.id)
-    if (isOver(exchange)) return undefined
-    wait = agentRate.take(agent.id, clock.steady())
-  }
-  if (wait !== 0) return refuseRate(exchange, wait ?? 1, parts)
+  const asking = { now: () => clock.steady(), isOver: () => isOver(exchange) }
+  const wait = await takeAsked(agentRate, exchange.agent.id, asking)
+  if (isOver(exchange)) return undefined
+  if (wait > 0) return refuseRate(exchange, wait, parts)
   return isStillAdmitted(exchange, parts) ? undefined : 'again'
 }
 

@@ -1,0 +1,27 @@
+/** The pace of callers: of this gateway alone, or of the fleet. */
+export interface CallerRate {
+  /** Takes one request: 0 when it may pass, else milliseconds until it may; undefined when `asked` must be waited for. */
+  take(key: string, now: number): number | undefined
+  /** Resolves when the fleet was asked for the key, or takes too long to answer. */
+  asked(key: string): Promise<void>
+}
+
+/** The fleet is asked for a token at most so often: other calls of the caller may take what was leased. */
+const mostAsks = 20
+
+export interface Asking {
+  /** Steady milliseconds. */
+  readonly now: () => number
+  /** Ends it before anything is taken; the result then says nothing. */
+  readonly isOver?: () => boolean
+}
+
+/** Takes one request of a caller for whom the fleet must be asked first: 0 when it may pass, else milliseconds until it may. */
+export async function takeAsked(rate: CallerRate, key: string, { now, isOver = () => false }: Asking): Promise<number> {
+  for (let asks = 0; asks < mostAsks; asks++) {
+    await rate.asked(key)
+    const wait = isOver() ? 1 : rate.take(key, now())
+    if (wait !== undefined) return wait
+  }
+  return 1
+}
