@@ -13,8 +13,8 @@ const pauseMs = 10
 const waitMs = 1_000
 /** Most keys in a call. */
 const mostKeys = 500
-/** Most keys whose tokens wait to be given back. More are not: their buckets fill by themselves. */
-const mostReturned = 10_000
+/** Most keys that wait for a token: others are not asked for. Most whose tokens wait to be given back: other buckets fill by themselves. */
+const mostWaiting = 10_000
 
 type Take = (wait: number | undefined) => void
 
@@ -34,10 +34,11 @@ export class Attempts {
     this.#options = options
   }
 
-  /** Takes a token: 0, or milliseconds until there is one. Undefined when the answer takes too long. */
-  take(key: string): Promise<number | undefined> {
-    const { promise, resolve } = Promise.withResolvers<number | undefined>()
+  /** Takes a token: 0, or milliseconds until there is one. Undefined when the answer takes too long, or too many keys wait. */
+  async take(key: string): Promise<number | undefined> {
     const others = this.#waiting.get(key)
+    if (others === undefined && this.#waiting.size >= mostWaiting) return undefined
+    const { promise, resolve } = Promise.withResolvers<number | undefined>()
     if (others === undefined) this.#waiting.set(key, [resolve])
     else others.push(resolve)
     this.#start()
@@ -47,7 +48,7 @@ export class Attempts {
   /** Gives a token back. When the call fails it is lost: the bucket fills by itself. */
   giveBack(key: string): void {
     const count = this.#returned.get(key) ?? 0
-    if (count === 0 && this.#returned.size >= mostReturned) return
+    if (count === 0 && this.#returned.size >= mostWaiting) return
     this.#returned.set(key, count + 1)
     this.#start()
   }
@@ -56,7 +57,7 @@ export class Attempts {
     if (this.#isRunning) return
     this.#isRunning = true
     // All attempts of this turn go with the first call.
-    void Promise.resolve().then(() => this.#run())
+    queueMicrotask(() => void this.#run())
   }
 
   async #run(): Promise<void> {

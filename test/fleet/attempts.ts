@@ -52,6 +52,25 @@ t.test('many keys go with few calls, one call at a time', async t => {
   t.same(calls, [500, 500, 200])
 })
 
+t.test('of many keys 10,000 wait for a database that does not answer; others are not asked for', async t => {
+  let asked = 0
+  const silent = new Attempts({
+    prefix: '',
+    lease(asks) {
+      asked += asks.length
+      return new Promise(() => {})
+    },
+  })
+  void silent.take('first')
+  await Promise.resolve()
+  t.equal(asked, 1)
+  const waiting = Array.from({ length: 10_000 }, (_, n) => silent.take(`key ${n}`))
+  const start = performance.now()
+  t.equal(await silent.take('another'), undefined)
+  t.ok(performance.now() - start < 500)
+  t.same(new Set(await Promise.all(waiting)), new Set([undefined]))
+})
+
 t.test('an attempt waits 1 s for a database that does not answer, and not at all for one that fails', async t => {
   const failing = new Attempts({ prefix: '', lease: () => Promise.reject(new Error('gone')) })
   t.equal(await failing.take('a'), undefined)
