@@ -4,13 +4,14 @@ import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema, startPostgres } from '../fixtures/postgres.ts'
 import { cancelCommits, setStandbys } from '../fixtures/postgres-faults.ts'
-import t from '../fixtures/tap.ts'
+import t, { type Test } from '../fixtures/tap.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
 const server = await startPostgres()
 t.teardown(() => server.stop())
 
-t.test('a write that no standby confirms is in doubt, and the gateway is fenced until one does', async t => {
+/** A store whose fence is open, and closes after 2 s without a turn. */
+async function openFenced(t: Test) {
   const { admin, ...settings } = await createSchema(t, server)
   const store = await openPostgresStore({ settings, fenceMs: 2_000 })
   t.teardown(() => store.close())
@@ -18,6 +19,11 @@ t.test('a write that no standby confirms is in doubt, and the gateway is fenced 
   await store.feed.agents.follow(still)
   await store.feed.policies.follow(still)
   await store.untilOpen()
+  return { admin, store }
+}
+
+t.test('a write that no standby confirms is in doubt, and the gateway is fenced until one does', async t => {
+  const { admin, store } = await openFenced(t)
   await suspend(store, 'h1')
   await setStandbys(admin, 'nobody')
   const start = performance.now()
@@ -55,13 +61,7 @@ t.test('a wait that an operator cancels confirms nothing', async t => {
 })
 
 t.test('turns whose commits an operator cancels do not keep a gateway open', async t => {
-  const { admin, ...settings } = await createSchema(t, server)
-  const store = await openPostgresStore({ settings, fenceMs: 2_000 })
-  t.teardown(() => store.close())
-  const still = { load: () => undefined, change: () => undefined }
-  await store.feed.agents.follow(still)
-  await store.feed.policies.follow(still)
-  await store.untilOpen()
+  const { admin, store } = await openFenced(t)
   await setStandbys(admin, 'nobody')
   const start = performance.now()
   await eventually(
