@@ -3,6 +3,7 @@ import { getPriority, setPriority } from 'node:os'
 
 /** Above that of the process. With 5 a thread gets a quarter of a core that it shares with threads serving requests. */
 const niceness = 5
+/** The lowest priority that there is. */
 const most = 19
 
 /**
