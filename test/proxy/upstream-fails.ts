@@ -82,13 +82,14 @@ for (const [what, bytes] of malformedBodies) {
     const raw = await openRaw(t, gateway.port)
     const request = (url: string) =>
       `GET /proxy/${url}/ HTTP/1.1\r\nHost: x\r\nGateway-Authorization: Bearer ${token}\r\n`
-    raw.write(`${request(server.url)}\r\n`)
     if (isUndici) {
       // It reports what is malformed later than what came before.
+      raw.write(`${request(server.url)}Connection: close\r\n\r\n`)
       const text = await raw.closed()
       t.notMatch(text, /\r\n0\r\n\r\n$/, 'no last chunk claims that this was all')
       return
     }
+    raw.write(`${request(server.url)}\r\n`)
     const text = await raw.until(/\}$/)
     t.match(text, /^HTTP\/1\.1 502 Bad Gateway\r\n/)
     t.match(text, /^Gateway-Error: upstream_failed\r$/m)
