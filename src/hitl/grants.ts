@@ -15,6 +15,7 @@ import {
   type Suspension,
   verdictEntry,
 } from './model.ts'
+import { keyUsed } from './suspend.ts'
 
 const maxMinutes = 480
 const maxUses = 1_000
@@ -28,8 +29,8 @@ export interface UsedGrant {
 
 export interface Grants {
   /**
-   * Uses one grant for a request that would be held; undefined when none covers it. `store_unavailable` when the use
-   * cannot be recorded: then it must not pass.
+   * Uses one grant for a request that would be held; undefined when none covers it. `already_exists` when
+   * a grant let a request with its key pass. `store_unavailable` when the use cannot be recorded: then it must not pass.
    */
   use(held: Suspension): Promise<UsedGrant | Refusal | undefined>
   /** Frees the key of a request that a grant let pass and that was not sent. */
@@ -61,8 +62,11 @@ export function createGrants(options: GrantOptions): Grants {
   }
 }
 
-/** Undefined also when the key already names a request: the queue answers with that one. */
-async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant | undefined> {
+/**
+ * Undefined also when the key already names a held request: the queue answers with that one. A key that a grant used is
+ * refused here: if it is freed now, the queue would hold a request that a grant covers.
+ */
+async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant | Refusal | undefined> {
   const { store, clock, settings } = options
   const now = clock.now()
   const { idempotencyKey: key, agent } = held
@@ -70,7 +74,8 @@ async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant |
   const taken = key === undefined ? undefined : { agentId: agent.id, key, expiresAt }
   for (const grant of await covering(options, held)) {
     const used = await store.grants.use(grant.id, { now, key: taken }, useEntry(now, grant, held))
-    if (used === 'keyTaken') return undefined
+    if (used === 'keyHeld') return undefined
+    if (used === 'keyUsed') return keyUsed()
     if (used !== undefined) return { grant: used, key: taken }
   }
   return undefined

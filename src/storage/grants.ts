@@ -42,9 +42,9 @@ export interface GrantTable {
   active(now: number, agentId?: string): Promise<readonly GrantRecord[]>
   /**
    * Counts one use, in one conditional update, and takes the idempotency key; undefined when the grant is gone, expired
-   * or used up, `keyTaken` when the key names a sending already.
+   * or used up. `keyUsed`: a grant let a request with this key pass. `keyHeld`: the key names a held request.
    */
-  use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyTaken' | undefined>
+  use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyUsed' | 'keyHeld' | undefined>
   /** Frees a key whose request was not sent; not if it expired and another request took it since. */
   releaseKey(key: TakenKey): Promise<void>
   /** False when there was no such grant. The entry contains the removed grant. */

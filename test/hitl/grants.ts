@@ -1,4 +1,4 @@
-import { createGrants, type Grants, matchesPath } from '../../src/hitl/grants.ts'
+import { createGrants, type Grants, matchesPath, type UsedGrant } from '../../src/hitl/grants.ts'
 import type { GrantTerms } from '../../src/hitl/model.ts'
 import {
   agent,
@@ -48,6 +48,15 @@ t.test('of many requests at once no more pass than the grant says', async t => {
   const { grants } = await granted(t, { minutes: 10, maxUses: 7 })
   const passed = await Promise.all(Array.from({ length: 50 }, () => uses(grants)))
   t.equal(passed.filter(Boolean).length, 7)
+})
+
+t.test('a key that a grant used is refused and not left to the queue: it may be freed by then', async t => {
+  const { grants } = await granted(t, { minutes: 10, maxUses: 7 })
+  const options = { idempotencyKey: 'k' }
+  const used = await grants.use(held(options))
+  t.equal(code(await grants.use(held(options))), 'already_exists')
+  await grants.releaseKey((used as UsedGrant).key!)
+  t.match(await grants.use(held(options)), { grant: { uses: 2 } })
 })
 
 t.test('a grant covers nothing but its agent, rule, method, origin and path', async t => {

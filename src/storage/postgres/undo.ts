@@ -17,7 +17,7 @@ export function undoOf({ table, method, args }: Asked, value: unknown, now: numb
   }
   // The arguments of the method are those of the contract.
   const { key } = table === 'grants' && method === 'use' ? (args[1] as GrantUse) : {}
-  return key !== undefined && value !== undefined && value !== 'keyTaken'
+  return key !== undefined && typeof value === 'object'
     ? { table: 'grants', method: 'releaseKey', args: [key] }
     : undefined
 }

@@ -38,7 +38,8 @@ export const grants: Operations<'grants'> = {
   async use(unit, id, { now, key }, entry) {
     const { db } = unit
     await unit.alone(`grant ${id}`, ...(key === undefined ? [] : [`${key.agentId} ${key.key}`]))
-    if (key !== undefined && (await keyHolder(db, key.agentId, key.key, now)) !== undefined) return 'keyTaken'
+    const holder = key === undefined ? undefined : await keyHolder(db, key.agentId, key.key, now)
+    if (holder !== undefined) return holder.hitlId === null ? 'keyUsed' : 'keyHeld'
     const [row] = (await useGrant(db, { id, now })).rows
     if (row === undefined) return undefined
     if (key !== undefined) unit.send(takeKey(db, key))
