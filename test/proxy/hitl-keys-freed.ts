@@ -8,7 +8,8 @@ t.test('a key is free again when the request got no connection: its client left,
   const review = await startReview(t, {
     alone: 'each gateway has a line of requests that wait for a connection',
     config: {
-      System: { RateLimit: { Burst: 1_000 }, Server: { Threads: 1 } },
+      // The key is asked for until it is free, every millisecond.
+      System: { RateLimit: { RequestsPerMinute: 100_000, Burst: 10_000 }, Server: { Threads: 1 } },
       Proxy: { MaxConnectionsPerOrigin: 1, MaxWaiting: 2 },
     },
     answer: (req, res) => {
