@@ -11,8 +11,9 @@ async function two(t: Test, { answer }: Pick<ReviewSetup, 'answer'> = {}) {
   const origin = await startOrigin(t, answer)
   const settings = await createSchema(t)
   const config = onDatabase(settings)
-  // Two agents take all connections.
-  const a = await startReview(t, { config: { ...config, Proxy: { MaxConnectionsPerOrigin: 2 } }, origin })
+  // Two agents take all connections: threads would divide them.
+  const few = { Proxy: { MaxConnectionsPerOrigin: 2 }, System: { Server: { Threads: 1 } } }
+  const a = await startReview(t, { config: { ...config, ...few }, origin })
   const b = await startReview(t, { config, origin })
   /** Gateways, and calls that can be cancelled, that wait for a request. */
   const callsOf = async (id: string): Promise<readonly string[]> => {
