@@ -4,6 +4,7 @@
 import type { Refusal } from '../errors.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import {
+  type Caller,
   type HitlBrief,
   type HitlFilter,
   type HitlItem,
@@ -21,7 +22,7 @@ import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { approve, deny, extend, leave, type Withdrawal, withdraw } from './verdict.ts'
 import { type DetailView, detailView, lineText, pastView } from './view.ts'
-import { createWaiters } from './wait.ts'
+import { createWaiters, isUndecided } from './wait.ts'
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
@@ -76,14 +77,19 @@ function openBody(keys: HitlOptions['sealingKeys'], { id, body }: HitlItem): Buf
   return unseal(keys, `body:${id}`, Buffer.from(body, 'base64'))
 }
 
+/** The item, if this viewer may see it. */
+const visible = <I extends HitlBrief>(item: I | undefined, viewer: Person) =>
+  item !== undefined && (item.agentId === viewer.id || isPrivileged(viewer)) ? item : undefined
+
+const callerOf = (viewer: Person): Caller => (isPrivileged(viewer) ? 'people' : 'agents')
+
 export function createQueue(options: HitlOptions): Queue {
   const { store, clock, events, sealingKeys, stopping } = options
   const attempts = createAttempts(clock, options.settings.LeaseSeconds * 1_000)
-  const read = (id: string) => store.hitl.get(id, clock.now())
-  const brief = (id: string) => store.hitl.brief(id, clock.now())
-  const waiters = createWaiters({ events, brief, read, stopping })
-  const visible = <I extends HitlBrief>(item: I | undefined, viewer: Person) =>
-    item !== undefined && (item.agentId === viewer.id || isPrivileged(viewer)) ? item : undefined
+  const find = (id: string) => store.hitl.brief(id, clock.now())
+  const read = (id: string, viewer: Person) => store.hitl.get(id, clock.now(), callerOf(viewer))
+  const brief = (id: string, viewer: Person) => store.hitl.brief(id, clock.now(), callerOf(viewer))
+  const waiters = createWaiters({ events, stopping })
   const show = (item: HitlItem | undefined, viewer: Person) => {
     const seen = visible(item, viewer)
     return seen && detailView(seen, openBody(sealingKeys, seen), { ...options, viewer, now: clock.now() })
@@ -91,8 +97,9 @@ export function createQueue(options: HitlOptions): Queue {
 
   const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal }) => {
     // A waiting call must not keep the body in memory.
-    if (visible(await brief(id), viewer) === undefined) return undefined
-    return show(await waiters.wait(id, ms, signal), viewer)
+    if (visible(await brief(id, viewer), viewer) === undefined) return undefined
+    await waiters.wait(id, async () => isUndecided(await brief(id, viewer)), { ms, signal })
+    return show(await read(id, viewer), viewer)
   }
   const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
   const end: CallOptions['leave'] = (id, call) => leave(options, id, call)
@@ -112,9 +119,9 @@ export function createQueue(options: HitlOptions): Queue {
     pending: filter => listPending(options, filter),
     history: (page, filter) => listPast(options, page, filter),
     waiting: () => countWaiting(options),
-    get: async (id, viewer) => show(await read(id), viewer),
+    get: async (id, viewer) => show(await read(id, viewer), viewer),
     async answer(id, viewer) {
-      const item = await read(id)
+      const item = await read(id, viewer)
       if (item?.agentId !== viewer.id || !item.responseStored) return undefined
       const sealed = await store.hitl.sealedResponse(id)
       const plain = sealed && unseal(sealingKeys, `response:${id}`, sealed)
@@ -124,7 +131,7 @@ export function createQueue(options: HitlOptions): Queue {
     waitAsCall: calls.wait,
     cancelCall: calls.cancel,
     ...decide,
-    decideSeveral: verdicts => orUnavailable(decideSeveral({ brief, ...decide }, verdicts)),
+    decideSeveral: verdicts => orUnavailable(decideSeveral({ find, ...decide }, verdicts)),
     extend: (id, extension) => orUnavailable(extend(options, id, extension)),
     withdraw: takeBack,
     sweep: () => sweep(options, attempts),

@@ -32,7 +32,7 @@ export interface Outcome {
 }
 
 export interface SeveralParts {
-  readonly brief: (id: string) => Promise<HitlBrief | undefined>
+  readonly find: (id: string) => Promise<HitlBrief | undefined>
   readonly approve: (id: string, approval: Approval) => Promise<Approved | Refusal>
   readonly deny: (id: string, verdict: Verdict) => Promise<HitlBrief | Refusal>
 }
@@ -44,7 +44,7 @@ const atOnce = 4
 export async function decideSeveral(parts: SeveralParts, given: SeveralVerdicts): Promise<Outcome[] | Refusal> {
   const { items, verdict } = given
   if (verdict === 'approve') {
-    const found = await Promise.all(items.map(({ id }) => parts.brief(id)))
+    const found = await Promise.all(items.map(({ id }) => parts.find(id)))
     if (new Set(found.flatMap(item => (item === undefined ? [] : [groupOf(item)]))).size > 1) return ofSeveralGroups
   }
   const outcomes: Outcome[] = []

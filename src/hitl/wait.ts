@@ -1,7 +1,7 @@
 /**
  * Waiting for a verdict (`Prefer: wait`, RFC 7240 section 4.3).
  */
-import type { HitlBrief, HitlItem } from '../storage/store.ts'
+import type { HitlBrief } from '../storage/store.ts'
 import type { EventLog, HitlListener } from './events.ts'
 
 /** Events after which a waiting caller is answered. */
@@ -12,23 +12,25 @@ const longestTimer = 2 ** 31 - 1
 
 export interface Waiters {
   /**
-   * Resolves when the outcome of `id` is known, `ms` have passed, `signal` aborts or the gateway stops, with the item
-   * as it is then; undefined when it is gone.
+   * Resolves when the outcome of `id` is known, `ms` have passed, `signal` aborts or the gateway stops.
+   *
+   * @param isOpen reads whether there is no outcome yet
    */
-  wait(id: string, ms: number, signal: AbortSignal): Promise<HitlItem | undefined>
+  wait(id: string, isOpen: () => Promise<boolean>, limits: WaitLimits): Promise<void>
+}
+
+export interface WaitLimits {
+  readonly ms: number
+  readonly signal: AbortSignal
 }
 
 export interface WaiterOptions {
   readonly events: Pick<EventLog, 'subscribe'>
-  /** Whether there is an outcome yet. */
-  readonly brief: (id: string) => Promise<HitlBrief | undefined>
-  /** The item with its body. */
-  readonly read: (id: string) => Promise<HitlItem | undefined>
   /** Aborts when the gateway stops: every wait ends. */
   readonly stopping: AbortSignal
 }
 
-export function createWaiters({ events, brief, read, stopping }: WaiterOptions): Waiters {
+export function createWaiters({ events, stopping }: WaiterOptions): Waiters {
   const waiting = new Map<string, Set<() => void>>()
   const wakeAll = () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
@@ -40,7 +42,7 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
   events.subscribe(hear, undefined, wakeAll)
 
   /** Resolves at the event, the time limit or the abort. */
-  const listen = (id: string, ms: number, signal: AbortSignal) => {
+  const listen = (id: string, { ms, signal }: WaitLimits) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, Math.min(ms, longestTimer))
     signal.addEventListener('abort', () => resolve())
@@ -56,13 +58,11 @@ export function createWaiters({ events, brief, read, stopping }: WaiterOptions):
   }
 
   return {
-    async wait(id, ms, signal) {
+    async wait(id, isOpen, limits) {
       // Listen first, read then: a verdict in between is seen by one or the other.
-      const listening = listen(id, ms, signal)
+      const listening = listen(id, limits)
       try {
-        const before = await brief(id)
-        if (isUndecided(before)) await listening.promise
-        return await read(id)
+        if (await isOpen()) await listening.promise
       } finally {
         listening.close()
       }

@@ -31,6 +31,8 @@ export type { SeenTools, ToolTable } from './tools.ts'
  */
 /** Withdrawn: its agent took it back before anybody decided it. Expired: only `history` still shows it. */
 export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'
+/** Who causes a call: people must be able to decide and to revoke while agents keep the database busy. */
+export type Caller = 'people' | 'agents'
 /** State of the replay of an approved request. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
@@ -192,10 +194,10 @@ export interface HitlTable {
   waitedFor(agentId: string, cancelKey: string, now: number): Promise<string | undefined>
   /** The holder of an idempotency key of an agent: a held request, or the use of a grant. */
   keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
-  /** Undefined when unknown, or pending and past its expiry at `now`. */
-  get(id: string, now: number): Promise<HitlItem | undefined>
+  /** Undefined when unknown, or pending and past its expiry at `now`. Without `of`: a call of people. */
+  get(id: string, now: number, of?: Caller): Promise<HitlItem | undefined>
   /** The same item without its full view. */
-  brief(id: string, now: number): Promise<HitlBrief | undefined>
+  brief(id: string, now: number, of?: Caller): Promise<HitlBrief | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
   /** Items that no longer wait, until they are pruned; latest decided first (decidedAt, id). */

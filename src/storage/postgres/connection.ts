@@ -7,6 +7,7 @@ import { inTime } from '../../clock.ts'
 import { bindable } from '../chain.ts'
 import type { Db, Schema } from '../schema.ts'
 import { sendBy } from '../statement.ts'
+import type { Caller } from '../store.ts'
 import { StoreError } from '../store-error.ts'
 import { OwnSchemaDialect } from './dialect.ts'
 import { type Address, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
@@ -111,9 +112,6 @@ export function takeNotice(client: object): string | undefined {
   noticed.delete(client)
   return notice
 }
-
-/** Whose call it is: people must be able to decide and to revoke, whatever agents do. */
-export type Caller = 'people' | 'agents'
 
 interface TimedStatement {
   readonly text: string

@@ -1,8 +1,7 @@
 /** Which writes share transactions with which. */
 import type { Tables } from '../methods.ts'
 import type { Asked } from '../operations.ts'
-import type { HitlRecord } from '../store.ts'
-import type { Caller } from './connection.ts'
+import type { Caller, HitlRecord } from '../store.ts'
 
 export interface Place {
   /** Writes that agents cause are not mixed with those of people. */
@@ -56,12 +55,13 @@ export function placeOf({ table, method, args }: Asked): Place | undefined {
 
 /** Calls without a place that agents cause, when and as often as they like. */
 const ofAgents = new Set([
-  ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.get', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
+  ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.waitedFor', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
   ...['tools.seen', 'tools.keep', 'agents.secretHash', 'agents.standing'],
-  'hitl.waitedFor',
 ])
 
 /** Whose call it is, when it has no place. */
-export function callerOf({ table, method }: Asked): Caller {
+export function callerOf({ table, method, args }: Asked): Caller {
+  // An agent and a reviewer may read and wait for the same item.
+  if (table === 'hitl' && (method === 'get' || method === 'brief')) return args[2] === 'agents' ? 'agents' : 'people'
   return ofAgents.has(`${table}.${method}`) ? 'agents' : 'people'
 }
