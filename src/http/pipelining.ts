@@ -77,10 +77,11 @@ function limitAhead(socket: Connection, stallMs: number): Ahead {
   const { parser } = socket
   const onIncoming = parser?.onIncoming
   if (parser && onIncoming) {
-    parser.onIncoming = (req, keepAlive) => {
+    const limited: typeof onIncoming = (req, keepAlive) => {
       const next = onIncoming(req, keepAlive)
       return next === 0 && ahead.waiting >= mostAhead ? pauseParser : next
     }
+    parser.onIncoming = limited
   }
   return ahead
 }

@@ -100,11 +100,12 @@ export class Http2Exchange extends Exchange {
    */
   #noteEnd(): void {
     const stream = this.#stream
-    const push = stream.push
-    stream.push = (chunk, encoding) => {
+    const { push } = stream
+    const noting: typeof push = (chunk, encoding) => {
       if (chunk === null && !stream.closed) this.#ended = true
       return push.call(stream, chunk, encoding)
     }
+    stream.push = noting
   }
 
   #hear(): void {

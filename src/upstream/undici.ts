@@ -107,10 +107,11 @@ export class UndiciConnection implements Carrier {
    */
   #noteErrors(socket: Socket): void {
     const { destroy } = socket
-    socket.destroy = error => {
+    const noting: typeof destroy = error => {
       if (error !== undefined) this.#exchange?.broken(error)
       return destroy.call(socket, error)
     }
+    socket.destroy = noting
     // Undici listens only when it has the socket.
     socket.on('error', () => {})
   }

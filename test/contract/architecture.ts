@@ -186,6 +186,21 @@ t.test('only http/node-http.ts imports values of node:http, which would cost 15 
   )
 })
 
+/**
+ * V8 creates such a function in its old generation, for methods of prototypes. It keeps what it refers to until the next full
+ * collection: for a function of one request, that request. A function that has a name first is created as others are.
+ */
+t.test('on the path of requests no function is created in an assignment to a property', async t => {
+  const onPath = /^src\/(policy|limits|http|tokens|upstream|pipeline)\//
+  const assigned = /\.#?\w+ (?:\?\?|\|\|)?= (?:async )?(?:function\b|(?:\w+|\([^)]*\)(?:: [^=]+)?) =>)/g
+  const found = sources
+    .filter(({ path }) => onPath.test(path))
+    .flatMap(({ path }) =>
+      [...readFileSync(root + path, 'utf8').matchAll(assigned)].map(([text]) => `${path}: ${text}`),
+    )
+  t.strictSame(found, [])
+})
+
 t.test('only an indexed value is asserted to be there', async t => {
   t.strictSame(usedOutside('', /[^\]]!$/), [])
 })

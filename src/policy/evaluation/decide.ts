@@ -56,14 +56,18 @@ export class BodyDecision {
   /** Whether the first turn may take long. */
   readonly isLong: boolean
   readonly #rulebook: Rulebook
-  readonly #begin: () => Evaluation
+  readonly #request: RequestHead
+  readonly #need: NeedBody | undefined
+  readonly #body: RequestBody
   readonly #turns: EvaluationTurns | undefined
   #evaluation: Evaluation | undefined
 
   constructor(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined, body: RequestBody) {
     this.isLong = body.bytes.length > shortBody
     this.#rulebook = rulebook
-    this.#begin = () => withBody(evaluationAtHead(rulebook, request, need), body)
+    this.#request = request
+    this.#need = need
+    this.#body = body
     this.#turns = body.bytes.length > shortestBody ? new EvaluationTurns() : undefined
   }
 
@@ -76,7 +80,7 @@ export class BodyDecision {
   takeTurn(): Decision | undefined {
     try {
       // Done outside of the turns, which would remember values that were unknown at the head.
-      this.#evaluation ??= this.#begin()
+      this.#evaluation ??= withBody(evaluationAtHead(this.#rulebook, this.#request, this.#need), this.#body)
       const evaluation = this.#evaluation
       const decide = () => decisionOf(evaluateBody(evaluation))
       return this.#turns === undefined ? decide() : this.#turns.take(decide)

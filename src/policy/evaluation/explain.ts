@@ -97,11 +97,13 @@ export class OpenExplanation {
     if (found instanceof Waiting && phase === 'body') {
       const evaluation = withBody(found.evaluation, body)
       this.#facts = evaluation.facts
-      this.#result = () => recordOf(evaluateBody(evaluation))
+      const decide = () => recordOf(evaluateBody(evaluation))
+      this.#result = decide
       return
     }
     const result = found instanceof Waiting ? found : recordOf(found)
-    this.#result = () => result
+    const decided = () => result
+    this.#result = decided
     const risk = new RiskAssessment(rulebook.risk)
     const known = new Facts(head, risk)
     // The rules are explained with the body, although the decision needs none of it.
