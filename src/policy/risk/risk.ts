@@ -6,6 +6,7 @@ import {
   headSignals,
   methodSignal,
   type RiskSettings,
+  type Signal,
   secretSignals,
 } from './risk-signals.ts'
 
@@ -72,7 +73,8 @@ export class RiskAssessment implements RiskSource {
     if (!mayHaveBody(facts)) return { low: this.#head.score, high: this.#head.score }
     const low = new Sum(this.#head)
     const high = new Sum(this.#head)
-    for (const [at, { name }] of bodySignals.entries()) {
+    for (let at = 0; at < bodySignals.length; at++) {
+      const { name } = bodySignals[at]!
       const asked = this.#body[at]
       low.addOfBody(asked ?? Math.min(0, this.settings.points[name]))
       high.addOfBody(asked ?? Math.max(0, this.settings.points[name]))
@@ -94,14 +96,20 @@ export class RiskAssessment implements RiskSource {
     const ofMethod = methodSignal(facts.request.method)
     const points = ofMethod === undefined ? 0 : this.settings.points[ofMethod]
     if (ofMethod !== undefined && points !== 0) found.push({ signal: ofMethod, points })
-    for (const signal of [...headSignals, ...bodySignals.slice(0, this.#body.length)]) {
-      const points = signal.points(facts, this.settings)
-      if (points === 0) continue
-      const detail = signal.detail?.(facts)
-      found.push(detail === undefined ? { signal: signal.name, points } : { signal: signal.name, points, detail })
+    for (let at = 0; at < headSignals.length; at++) {
+      const points = headSignals[at]!.points(facts, this.settings)
+      if (points !== 0) found.push(fired(headSignals[at]!, points, facts))
     }
-    return found.sort((left, right) => Math.abs(right.points) - Math.abs(left.points))
+    for (let at = 0; at < this.#body.length; at++) {
+      if (this.#body[at] !== 0) found.push(fired(bodySignals[at]!, this.#body[at]!, facts))
+    }
+    return found.length < 2 ? found : found.sort((left, right) => Math.abs(right.points) - Math.abs(left.points))
   }
+}
+
+function fired({ name, detail: detailOf }: Signal, points: number, facts: Facts): RiskSignal {
+  const detail = detailOf?.(facts)
+  return detail === undefined ? { signal: name, points } : { signal: name, points, detail }
 }
 
 const originSignals = headSignals.filter(({ isOfOrigin }) => isOfOrigin === true)

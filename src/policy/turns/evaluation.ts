@@ -44,11 +44,23 @@ interface OpenWork {
 /** The turns of one evaluation. */
 export class EvaluationTurns {
   readonly budget: Budget = { left: stepsPerTurn }
-  readonly kept = new Map<object, unknown>()
-  readonly progress = new Map<object, Progress<unknown>>()
-  readonly #texts = new Map<object, Map<string, unknown>>()
+  #kept: Map<object, unknown> | undefined
+  #progress: Map<object, Progress<unknown>> | undefined
+  #texts: Map<object, Map<string, unknown>> | undefined
   #open: OpenWork | undefined
   #unfinished: Work | undefined
+
+  // Most evaluations keep nothing, and empty maps take more memory than all else here.
+
+  get kept(): Map<object, unknown> {
+    this.#kept ??= new Map()
+    return this.#kept
+  }
+
+  get progress(): Map<object, Progress<unknown>> {
+    this.#progress ??= new Map()
+    return this.#progress
+  }
 
   /** Steps taken in the last turn. */
   get steps(): number {
@@ -90,6 +102,7 @@ export class EvaluationTurns {
 
   /** Results by text, for one key. */
   resultsOf<T>(key: object): Map<string, T> {
+    this.#texts ??= new Map()
     let results = this.#texts.get(key)
     if (results === undefined) {
       results = new Map()
