@@ -66,7 +66,8 @@ async function evaluateBody(exchange: Admitted, { rulebook, head, first }: Open,
   if (isRefusal(held)) return held
   if (!held.complete && OversizeBody === 'reject') return refuse('body_too_large')
   const open = new BodyDecision(rulebook, head, first, held)
-  const decision = await takeTurns(exchange, open, parts)
+  const taken = takeTurns(exchange, open, parts)
+  const decision = taken instanceof Promise ? await taken : taken
   // The body may have taken minutes. Without the right to go on not even the name is looked up.
   if (decision === undefined || isOver(exchange)) return undefined
   if (!holds(exchange, parts)) return 'again'
@@ -86,31 +87,52 @@ export function decideWhole(exchange: Admitted, parts: Parts): Step {
  * Decides short bodies at once while this round of the event loop has room, and others in turns, so that neither their
  * content nor their number can keep it busy. Undefined when the client left meanwhile.
  */
-async function takeTurns(exchange: Admitted, open: BodyDecision, parts: Parts): Promise<Decision | undefined> {
-  const { workTurns } = parts
-  for (let begun = false; ; begun = true) {
-    if (begun || open.isLong || !workTurns.hasRoom) await workTurns.next(exchange.agent.id, begun)
+function takeTurns(
+  exchange: Admitted,
+  open: BodyDecision,
+  parts: Parts,
+): Decision | undefined | Promise<Decision | undefined> {
+  if (isOver(exchange)) return undefined
+  const begun = !open.isLong && parts.workTurns.hasRoom
+  const decision = begun ? takeTurn(exchange, open, parts) : undefined
+  return decision ?? awaitTurns(exchange, open, { parts, begun })
+}
+
+interface Turns {
+  readonly parts: Parts
+  /** It has had a turn. */
+  readonly begun: boolean
+}
+
+async function awaitTurns(
+  exchange: Admitted,
+  open: BodyDecision,
+  { parts, begun }: Turns,
+): Promise<Decision | undefined> {
+  for (let again = begun; ; again = true) {
+    await parts.workTurns.next(exchange.agent.id, again)
     if (isOver(exchange)) return undefined
-    const start = startOf(parts)
-    const decision = open.takeTurn()
-    noteTime(exchange, start, parts)
-    workTurns.spend(open.steps)
+    const decision = takeTurn(exchange, open, parts)
     if (decision !== undefined) return decision
   }
 }
 
+function takeTurn(exchange: Admitted, open: BodyDecision, parts: Parts): Decision | undefined {
+  const start = startOf(parts)
+  const decision = open.takeTurn()
+  noteTime(exchange, start, parts)
+  parts.workTurns.spend(open.steps)
+  return decision
+}
+
 const wholeOf = (bytes: Buffer): HeldBody => ({ bytes, complete: true })
 
-/** Reads a body of at most `most` bytes. A longer one can still be streamed: what was read comes again. */
-export async function receiveBody(exchange: Admitted, most: number, parts: Parts): Promise<HeldBody | Refusal> {
+/** Reads a body of at most `most` bytes, and keeps it. */
+export function receiveBody(exchange: Admitted, most: number, parts: Parts): Promise<HeldBody | Refusal> {
   // A slow body must not keep a probe of the circuit from other requests.
   closeCircuit(exchange, 'neutral', parts)
   exchange.continue()
-  const held = await holdBody(exchange, most, parts)
-  if (isRefusal(held)) return held
-  if (held.complete) exchange.body = held.bytes
-  else exchange.req.unshift(held.bytes)
-  return held
+  return holdBody(exchange, most, parts)
 }
 
 /** Keeps the decision and carries it out: refuses the request, or looks up its destination. */

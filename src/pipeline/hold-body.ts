@@ -14,23 +14,22 @@ export interface HeldBody {
 }
 
 /**
- * Holds a request body up to `limit` bytes. The rest stays unread, so that an allowed body can still be streamed: the
- * caller puts the held bytes back in front of it. Held bytes count against Proxy:MaxHeldBytes as they come, until
+ * Holds a request body of at most `limit` bytes as that of the exchange. Of a longer one the rest stays unread, and what
+ * was read is put back in front of it: it can still be streamed. Held bytes count against Proxy:MaxHeldBytes as they come, until
  * `letGo` or the end of the exchange.
  *
  * @returns a refusal when the client left before the end, or there is no room for more
  */
 export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promise<HeldBody | Refusal> {
   const { req } = exchange
-  if (req.readableEnded) return Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
+  if (req.readableEnded) return Promise.resolve(keep(exchange, Buffer.alloc(0), true))
   return new Promise(resolve => {
     const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
     const resume = () => void req.resume()
     const done = (outcome: boolean | Refusal) => {
       readTurns.forget(resume)
       req.off('data', take).off('end', end).off('close', leave)
-      if (isRefusal(outcome)) resolve(outcome)
-      else resolve({ bytes: held.bytes, complete: outcome })
+      resolve(isRefusal(outcome) ? outcome : keep(exchange, held.bytes, outcome))
     }
     const take = (chunk: Buffer) => {
       // Nothing gives back what is taken after the end of the exchange.
@@ -51,6 +50,12 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
     const leave = () => done(clientLeft())
     req.on('data', take).on('end', end).on('close', leave)
   })
+}
+
+function keep(exchange: Exchange, bytes: Buffer, complete: boolean): HeldBody {
+  if (complete) exchange.body = bytes
+  else exchange.req.unshift(bytes)
+  return { bytes, complete }
 }
 
 /** Room is made for this many times the bytes that arrived: an announced length alone takes no memory. */
