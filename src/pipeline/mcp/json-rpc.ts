@@ -68,7 +68,9 @@ const listing = new RegExp(
   'i',
 )
 /** What is in a body that writes `/list"` with escapes: one behind the slash, or the slash is one. */
-const escapedParts = ['/\\', '/l\\', '/li\\', '/lis\\', '\\u002']
+const escapedSlash = ['\\u002']
+const escapedParts = ['/\\', '/l\\', '/li\\', '/lis\\', ...escapedSlash]
+const slash = 0x2f
 /** Escapes that can write a character of that name. */
 const escapes = /\\(?:\/|u00)/
 /** How an object or a list begins. Some servers skip a byte order mark. */
@@ -79,9 +81,10 @@ const jsonStart = /^(?:\xef\xbb\xbf)?[ \t\r\n]*[[{]/
  * asks for them when it contains the name of the method: its server may read it.
  */
 export function asksForList(body: Buffer): boolean {
-  const isPlain = mayCall(body, '/list"')
+  const hasSlash = body.includes(slash)
+  const isPlain = hasSlash && mayCall(body, '/list"')
   // A long text takes 600 us for a MiB, looking for these parts 150.
-  if (!isPlain && !escapedParts.some(part => body.includes(part))) return false
+  if (!isPlain && !(hasSlash ? escapedParts : escapedSlash).some(part => body.includes(part))) return false
   const text = body.toString('latin1')
   if (!isPlain && !escapes.test(text)) return false
   if (!listing.test(text)) return false
