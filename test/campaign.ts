@@ -3,15 +3,20 @@
  *
  *   npm run campaign -- --faults [6,9] [--times 20] [--short]   each fault, or those named, so many times in a row;
  *                                                              with --short at the length of npm test
- *   npm run campaign -- --seeds 500 [--first 1] [--operations 2000]   random operations with faults
+ *   npm run campaign -- --seeds 500 [--first 1] [--operations 2000] [--at-once 2]   random operations with faults, so
+ *                                                              many seeds at the same time, each on its own database
+ *   npm run campaign -- --planted [1,2]                        each planted error, or those named, is found
  *
  * A seed that fails is tried again with fewer operations. Exit code 1 when something failed.
  */
 import { spawn } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { type Planted, planted } from './fixtures/fleet/planted.ts'
 import { startPostgres } from './fixtures/postgres.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -24,6 +29,8 @@ const { values, positionals } = parseArgs({
     seeds: { type: 'string', default: '0' },
     first: { type: 'string', default: '1' },
     operations: { type: 'string', default: '2000' },
+    'at-once': { type: 'string', default: '2' },
+    planted: { type: 'boolean', default: false },
   },
 })
 
@@ -44,24 +51,45 @@ function note(title: string, passed: boolean, ms: number): void {
   })
 }
 
-/** Runs a test file and gives its output; that of a failed test is printed. */
-async function run(file: string, env: NodeJS.ProcessEnv): Promise<string> {
+/** Gateways start often: with the cache, in a third of the time. */
+const NodeCompileCache = join(root, '.tap/compile-cache')
+
+/** Runs a test file to its end and gives its output. */
+async function runQuietly(file: string, env: NodeJS.ProcessEnv, cwd = root): Promise<string> {
+  const length = values.short ? {} : { GATEWAY_TEST_CAMPAIGN: '1' }
   const child = spawn(process.execPath, [file], {
-    cwd: root,
-    env: { ...process.env, ...env, ...(values.short ? {} : { GATEWAY_TEST_CAMPAIGN: '1' }) },
+    cwd,
+    env: { NODE_COMPILE_CACHE: NodeCompileCache, ...process.env, ...env, ...length },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const output = await text(child.stdout)
-  if (/^not ok/m.test(output)) console.log(output)
+  return await text(child.stdout)
+}
+
+const hasFailed = (output: string): boolean => /^not ok/m.test(output)
+
+/** The same; the output of a failed test is printed. */
+async function run(file: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const output = await runQuietly(file, env)
+  if (hasFailed(output)) console.log(output)
   return output
 }
 
+/** Files with tests of these faults; of all when there are none. */
+function filesOf(faults: readonly string[]): readonly string[] {
+  const isMeant = (file: string) => {
+    const numbers = [...readFileSync(join(root, file), 'utf8').matchAll(/^ *fault\(\s*(\d+)/gm)].map(
+      ([, number]) => number!,
+    )
+    return numbers.some(number => faults.length === 0 || faults.includes(number))
+  }
+  return globSync('test/fleet/*.ts', { cwd: root }).filter(isMeant).sort()
+}
+
 async function runFaults(env: NodeJS.ProcessEnv): Promise<void> {
-  const chosen = positionals.length === 0 ? env : { ...env, GATEWAY_TEST_FAULTS: positionals.join() }
-  const hasFaults = (file: string) => /^ *fault\(/m.test(readFileSync(`${root}${file}`, 'utf8'))
-  const files = globSync('test/fleet/*.ts', { cwd: root }).filter(hasFaults).sort()
+  const faults = positionals.flatMap(list => list.split(','))
+  const chosen = faults.length === 0 ? env : { ...env, GATEWAY_TEST_FAULTS: faults.join() }
   for (let time = 1; time <= Number(values.times); time++) {
-    for (const file of files) {
+    for (const file of filesOf(faults)) {
       const start = performance.now()
       const found = [...(await run(file, chosen)).matchAll(/^(not )?ok \d+ - (fault [^#\n]*)/gm)]
       const ms = (performance.now() - start) / found.length
@@ -71,30 +99,88 @@ async function runFaults(env: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-async function runSeed(seed: number, operations: number, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const settings = { GATEWAY_TEST_SEED: String(seed), GATEWAY_TEST_OPERATIONS: String(operations) }
-  return !/^not ok/m.test(await run('test/fleet/random.ts', { ...env, ...settings }))
-}
+const settingsOf = (seed: number, operations: number) => ({
+  GATEWAY_TEST_SEED: String(seed),
+  GATEWAY_TEST_OPERATIONS: String(operations),
+})
 
-async function runSeeds(env: NodeJS.ProcessEnv): Promise<void> {
+async function runSeed(seed: number, env: NodeJS.ProcessEnv): Promise<void> {
   const operations = Number(values.operations)
-  for (let seed = Number(values.first); seed < Number(values.first) + Number(values.seeds); seed++) {
-    const start = performance.now()
-    const passed = await runSeed(seed, operations, env)
-    note('random operations', passed, performance.now() - start)
-    console.log(`seed ${seed}: ${passed ? 'passed' : 'FAILED'}`)
-    for (let fewer = operations; !passed && fewer > 20; ) {
-      fewer = Math.floor(fewer / 2)
-      if (!(await runSeed(seed, fewer, env))) console.log(`seed ${seed} fails with ${fewer} operations too`)
-    }
+  const start = performance.now()
+  const passes = async (operations: number) =>
+    !hasFailed(await run('test/fleet/random.ts', { ...env, ...settingsOf(seed, operations) }))
+  const passed = await passes(operations)
+  note('random operations', passed, performance.now() - start)
+  console.log(`seed ${seed}: ${passed ? 'passed' : 'FAILED'}`)
+  for (let fewer = operations; !passed && fewer > 20; ) {
+    fewer = Math.floor(fewer / 2)
+    if (!(await passes(fewer))) console.log(`seed ${seed} fails with ${fewer} operations too`)
   }
 }
 
-const server = await startPostgres()
-const env = { GATEWAY_TEST_POSTGRES: server.url }
-if (values.faults) await runFaults(env)
-await runSeeds(env)
-await server.stop()
+async function runSeeds(): Promise<void> {
+  const first = Number(values.first)
+  const seeds = Array.from({ length: Number(values.seeds) }, (_, index) => first + index).values()
+  const lane = () =>
+    onServer(async env => {
+      for (const seed of seeds) await runSeed(seed, env)
+    })
+  await Promise.all(Array.from({ length: Math.min(Number(values['at-once']), Number(values.seeds)) }, lane))
+}
+
+/** A copy of the sources in which the error is planted. */
+function plant({ changes }: Planted): string {
+  const copy = mkdtempSync(join(tmpdir(), 'planted-'))
+  const unwanted = new Set(['node_modules', '.git', '.tap', 'dist'].map(name => join(root, name)))
+  cpSync(root, copy, { recursive: true, filter: from => !unwanted.has(from) })
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  for (const { file, from, to } of changes) {
+    const before = readFileSync(join(copy, file), 'utf8')
+    if (before.split(from).length !== 2) throw new TypeError(`${file} must have this once: ${from}`)
+    writeFileSync(
+      join(copy, file),
+      before.replace(from, () => to),
+    )
+  }
+  return copy
+}
+
+/** A planted error that seeds find is found by one of so many. */
+const mostSeeds = 5
+
+async function runPlanted(env: NodeJS.ProcessEnv): Promise<void> {
+  const chosen = positionals.flatMap(list => list.split(',')).map(Number)
+  for (const [index, error] of planted.entries()) {
+    if (chosen.length > 0 && !chosen.includes(index + 1)) continue
+    const copy = plant(error)
+    const start = performance.now()
+    const runs =
+      error.foundBy === 'seeds'
+        ? Array.from({ length: mostSeeds }, (_, seed) => ({
+            file: 'test/fleet/random.ts',
+            ...settingsOf(seed + 1, 1_000),
+          }))
+        : filesOf([error.foundBy]).map(file => ({ file, GATEWAY_TEST_FAULTS: error.foundBy }))
+    let why: string | undefined
+    for (const { file, ...settings } of runs) {
+      why ??= (await runQuietly(file, { ...env, ...settings }, copy)).match(/^ +not ok \d+ - (.*)/m)?.[1]
+    }
+    rmSync(copy, { recursive: true })
+    const title = `planted ${index + 1}, ${error.what}: ${why ?? 'NOT FOUND'}`
+    note(title, why !== undefined, performance.now() - start)
+    console.log(title)
+  }
+}
+
+/** Does the work with a database server of its own. */
+async function onServer(work: (env: NodeJS.ProcessEnv) => Promise<void>): Promise<void> {
+  const server = await startPostgres()
+  await work({ GATEWAY_TEST_POSTGRES: server.url }).finally(() => server.stop())
+}
+
+if (values.faults) await onServer(runFaults)
+if (values.planted) await onServer(runPlanted)
+await runSeeds()
 for (const [title, { passed, failed, ms }] of results) {
   console.log(
     `${failed === 0 ? 'ok    ' : 'FAILED'}  ${title}: ${passed} passed, ${failed} failed, ${Math.round(ms / 1_000)} s`,
