@@ -55,11 +55,7 @@ async function main(before: string, after: string): Promise<void> {
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
   const perSlice = road.work?.perSlice ?? 1_000
   const size = { connections: Number(values.connections), slices: Number(values.slices), perSlice }
-  const cpu = await measureSlices(contestants, {
-    ...size,
-    warmup: perSlice * (road.work === undefined ? 40 : 10),
-    cores: cores.others,
-  })
+  const cpu = await measureSlices(contestants, { ...size, cores: cores.others })
   if (values.json)
     console.log(JSON.stringify({ before, after, machine, ...size, cpu: Object.fromEntries(cpu) }, null, 2))
   else {

@@ -10,7 +10,7 @@ export interface SlicesSetup {
   /** Slices of each road, and requests in each. */
   readonly slices: number
   readonly perSlice: number
-  /** Requests to each before anything counts. */
+  /** CPU time that each takes before anything counts, seconds. */
   readonly warmup?: number
   /** Cores of the sender. */
   readonly cores: string | undefined
@@ -19,7 +19,7 @@ export interface SlicesSetup {
 /** CPU time for one request, microseconds, of each slice: slices.ts. Roads without a process are left out. */
 export async function measureSlices(
   contestants: readonly Contestant[],
-  { cores, warmup = 40_000, ...setup }: SlicesSetup,
+  { cores, warmup = 3, ...setup }: SlicesSetup,
 ): Promise<ReadonlyMap<string, readonly number[]>> {
   const proxies = contestants.flatMap(({ name, request, process }) =>
     process === undefined ? [] : [{ name, request, pid: process.pid }],

@@ -17,9 +17,6 @@ export interface WorksSetup {
   readonly progress: (text: string) => void
 }
 
-/** Slices to each road before anything counts: code is compiled in stages. */
-const warmupSlices = 20
-
 /** Measures one work after the other, its roads in the same slices; only what that work needs is running meanwhile. */
 export async function measureWorks(roads: readonly Road[], setup: WorksSetup): Promise<readonly Measured[]> {
   const byWork = Map.groupBy(
@@ -45,7 +42,7 @@ async function measureWork(work: Work, roads: readonly Road[], setup: WorksSetup
       started.push({ name: road.name, ...(await road.open({ upstream, cores: cores.proxy, built, nodeOptions })) })
     }
     const { perSlice } = work
-    const size = { connections, slices, perSlice, warmup: warmupSlices * perSlice, cores: cores.others }
+    const size = { connections, slices, perSlice, cores: cores.others }
     const cpu = await measureSlices(started, size)
     const stalled = started.find(({ name }) => name === stallGoal.road)
     const stall = stalled === undefined ? undefined : await measureStall(stalled, size)

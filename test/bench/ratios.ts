@@ -20,7 +20,7 @@ t.test('a request costs little more than in node:http and undici alone', async t
     }),
   )
   t.teardown(() => Promise.all([upstream, ...contestants].map(({ process }) => process?.stop())))
-  const size = { connections: 32, slices: 8, perSlice: 400, warmup: 2_000, cores: undefined }
+  const size = { connections: 32, slices: 8, perSlice: 400, warmup: 0.1, cores: undefined }
   const cpu = await measureSlices(contestants, size)
   const ratio = quantile(ratios(cpu.get('gateway') ?? [], cpu.get('bare') ?? []), 0.5)
   t.ok(ratio > 0 && ratio <= limit, `${ratio.toFixed(2)} x bare, at most ${limit}`)
