@@ -1,4 +1,5 @@
 /** Threat T31 of SECURITY.md: a body that an MCP client sends is parsed only where that is quick. */
+import { quantile } from '../../../bench/lib/stats.ts'
 import { asksForList, readRpcCall } from '../../../src/pipeline/mcp/json-rpc.ts'
 import t from '../../fixtures/tap.ts'
 
@@ -56,4 +57,28 @@ t.test('a body that cannot be read asks for the tools when it is JSON and has th
     code: JSON.stringify({ text: 'a\n'.repeat(10_000) }),
   }
   for (const [name, body] of Object.entries(others)) t.equal(asksForList(Buffer.from(body)), false, name)
+})
+
+t.test('the name of the method is found behind many of its characters', t => {
+  for (const filler of ['/', '/l', '2', '\\\\', '/2']) {
+    const note = filler.repeat(2_000)
+    for (const name of ['tools/list', 'tools\\/list', 'tools\\u002flist', 'tools/l\\u0069st']) {
+      t.ok(asksForList(Buffer.from(`{"note":"${note}","method":"${name}"}`)), `${filler} ${name}`)
+      t.ok(asksForList(Buffer.from(`{"method":"${name}","note":"${note}"}`)), `${name} ${filler}`)
+    }
+  }
+})
+
+t.test('a body that is full of one character of the name is searched as fast as another', t => {
+  for (const filler of ['/', '/l', '/lis', '2', '\\', '/\\', '\\u00', '22\\']) {
+    const body = Buffer.alloc(1_048_576, filler)
+    const times = Array.from({ length: 9 }, () => {
+      const before = process.threadCpuUsage()
+      t.notOk(asksForList(body))
+      const { user, system } = process.threadCpuUsage(before)
+      return (user + system) / 1_000
+    })
+    const ms = quantile(times, 0.5)
+    t.ok(ms < 10, `${filler}: ${ms.toFixed(1)} ms`)
+  }
 })
