@@ -12,7 +12,7 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { HeadMemory } from './head-memory.ts'
-import { type ExchangeEnd, Http1Exchange } from './http1-exchange.ts'
+import { type ExchangeEnd, Http1Exchange, type Http1Parts } from './http1-exchange.ts'
 import type { CarrierSettings } from './settings.ts'
 
 /** An idle connection is not used any more this long before the upstream would close it, milliseconds. */
@@ -36,6 +36,7 @@ export class Http1Connection implements Carrier {
   readonly #heads = new HeadMemory()
   #socket: Socket | undefined
   #exchange: Http1Exchange | undefined
+  #parts: Http1Parts | undefined
   #headersTimer: NodeJS.Timeout | undefined
   #idleTimer: NodeJS.Timeout | undefined
   #idleMs = 0
@@ -107,15 +108,21 @@ export class Http1Connection implements Carrier {
       return
     }
     this.#watchHead()
-    this.#exchange = new Http1Exchange(request, handler, {
+    // One after the other, exchanges share their parts: the lease is mostly the same too.
+    if (this.#parts?.lease !== lease) this.#parts = this.#partsOf(socket, lease)
+    this.#exchange = new Http1Exchange(request, handler, this.#parts)
+    this.#exchange.start(this.#authority)
+  }
+
+  #partsOf(socket: Socket, lease: Lease): Http1Parts {
+    return {
       socket,
       limits: this.#settings,
       heads: this.#heads,
       lease,
       onSent: () => this.#watchHead(),
       onEnd: how => this.#over(how),
-    })
-    this.#exchange.start(this.#authority)
+    }
   }
 
   /** Starts the time limit for the head of the answer. */
