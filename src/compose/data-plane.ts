@@ -30,7 +30,7 @@ import type { Upstreams } from './upstreams.ts'
 
 export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report'> {
   readonly upstreams: Upstreams
-  readonly agents: Pick<Registry, 'get' | 'subscribe' | 'trustOf' | 'recordTrust'>
+  readonly agents: Pick<Registry, 'get' | 'subscribe' | 'recordTrust'>
   readonly verifyToken: Verify
   readonly rulebookOf: Rules['rulebookOf']
   readonly limits: SharedLimits
@@ -138,7 +138,6 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     metrics,
     verifyToken: dataPlane.verifyToken,
     agentOf: id => agents.get(id),
-    trustOf: agent => agents.trustOf(agent),
     rulebookOf: dataPlane.rulebookOf,
     fencedAs: dataPlane.fencedAs,
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),

@@ -14,7 +14,7 @@ import type { Resolution } from '../upstream/resolve.ts'
 import { agentFacts } from './decide.ts'
 import type { Parts } from './parts.ts'
 
-export type HeldParts = Pick<Parts, 'activityOf' | 'clock' | 'config' | 'trustOf' | 'workTurns'>
+export type HeldParts = Pick<Parts, 'activityOf' | 'clock' | 'config' | 'workTurns'>
 
 /** A held request and what a decision reads beside it. */
 export interface Held {
@@ -68,7 +68,7 @@ function viewOf({ request, facts, target, agent, resolution }: Held, parts: Held
     contentLength: request.body.byteLength,
     clientIp: facts.clientIp,
     destination: ip === undefined ? undefined : destinationOf(ip),
-    agent: agentFacts(agent, facts.claims, parts.trustOf(agent, now)),
+    agent: agentFacts(agent, facts.claims, now),
     activity: parts.activityOf(agent.id, now),
     now,
   }

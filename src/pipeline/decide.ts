@@ -1,3 +1,4 @@
+import { trustScore } from '../agents/agent.ts'
 import type { Activity } from '../base/activity.ts'
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
 import { withoutNominated, withoutTokens } from '../http/headers.ts'
@@ -182,9 +183,9 @@ export function firstOnly(resolution: Resolution): Resolution {
 }
 
 /** An agent as policies see it. */
-export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], trustScore: number): AgentFacts {
+export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], now: number): AgentFacts {
   const { id, name, ownerId, status, policyName, createdAt, tags } = agent
-  return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore }
+  return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore: trustScore(agent, now) }
 }
 
 /** Whether the rules in force now still allow a request without a body. The new decision replaces the earlier one. */
@@ -270,7 +271,7 @@ class RequestView implements RequestHead {
 
   get agent(): AgentFacts {
     const { agent, claims } = this.#exchange
-    return agentFacts(agent, claims, this.#parts.trustOf(agent, this.now))
+    return agentFacts(agent, claims, this.now)
   }
 
   get activity(): Activity | undefined {

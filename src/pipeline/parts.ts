@@ -31,7 +31,6 @@ export interface Parts {
   readonly verifyToken: Verify
   /** The agent as it is now. */
   readonly agentOf: (id: string) => AgentRecord | undefined
-  readonly trustOf: (agent: AgentRecord, now: number) => number
   readonly agentRate: CallerRate
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
