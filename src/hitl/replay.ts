@@ -92,16 +92,18 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
   return await pass(options, attempt, result)
 }
 
-/** Nothing was sent: the item is pending again. If that cannot be recorded, its lease makes it unknown. */
+/** Nothing was sent: the item is pending again. */
 async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Promise<Refusal> {
   const { item, lease } = attempt
   if (lease.abandoned.aborted) return why
   const action = 'hitl.release'
   const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal, ...why.members })
+  const putBack = () => options.store.hitl.release(item.id, item.attempt, entry)
   try {
-    await options.store.hitl.release(item.id, item.attempt, entry)
+    await putBack()
   } catch (error) {
     options.report('an approved request that was not sent could not be put back', error)
+    void recordLater(options, attempt, putBack)
   }
   return why
 }
@@ -167,7 +169,7 @@ async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOut
     await recordOutcome(options, attempt, outcome)
   } catch (error) {
     options.report('the outcome of an approved request could not be recorded', error)
-    void recordLater(options, attempt, outcome)
+    void recordLater(options, attempt, () => recordOutcome(options, attempt, outcome))
   }
 }
 
@@ -180,12 +182,15 @@ async function recordOutcome(options: HitlOptions, attempt: Attempt, outcome: Re
 }
 
 /** What cannot be recorded while the lease lasts is unknown after that. */
-async function recordLater(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
-  const { until, abandoned } = attempt.lease
+async function recordLater(
+  { clock }: HitlOptions,
+  { lease: { until, abandoned } }: Attempt,
+  record: () => Promise<unknown>,
+): Promise<void> {
   for (let isRecorded = false; !isRecorded; ) {
     await sleep(recordAgainMs, undefined, { ref: false })
-    if (options.clock.steady() >= until || abandoned.aborted) return
-    isRecorded = await recordOutcome(options, attempt, outcome).then(
+    if (clock.steady() >= until || abandoned.aborted) return
+    isRecorded = await record().then(
       () => true,
       () => false,
     )

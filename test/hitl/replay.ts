@@ -324,6 +324,26 @@ t.test('an outcome that cannot be recorded is reported, and the reviewer gets th
   t.match(desk.reports, ['the outcome of an approved request could not be recorded'])
 })
 
+t.test('a request that was not sent waits again, also when the store is away at first', async t => {
+  const own = await openSqliteStore({ directory: t.testdir() })
+  t.teardown(() => own.close())
+  let failing = 2
+  const release: Store['hitl']['release'] = (...args) => {
+    failing -= 1
+    return failing >= 0 ? Promise.reject(new StoreError('away')) : own.hitl.release(...args)
+  }
+  const answer = async () => ({ kind: 'notSent', refusal: refuse('circuit_open') }) as const
+  const desk = await openDesk({ directory: '', answer, store: { ...own, hitl: { ...own.hitl, release } } })
+  const id = await suspended(desk)
+  t.equal(code(await desk.queue.approve(id, verdict())), 'circuit_open')
+  const put = await eventually(
+    () => own.hitl.brief(id, desk.clock.now()),
+    item => item?.status === 'Pending',
+  )
+  t.match(put, { status: 'Pending', replay: null })
+  t.match(desk.reports, ['an approved request that was not sent could not be put back'], 'reported once')
+})
+
 t.test(
   'an outcome that cannot be recorded at once is recorded when the store is back before the lease ends',
   async t => {
