@@ -145,6 +145,9 @@ function plant({ changes }: Planted): string {
   return copy
 }
 
+/** The assertion that failed, or the error that ended the test. */
+const firstFailure = /^ +not ok \d+ - (?:throws nothing\s+---\s+)?(.*)/m
+
 /** A planted error that seeds find is found by one of so many. */
 const mostSeeds = 5
 
@@ -163,7 +166,7 @@ async function runPlanted(env: NodeJS.ProcessEnv): Promise<void> {
         : filesOf([error.foundBy]).map(file => ({ file, GATEWAY_TEST_FAULTS: error.foundBy }))
     let why: string | undefined
     for (const { file, ...settings } of runs) {
-      why ??= (await runQuietly(file, { ...env, ...settings }, copy)).match(/^ +not ok \d+ - (.*)/m)?.[1]
+      why ??= (await runQuietly(file, { ...env, ...settings }, copy)).match(firstFailure)?.[1]
     }
     rmSync(copy, { recursive: true })
     const title = `planted ${index + 1}, ${error.what}: ${why ?? 'NOT FOUND'}`
