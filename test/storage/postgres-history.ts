@@ -1,6 +1,8 @@
 /** A database that lacks what a gateway knows to be committed: a failover that lost writes, or an older copy put back. */
+import { acceptLoss } from '../../src/storage/postgres/accept.ts'
 import type { LossOptions } from '../../src/storage/postgres/loss.ts'
 import { openPostgresStore, type SharedStore } from '../../src/storage/postgres/open.ts'
+import { registerLock } from '../../src/storage/postgres/steps.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { copyTables } from '../fixtures/postgres-faults.ts'
@@ -123,4 +125,22 @@ t.test('a gateway that loads everything again claims no changes of the history t
   gate.resolve()
   await serves(store)
   await store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke'))
+})
+
+t.test('a gateway whose turn fails after the loss was accepted goes on with the new history', async t => {
+  const { settings, a, b, putBack } = await fleet(t)
+  const { admin } = settings
+  await revoke(a.store)
+  await putBack()
+  await Promise.all([serves(a.store, false), serves(b.store, false)])
+  // A turn that finds the new history enters its gateway again, and fails while it cannot.
+  await admin.query('begin')
+  await admin.query('select pg_advisory_xact_lock($1)', [registerLock])
+  await acceptLoss(settings, false, Date.now())
+  const waiting = () => admin.query(`select pid from pg_locks where locktype = 'advisory' and not granted`)
+  const first = (await eventually(waiting, ({ rows }) => rows.length === 2)).rows.map(({ pid }) => pid)
+  await eventually(waiting, ({ rows }) => !rows.some(({ pid }) => first.includes(pid)))
+  await admin.query('commit')
+  await Promise.all([serves(a.store), serves(b.store)])
+  t.same([a.told.length, b.told.length], [2, 2], 'one loss, accepted once')
 })

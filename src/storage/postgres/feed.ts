@@ -32,8 +32,14 @@ const turnsToPrune = 120
 /** Pauses between looks whether all gateways have a change, milliseconds; the last one is repeated. */
 export const pausesMs = [4, 6, 9, 14, 20, 30, 50]
 
-/** A change that the followers were told of. In an object: a promise is not waited for by passing it on. */
+/** A change, and its commit: both tell of the same history. */
 interface Passed {
+  readonly seq: number
+  readonly write: string | null
+}
+
+/** What the followers do about a change. In an object: a promise is not waited for by passing it on. */
+interface Told {
   readonly inForce: Promise<unknown> | undefined
 }
 
@@ -57,15 +63,13 @@ export class PostgresFeeds {
   readonly #peers: Peers<MemberRow>
   readonly #member: Member
   readonly #loss: LossHandler
-  /** Every change up to this number was passed on, and is in force. */
-  #passed = -1
-  /** The commit of that change. */
-  #passedBy: string | null = null
+  /** Every change up to this one was passed on. */
+  #passed: Passed = { seq: -1, write: null }
   #applied = -1
   /** The latest change that others may wait for. */
   #awaited = -1
   readonly #inForce = new Map<number, Promise<unknown>>()
-  readonly #waiting = new Map<number, (passed: Passed) => void>()
+  readonly #waiting = new Map<number, (told: Told) => void>()
   /** Turns and loads, one at a time. */
   #line: Promise<unknown> = Promise.resolve()
   /** The turn that has not begun yet. */
@@ -102,7 +106,7 @@ export class PostgresFeeds {
   get fleet(): FleetReading {
     const { self, clock } = this.#options
     const { all: seen, fencedAfter } = this.#peers
-    const known = { newest: this.#passed, applied: this.#applied, turnMs: this.#turns.lastMs }
+    const known = { newest: this.#passed.seq, applied: this.#applied, turnMs: this.#turns.lastMs }
     return { own: self.id, seen, ...known, fencedAfter, at: clock.steady() }
   }
 
@@ -125,8 +129,8 @@ export class PostgresFeeds {
   /** Resolves when this change is in force in every gateway that serves, this one among them. */
   async until(what: Settling): Promise<void> {
     const { change } = what
-    const passed = change <= this.#passed ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
-    await passed.inForce
+    const told = change <= this.#passed.seq ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
+    await told.inForce
     await this.#settle(what)
   }
 
@@ -156,8 +160,8 @@ export class PostgresFeeds {
   }
 
   /** Without the database this gateway does not get its own change; then it is fenced, as all others are, in the end. */
-  #untilPassed(what: Settling): Promise<Passed> {
-    const passed = new Promise<Passed>(resolve => this.#waiting.set(what.change, resolve))
+  #untilPassed(what: Settling): Promise<Told> {
+    const passed = new Promise<Told>(resolve => this.#waiting.set(what.change, resolve))
     this.look()
     const fencedIn = this.#peers.fencedIn(what, this.#options.clock.steady())
     return inTime(Promise.race([passed, this.#left.promise]), fencedIn, () => {
@@ -209,32 +213,33 @@ export class PostgresFeeds {
     const reported = this.channels.areFollowed ? this.#applied : -1
     for (;;) {
       const begun = fence.begin()
-      const [passed, passedBy, served] = [this.#passed, this.#passedBy, fence.isOpen]
-      const state = { id: self.id, applied: reported, passed, passedBy, history, served, fleetClock }
+      const { seq: passed, write: passedBy } = this.#passed
+      const state = { id: self.id, applied: reported, passed, passedBy, history, served: fence.isOpen, fleetClock }
       const turn = await takeTurn(client, state)
-      const { alive, newest, list, members, write } = turn
+      const { alive, list, members } = turn
+      const newest = { seq: turn.newest, write: turn.write }
       this.#peers.saw(members, clock.steady())
       this.#sent = begun.steady
       if (alive === 0) fence.drop()
       const past = history.take(turn)
       if (past === 'lost') return this.#loss.lose(client, turn)
       this.#loss.end()
-      if (alive === 0) await this.#member.register(client, begun.steady)
+      // At once: a turn that fails from here on must not leave changes of one history with the epoch of another.
       if (past === 'new') this.#reload(newest)
       else this.#passOn(newest, list)
-      if (this.#passed < newest) continue
-      this.#passedBy = write
+      if (alive === 0) await this.#member.register(client, begun.steady)
+      if (this.#passed.seq < newest.seq) continue
       this.#settled = this.#confirmed(newest, alive !== 0 && reported >= 0 ? () => fence.confirm(begun) : () => {})
       return this.#tidy(client, begun.steady)
     }
   }
 
   /** Once all of this turn is in force, others are told so. */
-  #confirmed(newest: number, confirm: () => void): Promise<unknown> {
+  #confirmed(newest: Passed, confirm: () => void): Promise<unknown> {
     return Promise.all([this.#settled, ...this.#open]).then(
       () => {
         const isNew = this.#awaited > this.#applied
-        this.#applied = newest
+        this.#applied = newest.seq
         confirm()
         if (isNew && this.#peers.count > 1) this.look()
       },
@@ -245,23 +250,22 @@ export class PostgresFeeds {
     )
   }
 
-  #passOn(newest: number, list: readonly Row[]): void {
-    if (this.#passed < 0) this.#passed = newest
-    else if (hasGap(this.#passed, newest, list)) this.#reload(newest)
+  #passOn(newest: Passed, list: readonly Row[]): void {
+    if (this.#passed.seq < 0) this.#passed = newest
+    else if (hasGap(this.#passed.seq, newest.seq, list)) this.#reload(newest)
     else for (const row of list) this.#apply(row)
   }
 
   #apply(row: Row): void {
     const inForce = this.channels.apply(row)
     if (isAwaited(row)) this.#awaited = row.seq
-    this.#passedBy = row.write
-    this.#keep(row.seq, inForce)
+    this.#keep(row, inForce)
     this.#waiting.get(row.seq)?.({ inForce })
     this.#waiting.delete(row.seq)
   }
 
-  #keep(seq: number, inForce: Promise<unknown> | undefined): void {
-    this.#passed = seq
+  #keep({ seq, write }: Passed, inForce: Promise<unknown> | undefined): void {
+    this.#passed = { seq, write }
     if (inForce === undefined) return
     this.#inForce.set(seq, inForce)
     const [oldest] = this.#inForce.size > mostKept ? this.#inForce.keys() : []
@@ -271,14 +275,14 @@ export class PostgresFeeds {
   }
 
   /** Changes were removed that this gateway has not seen, or were lost. */
-  #reload(newest: number): void {
+  #reload(newest: Passed): void {
     this.#options.fence.drop()
     // Others need not wait for it meanwhile. A number of a history that was lost would say that it has changes to come.
     this.#applied = -1
     const inForce = this.channels.reload()
-    this.#awaited = newest
+    this.#awaited = newest.seq
     this.#keep(newest, inForce)
-    for (const [seq, resolve] of this.#waiting) if (seq <= newest) resolve({ inForce })
+    for (const [seq, resolve] of this.#waiting) if (seq <= newest.seq) resolve({ inForce })
   }
 
   /** Removes rows of gateways that are gone, and old changes; keeps the own row up to date. */
