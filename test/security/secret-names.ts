@@ -191,6 +191,11 @@ t.test('no secret of a path parameter or a reason reaches the log', async t => {
   const lines = await gateway.exchanges(list.length * 2)
   t.equal(lines.length, list.length * 2)
   t.notMatch(JSON.stringify(gateway.log), /canary/)
-  t.match(lines[0], { path: '/a;token=[REDACTED]' })
+  // Two threads write their lines in any order.
+  const paths = lines.map(({ path }) => String(path))
+  t.ok(
+    paths.some(path => path.startsWith('/a;token=[REDACTED]')),
+    paths.join(),
+  )
   t.notMatch((await gateway.manage('GET', '/hitl')).text, /canary/)
 })
