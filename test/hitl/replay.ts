@@ -4,7 +4,7 @@ import { buffer, text } from 'node:stream/consumers'
 import { isRefusal, type Refusal, refuse } from '../../src/errors.ts'
 import type { Approved } from '../../src/hitl/model.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import { type Store, StoreError } from '../../src/storage/store.ts'
+import { StoreError } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, code, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import t from '../fixtures/tap.ts'
@@ -324,14 +324,16 @@ t.test('an outcome that cannot be recorded is reported, and the reviewer gets th
   t.match(desk.reports, ['the outcome of an approved request could not be recorded'])
 })
 
+/** A method of the storage that fails twice before it works. */
+function awayTwice<A extends readonly unknown[], R>(method: (...args: A) => Promise<R>) {
+  let failing = 2
+  return (...args: A): Promise<R> => (failing-- > 0 ? Promise.reject(new StoreError('away')) : method(...args))
+}
+
 t.test('a request that was not sent waits again, also when the store is away at first', async t => {
   const own = await openSqliteStore({ directory: t.testdir() })
   t.teardown(() => own.close())
-  let failing = 2
-  const release: Store['hitl']['release'] = (...args) => {
-    failing -= 1
-    return failing >= 0 ? Promise.reject(new StoreError('away')) : own.hitl.release(...args)
-  }
+  const release = awayTwice(own.hitl.release)
   const answer = async () => ({ kind: 'notSent', refusal: refuse('circuit_open') }) as const
   const desk = await openDesk({ directory: '', answer, store: { ...own, hitl: { ...own.hitl, release } } })
   const id = await suspended(desk)
@@ -349,11 +351,7 @@ t.test(
   async t => {
     const own = await openSqliteStore({ directory: t.testdir() })
     t.teardown(() => own.close())
-    let failing = 2
-    const settle: Store['hitl']['settle'] = (...args) => {
-      failing -= 1
-      return failing >= 0 ? Promise.reject(new StoreError('away')) : own.hitl.settle(...args)
-    }
+    const settle = awayTwice(own.hitl.settle)
     const desk = await openDesk({ directory: '', store: { ...own, hitl: { ...own.hitl, settle } } })
     const id = await suspended(desk)
     await text(asAnswer(await desk.queue.approve(id, verdict())).body)
