@@ -52,14 +52,14 @@ function note(title: string, passed: boolean, ms: number): void {
 }
 
 /** Gateways start often: with the cache, in a third of the time. */
-const NodeCompileCache = join(root, '.tap/compile-cache')
+const compileCache = join(root, '.tap/compile-cache')
 
 /** Runs a test file to its end and gives its output. */
 async function runQuietly(file: string, env: NodeJS.ProcessEnv, cwd = root): Promise<string> {
   const length = values.short ? {} : { GATEWAY_TEST_CAMPAIGN: '1' }
   const child = spawn(process.execPath, [file], {
     cwd,
-    env: { NODE_COMPILE_CACHE: NodeCompileCache, ...process.env, ...env, ...length },
+    env: { NODE_COMPILE_CACHE: compileCache, ...process.env, ...env, ...length },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   return await text(child.stdout)
