@@ -14,9 +14,9 @@ export interface HeldBody {
 }
 
 /**
- * Holds a request body of at most `limit` bytes as that of the exchange. Of a longer one the rest stays unread, and what
- * was read is put back in front of it: it can still be streamed. Held bytes count against Proxy:MaxHeldBytes as they come, until
- * `letGo` or the end of the exchange.
+ * Holds a request body of at most `limit` bytes as that of the exchange. The rest of a longer one stays unread, and what
+ * was read is put back in front of it, so that it can still be streamed. Held bytes count against Proxy:MaxHeldBytes as
+ * they come, until `letGo` or the end of the exchange.
  *
  * @returns a refusal when the client left before the end, or there is no room for more
  */
