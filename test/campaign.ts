@@ -189,4 +189,6 @@ for (const [title, { passed, failed, ms }] of results) {
     `${failed === 0 ? 'ok    ' : 'FAILED'}  ${title}: ${passed} passed, ${failed} failed, ${Math.round(ms / 1_000)} s`,
   )
 }
-process.exitCode = [...results.values()].some(({ failed }) => failed > 0) ? 1 : 0
+if (results.size === 0)
+  console.error('Nothing ran. Give --faults, --seeds or --planted, with numbers of test/fleet/README.md.')
+process.exitCode = results.size > 0 && [...results.values()].every(({ failed }) => failed === 0) ? 0 : 1
