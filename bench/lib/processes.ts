@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -149,6 +149,13 @@ async function isOpen(port: number): Promise<boolean> {
 
 const pinned = (command: readonly string[], cores: string | undefined): readonly string[] =>
   cores === undefined ? command : ['taskset', '-c', cores, ...command]
+
+/** Pins a process that runs already, and those that it has started. Those that it starts later inherit it. */
+export async function pin(pid: number, cores: string | undefined): Promise<void> {
+  if (cores === undefined) return
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+  for (const one of [pid, ...children]) await run(['taskset', '-acp', cores, String(one)])
+}
 
 function plainEnv(): Record<string, string | undefined> {
   const { PATH, HOME } = process.env

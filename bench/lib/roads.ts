@@ -5,7 +5,8 @@ import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
 import { type GatewaySetup, signingSecret, startGateway } from './gateway.ts'
 import type { Request } from './load.ts'
-import { type Running, start } from './processes.ts'
+import { chooseCores } from './machine.ts'
+import { pin, type Running, start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
 import { longestStall, type Stall } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream, startUpstream, type Upstream } from './upstream.ts'
@@ -161,6 +162,7 @@ const onPostgres: Road = {
   async open(place) {
     const server = await startPostgres()
     process.once('exit', () => process.kill(server.pid, 'SIGINT'))
+    await pin(server.pid, (await chooseCores()).others)
     const admin = { agentId: randomUUID(), clientSecret: 'a secret for measurements only' }
     const settings = {
       Storage: { Provider: 'PostgreSQL', PostgreSQL: { ConnectionString: server.url, Tls: 'Off' } },
