@@ -2,6 +2,7 @@ import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
 import { createHitTally, type HitTally } from '../limits/hit-tally.ts'
 import { createIncidents, type Incidents } from '../limits/incidents.ts'
 import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
+import type { Untold } from '../limits/untold.ts'
 
 /** Counters of exchanges that have ended. */
 export interface RecentActivity {
@@ -16,9 +17,10 @@ export interface RecentActivity {
   close(): void
 }
 
-export function createRecentActivity(): RecentActivity {
+/** @param onUntold takes what an agent did that others shall know (limits/activity.ts) */
+export function createRecentActivity(onUntold?: (untold: Untold) => void): RecentActivity {
   return {
-    activity: createActivityLog(),
+    activity: createActivityLog(undefined, onUntold),
     hits: createHitTally(),
     shadows: createShadowTally(),
     incidents: createIncidents(),

@@ -4,10 +4,14 @@
  */
 import type { Activity } from '../base/activity.ts'
 import { forgetOldest } from '../base/records.ts'
+import { SlidingCount } from './sliding-count.ts'
+import { Untold } from './untold.ts'
+
+/** What is noted of an agent with its time alone. */
+export type ActivityKind = 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged'
 
 /** All times are wall clock milliseconds since the epoch. */
-export interface ActivityLog {
-  of(agentId: string, now: number): Activity
+export interface ActivityNotes {
   /** A request came in. */
   request(agentId: string, now: number): void
   /** A policy denied a request. */
@@ -20,6 +24,12 @@ export interface ActivityLog {
   toolChanged(agentId: string, now: number): void
   /** A request went to `host` with a body of `bytes`. */
   sent(agentId: string, to: { readonly host: string; readonly bytes: number }, now: number): void
+}
+
+export interface ActivityLog extends ActivityNotes {
+  of(agentId: string, now: number): Activity
+  /** Takes notes that were made elsewhere: nobody is told of them again. */
+  readonly heard: ActivityNotes
   /** Forgets agents that were idle for eight days. */
   sweep(now: number): void
   readonly size: number
@@ -41,115 +51,115 @@ const daysKept = 8
 /** Weight of the newest body in the moving average. */
 const newestShare = 0.1
 
-export function createActivityLog(limits = usualLimits): ActivityLog {
-  // In order of last use: the first is forgotten first.
-  const agents = new Map<string, AgentLog>()
+/** @param onUntold takes what others shall know, when it begins: it grows until its `end` */
+export function createActivityLog(limits = usualLimits, onUntold?: (untold: Untold) => void): ActivityLog {
+  const logs = new AgentLogs(limits, onUntold ?? (() => {}))
+  return {
+    ...notesIn(logs, onUntold !== undefined),
+    heard: notesIn(logs, false),
+    of: (agentId, now) => new ActivityView(logs.agents.get(agentId), now),
+    sweep: now => logs.sweep(now),
+    get size() {
+      return logs.agents.size
+    },
+  }
+}
 
-  function touch(agentId: string, now: number): AgentLog {
-    const log = agents.get(agentId) ?? new AgentLog(limits.hostsPerAgent)
+class AgentLogs {
+  /** In order of last use: the first is forgotten first. */
+  readonly agents = new Map<string, AgentLog>()
+  readonly #limits: ActivityLimits
+  readonly #onUntold: (untold: Untold) => void
+
+  constructor(limits: ActivityLimits, onUntold: (untold: Untold) => void) {
+    this.#limits = limits
+    this.#onUntold = onUntold
+  }
+
+  touch(agentId: string, now: number): AgentLog {
+    const log = this.agents.get(agentId) ?? new AgentLog(this.#limits.hostsPerAgent)
     // Moving an entry to the end of a map is slow: an order to the minute is enough.
     if (now - log.movedAt > minute) {
       log.movedAt = now
-      agents.delete(agentId)
-      agents.set(agentId, log)
-      forgetOldest(agents, limits.agents)
+      this.agents.delete(agentId)
+      this.agents.set(agentId, log)
+      forgetOldest(this.agents, this.#limits.agents)
     }
     log.lastUse = now
     return log
   }
 
-  return {
-    of: (agentId, now) => new ActivityView(agents.get(agentId), now),
-    request: (agentId, now) => touch(agentId, now).requests.add(now),
-    denied: (agentId, now) => touch(agentId, now).denials.add(now),
-    held: (agentId, now) => touch(agentId, now).held.add(now),
-    humanDenied: (agentId, now) => touch(agentId, now).humanDenials.add(now),
-    toolChanged: (agentId, now) => touch(agentId, now).toolChanges.add(now),
-    sent: (agentId, to, now) => touch(agentId, now).send(to, now),
-    sweep(now) {
-      for (const [agentId, log] of agents) {
-        if (now - log.lastUse <= daysKept * day) return
-        agents.delete(agentId)
-      }
-    },
-    get size() {
-      return agents.size
-    },
-  }
-}
-
-/** Counts events of a window in buckets. An event is counted for at least the window and at most one bucket more. */
-class SlidingCount {
-  readonly #width: number
-  readonly #counts: Float64Array
-  /** Sum of all buckets, kept up to date: totals are read more often than buckets expire. */
-  #sum = 0
-  #newest = 0
-
-  constructor(window: number, buckets: number) {
-    this.#width = window / buckets
-    this.#counts = new Float64Array(buckets + 1)
+  /** Each request comes here: what it adds is found in the log of its agent, and costs no object. */
+  untoldOf(log: AgentLog, agentId: string, now: number): Untold {
+    if (log.untold !== undefined) return log.untold
+    log.untold = new Untold(agentId, now, log)
+    this.#onUntold(log.untold)
+    return log.untold
   }
 
-  add(now: number, amount = 1): void {
-    const bucket = this.#advance(now)
-    this.#counts[bucket % this.#counts.length]! += amount
-    this.#sum += amount
-  }
-
-  total(now: number): number {
-    this.#advance(now)
-    return this.#sum
-  }
-
-  /** Count of the bucket `back` before the present one. */
-  at(now: number, back: number): number {
-    const bucket = this.#advance(now) - back
-    return bucket < 0 ? 0 : this.#counts[bucket % this.#counts.length]!
-  }
-
-  /** Empties the buckets that have expired. After the clock was set back, events count into the newest bucket. */
-  #advance(now: number): number {
-    const bucket = Math.floor(now / this.#width)
-    if (bucket <= this.#newest) return this.#newest
-    const steps = Math.min(bucket - this.#newest, this.#counts.length)
-    for (let step = 0; step < steps; step++) {
-      const place = (bucket - step) % this.#counts.length
-      this.#sum -= this.#counts[place]!
-      this.#counts[place] = 0
+  sweep(now: number): void {
+    for (const [agentId, log] of this.agents) {
+      if (now - log.lastUse <= daysKept * day) return
+      this.agents.delete(agentId)
     }
-    this.#newest = bucket
-    return bucket
   }
 }
 
-class AgentLog {
-  readonly requests = new SlidingCount(minute, 12)
-  readonly denials = new SlidingCount(10 * minute, 10)
+/** @param tells whether others shall know */
+function notesIn(logs: AgentLogs, tells: boolean): ActivityNotes {
+  const noted = (kind: ActivityKind) => (agentId: string, now: number) => {
+    const log = logs.touch(agentId, now)
+    log[kind].add(now)
+    if (tells) logs.untoldOf(log, agentId, now)[kind] += 1
+  }
+  return {
+    request: noted('request'),
+    denied: noted('denied'),
+    held: noted('held'),
+    humanDenied: noted('humanDenied'),
+    toolChanged: noted('toolChanged'),
+    sent(agentId, to, now) {
+      const log = logs.touch(agentId, now)
+      if (log.send(to, now) && tells) logs.untoldOf(log, agentId, now).send(to)
+    },
+  }
+}
+
+class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
+  readonly request = new SlidingCount(minute, 12)
+  readonly denied = new SlidingCount(10 * minute, 10)
   readonly held = new SlidingCount(day, 24)
-  readonly humanDenials = new SlidingCount(day, 24)
-  readonly toolChanges = new SlidingCount(day, 24)
+  readonly humanDenied = new SlidingCount(day, 24)
+  readonly toolChanged = new SlidingCount(day, 24)
   readonly bytes = new SlidingCount(daysKept * day, daysKept)
-  readonly hosts = new Set<string>()
+  /** With the time since when others know that each is used. */
+  readonly hosts = new Map<string, number>()
   readonly #maxHosts: number
   usualBodyBytes = 0
   lastUse = 0
   /** When it was last put to the end of the order of use. */
   movedAt = Number.NEGATIVE_INFINITY
+  untold: Untold | undefined = undefined
 
   constructor(maxHosts: number) {
     this.#maxHosts = maxHosts
   }
 
-  send({ host, bytes }: { readonly host: string; readonly bytes: number }, now: number): void {
+  /** Whether others should know: of all bodies, and of each host again after a minute, as a gateway that starts knows none. */
+  send({ host, bytes }: { readonly host: string; readonly bytes: number }, now: number): boolean {
     // The order of use matters only once one must be forgotten.
-    if (this.hosts.size >= this.#maxHosts) this.hosts.delete(host)
-    this.hosts.add(host)
-    forgetOldest(this.hosts, this.#maxHosts)
-    if (bytes <= 0) return
+    const isFull = this.hosts.size >= this.#maxHosts
+    const isDue = isFull || now - (this.hosts.get(host) ?? Number.NEGATIVE_INFINITY) > minute
+    if (isFull) this.hosts.delete(host)
+    if (isDue) {
+      this.hosts.set(host, now)
+      forgetOldest(this.hosts, this.#maxHosts)
+    }
+    if (bytes <= 0) return isDue
     this.bytes.add(now, bytes)
     const usual = this.usualBodyBytes
     this.usualBodyBytes = usual === 0 ? bytes : usual + newestShare * (bytes - usual)
+    return true
   }
 }
 
@@ -180,12 +190,12 @@ class ActivityView implements Activity {
   }
 
   get requestsLastMinute(): number {
-    if (this.#requestsLastMinute === unread) this.#requestsLastMinute = this.#log?.requests.total(this.#now) ?? 0
+    if (this.#requestsLastMinute === unread) this.#requestsLastMinute = this.#log?.request.total(this.#now) ?? 0
     return this.#requestsLastMinute
   }
 
   get deniedLast10m(): number {
-    if (this.#deniedLast10m === unread) this.#deniedLast10m = this.#log?.denials.total(this.#now) ?? 0
+    if (this.#deniedLast10m === unread) this.#deniedLast10m = this.#log?.denied.total(this.#now) ?? 0
     return this.#deniedLast10m
   }
 
@@ -195,12 +205,12 @@ class ActivityView implements Activity {
   }
 
   get humanDeniedLast24h(): number {
-    if (this.#humanDeniedLast24h === unread) this.#humanDeniedLast24h = this.#log?.humanDenials.total(this.#now) ?? 0
+    if (this.#humanDeniedLast24h === unread) this.#humanDeniedLast24h = this.#log?.humanDenied.total(this.#now) ?? 0
     return this.#humanDeniedLast24h
   }
 
   get toolChangesLast24h(): number {
-    if (this.#toolChangesLast24h === unread) this.#toolChangesLast24h = this.#log?.toolChanges.total(this.#now) ?? 0
+    if (this.#toolChangesLast24h === unread) this.#toolChangesLast24h = this.#log?.toolChanged.total(this.#now) ?? 0
     return this.#toolChangesLast24h
   }
 

@@ -1,4 +1,6 @@
-/** Counts the requests that each rule decided, since the start, for the authors of policies. In memory and bounded. */
+import { RuleTally, type Tallied } from './rule-tally.ts'
+
+/** Requests that a rule decided, for the authors of policies. */
 export interface HitCount {
   readonly policy: string
   /** Null: the default of the policy. */
@@ -7,38 +9,22 @@ export interface HitCount {
 }
 
 export interface HitTally {
-  note(policy: string, rule: string | null, count?: number): void
+  note(policy: string, rule: string | null): void
+  /** Takes a count that was made elsewhere: nobody is told of it again. */
+  hear(count: HitCount): void
   /** Counts of one policy, the highest first. */
   of(policy: string): readonly HitCount[]
-  /** All counts, which begin at 0 again. */
-  take(): readonly HitCount[]
+  /** What was noted here since this was asked last. */
+  untold(): readonly HitCount[]
 }
 
-/** @param maxEntries rules counted; those that come later are not, so that names that change cannot fill memory */
 export function createHitTally(maxEntries = 100_000): HitTally {
-  const policies = new Map<string, Map<string | null, { count: number }>>()
-  let entries = 0
-  const listed = (policy: string): HitCount[] =>
-    [...(policies.get(policy) ?? [])].map(([rule, { count }]) => ({ policy, rule, count }))
+  const tally = new RuleTally<string | null>(maxEntries)
+  const hitOf = ({ policy, key, count }: Tallied<string | null>): HitCount => ({ policy, rule: key, count })
   return {
-    // Every request is counted here: a known rule costs two look-ups and no object.
-    note(policy, rule, count = 1) {
-      const hit = policies.get(policy)?.get(rule)
-      if (hit !== undefined) {
-        hit.count += count
-        return
-      }
-      if (entries >= maxEntries) return
-      entries += 1
-      const rules = policies.get(policy) ?? new Map()
-      policies.set(policy, rules.set(rule, { count }))
-    },
-    of: policy => listed(policy).sort((left, right) => right.count - left.count),
-    take() {
-      const taken = [...policies.keys()].flatMap(listed)
-      policies.clear()
-      entries = 0
-      return taken
-    },
+    note: (policy, rule) => tally.note(policy, rule),
+    hear: ({ policy, rule, count }) => tally.hear({ policy, key: rule, count }),
+    of: policy => tally.of(policy).map(hitOf),
+    untold: () => tally.untold().map(hitOf),
   }
 }

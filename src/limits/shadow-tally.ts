@@ -1,3 +1,5 @@
+import { RuleTally, type Tallied } from './rule-tally.ts'
+
 /**
  * Counts the decisions that rules and policies in shadow would have changed, for authors to read before enforcing them.
  * In memory, and bounded by the number of rules.
@@ -12,29 +14,26 @@ export interface ShadowCount {
 
 export interface ShadowTally {
   note(policy: string, rule: string, would: string): void
+  /** Takes a count that was made elsewhere: nobody is told of it again. */
+  hear(count: ShadowCount): void
   /** Counts of one policy, the highest first. */
   of(policy: string): readonly ShadowCount[]
+  /** What was noted here since this was asked last. */
+  untold(): readonly ShadowCount[]
 }
 
-/** @param maxEntries rules counted; those that come later are not, so that names that change cannot fill memory */
 export function createShadowTally(maxEntries = 100_000): ShadowTally {
-  const policies = new Map<string, Map<string, { rule: string; would: string; count: number }>>()
-  let entries = 0
+  const tally = new RuleTally<string>(maxEntries)
+  // An effect has no space in its name.
+  const keyOf = (rule: string, would: string) => `${would} ${rule}`
+  const countOf = ({ policy, key, count }: Tallied<string>): ShadowCount => {
+    const end = key.indexOf(' ')
+    return { policy, rule: key.slice(end + 1), would: key.slice(0, end), count }
+  }
   return {
-    note(policy, rule, would) {
-      const rules = policies.get(policy) ?? new Map()
-      policies.set(policy, rules)
-      const key = `${would} ${rule}`
-      const entry = rules.get(key)
-      if (entry !== undefined) entry.count += 1
-      else if (entries < maxEntries) {
-        entries += 1
-        rules.set(key, { rule, would, count: 1 })
-      }
-    },
-    of(policy) {
-      const found = [...(policies.get(policy)?.values() ?? [])].map(entry => ({ policy, ...entry }))
-      return found.sort((left, right) => right.count - left.count)
-    },
+    note: (policy, rule, would) => tally.note(policy, keyOf(rule, would)),
+    hear: ({ policy, rule, would, count }) => tally.hear({ policy, key: keyOf(rule, would), count }),
+    of: policy => tally.of(policy).map(countOf),
+    untold: () => tally.untold().map(countOf),
   }
 }

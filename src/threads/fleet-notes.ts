@@ -1,6 +1,6 @@
 /** Notes that wait to be shown to other gateways, put together: the same thing of one agent is one note with a number. */
 import type { Counted } from './batch.ts'
-import { keyOf, type Note, type Notes } from './notes.ts'
+import type { Note, Notes } from './notes.ts'
 
 /** Notes of one agent that name what the agent can make up, such as hosts. More of them are not told. */
 const mostOfAgent = 100
@@ -26,7 +26,7 @@ export class FleetNotes {
   }
 
   #put(note: Note, times: number): void {
-    const key = note[0] === 'sent' ? `sent ${note[1]} ${note[3]}` : keyOf(note)
+    const key = keyOf(note)
     const known = this.#waiting.get(key)
     if (known !== undefined) {
       known[0] = together(known, [note, times])
@@ -47,6 +47,20 @@ export class FleetNotes {
 
 /** Verdicts and changed tools are events, which every gateway hears. */
 const isTold = ([kind]: Note): boolean => kind !== 'humanDenied' && kind !== 'toolChanged'
+
+function keyOf(note: Note): string {
+  switch (note[0]) {
+    case 'sent':
+      return `sent ${note[1]} ${note[3]}`
+    case 'incident':
+      return `incident ${note[1].requestId}`
+    case 'hit':
+    case 'shadow':
+      return note.join(' ')
+    default:
+      return `${note[0]} ${note[1]}`
+  }
+}
 
 /** The agent that chose the names in a note. */
 function namedBy(note: Note): string | undefined {

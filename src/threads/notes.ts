@@ -1,12 +1,15 @@
 /** Records of exchanges that have ended, as threads and gateways tell them each other. */
 import type { RecentActivity } from '../compose/activity.ts'
+import type { ActivityKind } from '../limits/activity.ts'
 import type { HitCount } from '../limits/hit-tally.ts'
 import type { Incident } from '../limits/incidents.ts'
+import type { ShadowCount } from '../limits/shadow-tally.ts'
+import type { Untold } from '../limits/untold.ts'
 import type { Counted } from './batch.ts'
 
 /** `at` is wall clock milliseconds. */
 export type Note =
-  | readonly [kind: 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged', agentId: string, at: number]
+  | readonly [kind: ActivityKind, agentId: string, at: number]
   | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
   | readonly [kind: 'incident', incident: Incident]
   | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
@@ -23,28 +26,39 @@ export interface Link {
   close(): void
 }
 
+export const incidentNote = (incident: Incident): Counted<Note> => [['incident', incident], 1]
+
+export const shadowNote = ({ policy, rule, would, count }: ShadowCount): Counted<Note> => [
+  ['shadow', policy, rule, would],
+  count,
+]
+
 export const hitNote = ({ policy, rule, count }: HitCount): Counted<Note> => [['hit', policy, rule, count], 1]
 
-/** Notes of one batch count as made at the same time. */
-export function keyOf(note: Note): string {
-  switch (note[0]) {
-    case 'sent':
-      return `sent ${note[1]} ${note[4]} ${note[3]}`
-    case 'incident':
-      return `incident ${note[1].requestId}`
-    case 'hit':
-    case 'shadow':
-      return note.join(' ')
-    default:
-      return `${note[0]} ${note[1]}`
+const kinds: readonly ActivityKind[] = ['request', 'denied', 'held', 'humanDenied', 'toolChanged']
+
+/** What an agent did counts as done at the same time; bodies to one host, as so many of the mean length. */
+export function notesOf(untold: Untold): Notes {
+  const { agentId, at } = untold
+  const notes: Counted<Note>[] = kinds.map(kind => [[kind, agentId, at], untold[kind]])
+  for (const [host, { times, bytes }] of untold.sent) {
+    const mean = Math.floor(bytes / Math.max(1, times))
+    // Some are a byte longer: the sum is exact.
+    const longer = bytes - mean * times
+    notes.push(
+      [['sent', agentId, at, host, mean], Math.max(1, times) - longer],
+      [['sent', agentId, at, host, mean + 1], longer],
+    )
   }
+  return notes.filter(([, times]) => times > 0)
 }
 
 /** Counts a note that was made elsewhere. A gateway of a later version may tell of what is not known here. */
 export function count({ activity, hits, shadows, incidents }: RecentActivity, note: Note): void {
-  if (note[0] === 'sent') activity.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
+  const { heard } = activity
+  if (note[0] === 'sent') heard.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
   else if (note[0] === 'incident') incidents.note(note[1])
-  else if (note[0] === 'hit') hits.note(note[1], note[2], note[3])
-  else if (note[0] === 'shadow') shadows.note(note[1], note[2], note[3])
-  else activity[note[0]]?.(note[1], note[2])
+  else if (note[0] === 'hit') hits.hear({ policy: note[1], rule: note[2], count: note[3] })
+  else if (note[0] === 'shadow') shadows.hear({ policy: note[1], rule: note[2], would: note[3], count: 1 })
+  else heard[note[0]]?.(note[1], note[2])
 }

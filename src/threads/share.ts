@@ -1,10 +1,11 @@
 import { BroadcastChannel } from 'node:worker_threads'
 import { createRecentActivity, type RecentActivity } from '../compose/activity.ts'
-import { createHitTally } from '../limits/hit-tally.ts'
+import type { Incident } from '../limits/incidents.ts'
+import { Untold } from '../limits/untold.ts'
 import type { Board } from '../storage/postgres/board.ts'
-import { createTally } from './batch.ts'
+import { createBatch } from './batch.ts'
 import { linkFleet } from './link-fleet.ts'
-import { count, hitNote, keyOf, type Link, type Note, type Notes } from './notes.ts'
+import { count, hitNote, incidentNote, type Link, type Notes, notesOf, shadowNote } from './notes.ts'
 
 interface Shared {
   readonly threads: number
@@ -17,64 +18,44 @@ interface Shared {
  * Activity that others know, too: a note is there at once in its own thread, milliseconds later in the other threads, and
  * seconds later in other gateways.
  */
-export function shareActivity(recent: RecentActivity, links: readonly Link[]): RecentActivity {
-  // There is a hit for each request. They are counted here, and go with the note of the request itself.
-  const untold = createHitTally()
+export function shareActivity(links: readonly Link[]): RecentActivity {
   let isClosed = false
-  const tally = createTally<Note>(keyOf, notes => {
+  const batch = createBatch<Untold | Incident>(items => {
+    const notes = items.flatMap(item => (item instanceof Untold ? told(item) : [incidentNote(item)]))
+    // Rules are counted for requests alone, and go with the notes of those.
+    const all = [...notes, ...recent.hits.untold().map(hitNote), ...recent.shadows.untold().map(shadowNote)]
     // The store is closed last: its events are noted until then.
-    if (isClosed) return
-    const all = [...notes, ...untold.take().map(hitNote)]
-    for (const link of links) link.send(all)
+    if (!isClosed) for (const link of links) link.send(all)
   })
+  const recent = createRecentActivity(untold => batch.add(untold))
   for (const link of links) {
     link.receive(notes => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) count(recent, note)
       for (const other of links) if (other !== link) other.send(notes)
     })
   }
-  const note = (one: Note): void => {
-    count(recent, one)
-    tally.add(one)
-  }
-  const { activity, hits, shadows, incidents } = recent
+  const { incidents } = recent
   return {
-    activity: {
-      of: (agentId, now) => activity.of(agentId, now),
-      sweep: now => activity.sweep(now),
-      request: (agentId, now) => note(['request', agentId, now]),
-      denied: (agentId, now) => note(['denied', agentId, now]),
-      held: (agentId, now) => note(['held', agentId, now]),
-      humanDenied: (agentId, now) => note(['humanDenied', agentId, now]),
-      toolChanged: (agentId, now) => note(['toolChanged', agentId, now]),
-      sent: (agentId, { host, bytes }, now) => note(['sent', agentId, now, host, bytes]),
-      get size() {
-        return activity.size
-      },
-    },
-    hits: {
-      note(policy, rule, count) {
-        hits.note(policy, rule, count)
-        untold.note(policy, rule, count)
-      },
-      of: policy => hits.of(policy),
-      take: () => hits.take(),
-    },
-    shadows: {
-      of: policy => shadows.of(policy),
-      note: (policy, rule, would) => note(['shadow', policy, rule, would]),
-    },
+    ...recent,
     incidents: {
-      note: incident => note(['incident', incident]),
+      note(incident) {
+        incidents.note(incident)
+        batch.add(incident)
+      },
       of: agentId => incidents.of(agentId),
       denials: now => incidents.denials(now),
     },
     close() {
-      tally.flush()
+      batch.flush()
       isClosed = true
       for (const link of links) link.close()
     },
   }
+}
+
+function told(untold: Untold): Notes {
+  untold.end()
+  return notesOf(untold)
 }
 
 /** The activity of a gateway's main thread. */
@@ -83,8 +64,7 @@ export function shareRecent({ threads, channelName, board }: Shared): RecentActi
     ...(threads === 1 ? [] : [linkThreads(channelName)]),
     ...(board === undefined ? [] : [linkFleet(board)]),
   ]
-  const recent = createRecentActivity()
-  return links.length === 0 ? recent : shareActivity(recent, links)
+  return links.length === 0 ? createRecentActivity() : shareActivity(links)
 }
 
 /** @param name the same in all threads of one gateway */

@@ -1,7 +1,6 @@
 /** A thread beside the main one: it takes connections and serves proxied requests; everything else the main one does. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { clockIn, systemClock } from '../clock.ts'
-import { createRecentActivity } from '../compose/activity.ts'
 import { readCertificate } from '../compose/certificate.ts'
 import { createDataPlane, type Reviews } from '../compose/data-plane.ts'
 import { decisionSettings, languageOf } from '../compose/language.ts'
@@ -84,7 +83,7 @@ async function learn() {
   })
   await useEpoch(data.tokenEpoch)
   const policies = createPolicyReplica(languageOf(config))
-  const recent = shareActivity(createRecentActivity(), [linkThreads(data.channelName)])
+  const recent = shareActivity([linkThreads(data.channelName)])
   const certificate = await readCertificate(config, baseDirectory)
   return {
     config,

@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import { createActivityLog } from '../../src/limits/activity.ts'
+import type { Untold } from '../../src/limits/untold.ts'
+import { notesOf } from '../../src/threads/notes.ts'
 import t from '../fixtures/tap.ts'
 
 const minute = 60_000
@@ -132,4 +134,38 @@ t.test('the total of a window is the sum of its buckets, however the gaps fall',
       return true
     }),
   )
+})
+
+t.test('others are told once what one agent did, and again of its hosts after a while', async t => {
+  const waiting: Untold[] = []
+  const log = createActivityLog(undefined, untold => waiting.push(untold))
+  const told = () =>
+    waiting.splice(0).flatMap(untold => {
+      untold.end()
+      return notesOf(untold)
+    })
+  const send = (bytes: number, now: number) => {
+    log.request('a', now)
+    log.sent('a', { host: 'x.example', bytes }, now)
+  }
+  send(0, noon)
+  send(10, noon + 1)
+  send(21, noon + 2)
+  log.sent('b', { host: 'x.example', bytes: 0 }, noon)
+  log.denied('b', noon)
+  t.strictSame(told(), [
+    [['request', 'a', noon], 3],
+    [['sent', 'a', noon, 'x.example', 15], 1],
+    [['sent', 'a', noon, 'x.example', 16], 1],
+    [['denied', 'b', noon], 1],
+    [['sent', 'b', noon, 'x.example', 0], 1],
+  ])
+  send(0, noon + 3)
+  t.strictSame(told(), [[['request', 'a', noon + 3], 1]], 'a host that is known, and no body')
+  log.heard.request('a', noon + 4)
+  log.heard.sent('a', { host: 'y.example', bytes: 7 }, noon + 4)
+  t.strictSame(told(), [], 'nothing of what others told')
+  t.match(log.of('a', noon + 4), { requestsLastMinute: 5, bytesToday: 38 })
+  send(0, noon + 2 * minute)
+  t.match(told(), [[['request']], [['sent', 'a', noon + 2 * minute, 'x.example', 0], 1]])
 })

@@ -5,7 +5,7 @@ t.test('decisions are counted by rule, the default of a policy too', async t => 
   const hits = createHitTally()
   hits.note('p', null)
   hits.note('p', 'a')
-  hits.note('p', 'a', 3)
+  hits.hear({ policy: 'p', rule: 'a', count: 3 })
   hits.note('q', 'a')
   t.strictSame(hits.of('p'), [
     { policy: 'p', rule: 'a', count: 4 },
@@ -15,13 +15,19 @@ t.test('decisions are counted by rule, the default of a policy too', async t => 
   t.strictSame(hits.of('__proto__'), [])
 })
 
-t.test('counts that are taken begin at 0 again', async t => {
-  const hits = createHitTally(1)
+t.test('others are told of each count once, and of none that they told', async t => {
+  const hits = createHitTally()
   hits.note('p', 'a')
-  t.strictSame(hits.take(), [{ policy: 'p', rule: 'a', count: 1 }])
-  t.strictSame(hits.take(), [])
+  hits.note('p', 'a')
+  hits.hear({ policy: 'p', rule: 'b', count: 5 })
+  t.strictSame(hits.untold(), [{ policy: 'p', rule: 'a', count: 2 }])
+  t.strictSame(hits.untold(), [])
   hits.note('p', 'b')
-  t.strictSame(hits.of('p'), [{ policy: 'p', rule: 'b', count: 1 }])
+  t.strictSame(hits.untold(), [{ policy: 'p', rule: 'b', count: 1 }])
+  t.strictSame(hits.of('p'), [
+    { policy: 'p', rule: 'b', count: 6 },
+    { policy: 'p', rule: 'a', count: 2 },
+  ])
 })
 
 t.test('names that change do not fill memory', async t => {

@@ -1,13 +1,12 @@
 /** An event that came while a gateway stopped ended its process: it was passed on over a channel that was closed. */
 import { mock } from 'node:test'
-import { createRecentActivity } from '../../src/compose/activity.ts'
 import { linkThreads, shareActivity } from '../../src/threads/share.ts'
 import t from '../fixtures/tap.ts'
 
 t.test('what is noted after the close is told to nobody', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
-  const recent = shareActivity(createRecentActivity(), [linkThreads('a channel of this test')])
+  const recent = shareActivity([linkThreads('a channel of this test')])
   recent.activity.toolChanged('a1', 0)
   recent.close()
   recent.activity.toolChanged('a1', 1)
