@@ -85,15 +85,14 @@ t.test('a request is on the screen within 100 ms of the event', async t => {
   for (let round = 0; round < 3; round++) {
     // Clocks of the page and of the test are those of one machine.
     const shown = page.evaluate(`new Promise(resolve => {
-      const look = () => document.querySelector('a[href^="#/?id="]')?.textContent.includes('/event-${round}') ? resolve(Date.now()) : requestAnimationFrame(look)
+      const isShown = () => [...document.querySelectorAll('a[href^="#/?id="]')].some(link => link.textContent.includes('/event-${round}'))
+      const look = () => isShown() ? resolve(Date.now()) : requestAnimationFrame(look)
       look()
     })`)
     const held = await hold(`/event-${round}`)
     const sent = Date.parse(JSON.parse((await bench.manage('GET', `/hitl/${held}`)).text).pending.timestamp)
     times.push(Number(await shown) - sent)
     await bench.deny(held)
-    await page.keyboard.press('j')
-    await page.keyboard.press('Escape')
   }
   t.ok(Math.min(...times) <= 100, `${times} ms`)
 })
