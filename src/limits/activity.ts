@@ -5,13 +5,14 @@
 import type { Activity } from '../base/activity.ts'
 import { forgetOldest } from '../base/records.ts'
 import { SlidingCount } from './sliding-count.ts'
-import { Untold } from './untold.ts'
+import { type Sent, Untold } from './untold.ts'
 
 /** What is noted of an agent with its time alone. */
 export type ActivityKind = 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged'
 
 /** All times are wall clock milliseconds since the epoch. */
-export interface ActivityNotes {
+export interface ActivityLog {
+  of(agentId: string, now: number): Activity
   /** A request came in. */
   request(agentId: string, now: number): void
   /** A policy denied a request. */
@@ -22,14 +23,10 @@ export interface ActivityNotes {
   humanDenied(agentId: string, now: number): void
   /** A tool of an MCP server differs from what the agent saw before. */
   toolChanged(agentId: string, now: number): void
-  /** A request went to `host` with a body of `bytes`. */
-  sent(agentId: string, to: { readonly host: string; readonly bytes: number }, now: number): void
-}
-
-export interface ActivityLog extends ActivityNotes {
-  of(agentId: string, now: number): Activity
-  /** Takes notes that were made elsewhere: nobody is told of them again. */
-  readonly heard: ActivityNotes
+  /** A request was sent. */
+  sent(agentId: string, to: Sent, now: number): void
+  /** Takes what was noted elsewhere, `times` times: nobody is told of it again. */
+  hear(agentId: string, what: ActivityKind | Sent, at: number, times: number): void
   /** Forgets agents that were idle for eight days. */
   sweep(now: number): void
   readonly size: number
@@ -53,10 +50,37 @@ const newestShare = 0.1
 
 /** @param onUntold takes what others shall know, when it begins: it grows until its `end` */
 export function createActivityLog(limits = usualLimits, onUntold?: (untold: Untold) => void): ActivityLog {
-  const logs = new AgentLogs(limits, onUntold ?? (() => {}))
+  const logs = new AgentLogs(limits)
+  // Each request comes here: what it adds is found in the log of its agent, and costs no object.
+  const untoldOf = (log: AgentLog, agentId: string, now: number): Untold | undefined => {
+    if (log.untold === undefined && onUntold !== undefined) {
+      log.untold = new Untold(agentId, log)
+      onUntold(log.untold)
+    }
+    log.untold?.touch(now)
+    return log.untold
+  }
+  const noted = (kind: ActivityKind) => (agentId: string, now: number) => {
+    const log = logs.touch(agentId, now)
+    log[kind].add(now)
+    const untold = untoldOf(log, agentId, now)
+    if (untold !== undefined) untold[kind] += 1
+  }
   return {
-    ...notesIn(logs, onUntold !== undefined),
-    heard: notesIn(logs, false),
+    request: noted('request'),
+    denied: noted('denied'),
+    held: noted('held'),
+    humanDenied: noted('humanDenied'),
+    toolChanged: noted('toolChanged'),
+    sent(agentId, to, now) {
+      const log = logs.touch(agentId, now)
+      if (log.send(to, now, 1)) untoldOf(log, agentId, now)?.send(to)
+    },
+    hear(agentId, what, at, times) {
+      const log = logs.touch(agentId, at)
+      if (typeof what === 'string') log[what].add(at, times)
+      else log.send(what, at, times)
+    },
     of: (agentId, now) => new ActivityView(logs.agents.get(agentId), now),
     sweep: now => logs.sweep(now),
     get size() {
@@ -69,11 +93,9 @@ class AgentLogs {
   /** In order of last use: the first is forgotten first. */
   readonly agents = new Map<string, AgentLog>()
   readonly #limits: ActivityLimits
-  readonly #onUntold: (untold: Untold) => void
 
-  constructor(limits: ActivityLimits, onUntold: (untold: Untold) => void) {
+  constructor(limits: ActivityLimits) {
     this.#limits = limits
-    this.#onUntold = onUntold
   }
 
   touch(agentId: string, now: number): AgentLog {
@@ -89,39 +111,11 @@ class AgentLogs {
     return log
   }
 
-  /** Each request comes here: what it adds is found in the log of its agent, and costs no object. */
-  untoldOf(log: AgentLog, agentId: string, now: number): Untold {
-    if (log.untold !== undefined) return log.untold
-    log.untold = new Untold(agentId, now, log)
-    this.#onUntold(log.untold)
-    return log.untold
-  }
-
   sweep(now: number): void {
     for (const [agentId, log] of this.agents) {
       if (now - log.lastUse <= daysKept * day) return
       this.agents.delete(agentId)
     }
-  }
-}
-
-/** @param tells whether others shall know */
-function notesIn(logs: AgentLogs, tells: boolean): ActivityNotes {
-  const noted = (kind: ActivityKind) => (agentId: string, now: number) => {
-    const log = logs.touch(agentId, now)
-    log[kind].add(now)
-    if (tells) logs.untoldOf(log, agentId, now)[kind] += 1
-  }
-  return {
-    request: noted('request'),
-    denied: noted('denied'),
-    held: noted('held'),
-    humanDenied: noted('humanDenied'),
-    toolChanged: noted('toolChanged'),
-    sent(agentId, to, now) {
-      const log = logs.touch(agentId, now)
-      if (log.send(to, now) && tells) logs.untoldOf(log, agentId, now).send(to)
-    },
   }
 }
 
@@ -145,8 +139,13 @@ class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
     this.#maxHosts = maxHosts
   }
 
-  /** Whether others should know: of all bodies, and of each host again after a minute, as a gateway that starts knows none. */
-  send({ host, bytes }: { readonly host: string; readonly bytes: number }, now: number): boolean {
+  /**
+   * Requests to one host with equal bodies.
+   *
+   * @returns whether others should know: of all bodies, and of each host again after a minute, as a gateway that starts
+   *   knows none
+   */
+  send({ host, bytes }: Sent, now: number, times: number): boolean {
     // The order of use matters only once one must be forgotten.
     const isFull = this.hosts.size >= this.#maxHosts
     const isDue = isFull || now - (this.hosts.get(host) ?? Number.NEGATIVE_INFINITY) > minute
@@ -156,9 +155,10 @@ class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
       forgetOldest(this.hosts, this.#maxHosts)
     }
     if (bytes <= 0) return isDue
-    this.bytes.add(now, bytes)
+    this.bytes.add(now, bytes * times)
     const usual = this.usualBodyBytes
-    this.usualBodyBytes = usual === 0 ? bytes : usual + newestShare * (bytes - usual)
+    const share = times === 1 ? newestShare : 1 - (1 - newestShare) ** times
+    this.usualBodyBytes = usual === 0 ? bytes : usual + share * (bytes - usual)
     return true
   }
 }

@@ -38,7 +38,8 @@ export interface Denials {
 }
 
 export interface Incidents {
-  note(incident: Incident): void
+  /** @returns what is kept of it: the agent may have chosen a long path */
+  note(incident: Incident): Incident
   /** Latest first. */
   of(agentId: string): readonly Incident[]
   /** Denials within the last hour. */
@@ -110,16 +111,18 @@ export function createIncidents(limits = usualLimits): Incidents {
     note(incident) {
       const { agentId, path } = incident
       const list = byAgent.get(agentId) ?? []
-      list.push(path.length > maxPath ? { ...incident, path: `${path.slice(0, maxPath)}…` } : incident)
+      const kept = path.length > maxPath ? { ...incident, path: `${path.slice(0, maxPath)}…` } : incident
+      list.push(kept)
       if (list.length > limits.ofAgent) list.shift()
       byAgent.delete(agentId)
       byAgent.set(agentId, list)
       forgetOldest(byAgent, limits.agents)
-      if (!incident.denied) return
+      if (!incident.denied) return kept
       const slot = slotAt(incident.at)
       count(slot.rules, `${incident.policy ?? ''}/${incident.rule ?? ''}`)
       countHost(slot, incident)
       count(slot.agents, agentId)
+      return kept
     },
     // Those of other threads and gateways come later than they were.
     of: agentId => (byAgent.get(agentId) ?? []).toReversed().sort((left, right) => right.at - left.at),

@@ -1,19 +1,19 @@
 /** Notes that wait to be shown to other gateways, put together: the same thing of one agent is one note with a number. */
 import type { Counted } from './batch.ts'
-import type { Note, Notes } from './notes.ts'
+import type { Note, Notes, SentNote } from './notes.ts'
 
-/** Notes of one agent that name what the agent can make up, such as hosts. More of them are not told. */
+/** Notes of one kind and agent that name what the agent can make up, such as hosts. More of them are not told. */
 const mostOfAgent = 100
 /** The same of all agents together. */
 const most = 10_000
 
 export class FleetNotes {
-  readonly #waiting = new Map<string, [note: Note, times: number]>()
+  readonly #waiting = new Map<string, Counted<Note>>()
+  /** Of each kind, and of each kind and agent: what is refused to an agent must not hide where it sends. */
   readonly #named = new Map<string, number>()
-  #allNamed = 0
 
   add(notes: Notes): void {
-    for (const [note, times] of notes) if (isTold(note)) this.#put(note, times)
+    for (const note of notes) if (isTold(note)) this.#put(note)
   }
 
   /** All notes so far; undefined when there is none. */
@@ -21,32 +21,31 @@ export class FleetNotes {
     const taken = [...this.#waiting.values()]
     this.#waiting.clear()
     this.#named.clear()
-    this.#allNamed = 0
     return taken.length === 0 ? undefined : taken
   }
 
-  #put(note: Note, times: number): void {
+  #put(counted: Counted<Note>): void {
+    const [note] = counted
     const key = keyOf(note)
     const known = this.#waiting.get(key)
-    if (known !== undefined) {
-      known[0] = together(known, [note, times])
-      known[1] += times
-    } else if (this.#hasRoom(note)) this.#waiting.set(key, [note, times])
+    if (known !== undefined) this.#waiting.set(key, together(known, counted))
+    else if (this.#hasRoom(note)) this.#waiting.set(key, counted)
   }
 
   #hasRoom(note: Note): boolean {
     const agentId = namedBy(note)
     if (agentId === undefined) return true
-    const named = this.#named.get(agentId) ?? 0
-    if (named >= mostOfAgent || this.#allNamed >= most) return false
-    this.#named.set(agentId, named + 1)
-    this.#allNamed++
+    const [kind] = note
+    const ofAgent = `${kind} ${agentId}`
+    const [named, ofAll] = [this.#named.get(ofAgent) ?? 0, this.#named.get(kind) ?? 0]
+    if (named >= mostOfAgent || ofAll >= most) return false
+    this.#named.set(ofAgent, named + 1).set(kind, ofAll + 1)
     return true
   }
 }
 
 /** Verdicts and changed tools are events, which every gateway hears. */
-const isTold = ([kind]: Note): boolean => kind !== 'humanDenied' && kind !== 'toolChanged'
+const isTold = ([[kind]]: Counted<Note>): boolean => kind !== 'humanDenied' && kind !== 'toolChanged'
 
 function keyOf(note: Note): string {
   switch (note[0]) {
@@ -55,6 +54,7 @@ function keyOf(note: Note): string {
     case 'incident':
       return `incident ${note[1].requestId}`
     case 'hit':
+      return `hit ${note[1]} ${note[2]}`
     case 'shadow':
       return note.join(' ')
     default:
@@ -68,9 +68,17 @@ function namedBy(note: Note): string | undefined {
   return note[0] === 'sent' ? note[1] : undefined
 }
 
-/** Bodies of different lengths to one host: so many of the mean length. */
-function together([before, times]: Counted<Note>, [note, more]: Counted<Note>): Note {
-  if (before[0] !== 'sent' || note[0] !== 'sent') return note
+function together([before, times]: Counted<Note>, [note, more]: Counted<Note>): Counted<Note> {
+  if (before[0] === 'sent' && note[0] === 'sent') return sentTogether([before, times], [note, more])
+  if (before[0] !== 'hit' || note[0] !== 'hit') return [note, times + more]
+  const [kind, policy, rule, count] = note
+  return [[kind, policy, rule, before[3] * times + count * more], 1]
+}
+
+/** Bodies of different lengths to one host: so many of the mean length. A host alone adds no body. */
+function sentTogether([before, times]: Counted<SentNote>, [note, more]: Counted<SentNote>): Counted<Note> {
   const [kind, agentId, at, host, bytes] = note
-  return [kind, agentId, at, host, (before[4] * times + bytes * more) / (times + more)]
+  if (bytes === 0) return [[kind, agentId, at, host, before[4]], times]
+  const bodies = before[4] === 0 ? more : times + more
+  return [[kind, agentId, at, host, (before[4] * times + bytes * more) / bodies], bodies]
 }

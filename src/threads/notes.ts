@@ -7,10 +7,12 @@ import type { ShadowCount } from '../limits/shadow-tally.ts'
 import type { Untold } from '../limits/untold.ts'
 import type { Counted } from './batch.ts'
 
+export type SentNote = readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
+
 /** `at` is wall clock milliseconds. */
 export type Note =
   | readonly [kind: ActivityKind, agentId: string, at: number]
-  | readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
+  | SentNote
   | readonly [kind: 'incident', incident: Incident]
   | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
   | readonly [kind: 'shadow', policy: string, rule: string, would: string]
@@ -54,11 +56,10 @@ export function notesOf(untold: Untold): Notes {
 }
 
 /** Counts a note that was made elsewhere. A gateway of a later version may tell of what is not known here. */
-export function count({ activity, hits, shadows, incidents }: RecentActivity, note: Note): void {
-  const { heard } = activity
-  if (note[0] === 'sent') heard.sent(note[1], { host: note[3], bytes: note[4] }, note[2])
+export function count({ activity, hits, shadows, incidents }: RecentActivity, [note, times]: Counted<Note>): void {
+  if (note[0] === 'sent') activity.hear(note[1], { host: note[3], bytes: note[4] }, note[2], times)
   else if (note[0] === 'incident') incidents.note(note[1])
-  else if (note[0] === 'hit') hits.hear({ policy: note[1], rule: note[2], count: note[3] })
-  else if (note[0] === 'shadow') shadows.hear({ policy: note[1], rule: note[2], would: note[3], count: 1 })
-  else heard[note[0]]?.(note[1], note[2])
+  else if (note[0] === 'hit') hits.hear({ policy: note[1], rule: note[2], count: note[3] * times })
+  else if (note[0] === 'shadow') shadows.hear({ policy: note[1], rule: note[2], would: note[3], count: times })
+  else if (kinds.includes(note[0])) activity.hear(note[1], note[0], note[2], times)
 }

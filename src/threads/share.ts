@@ -30,7 +30,7 @@ export function shareActivity(links: readonly Link[]): RecentActivity {
   const recent = createRecentActivity(untold => batch.add(untold))
   for (const link of links) {
     link.receive(notes => {
-      for (const [note, times] of notes) for (let time = 0; time < times; time++) count(recent, note)
+      for (const note of notes) count(recent, note)
       for (const other of links) if (other !== link) other.send(notes)
     })
   }
@@ -39,8 +39,9 @@ export function shareActivity(links: readonly Link[]): RecentActivity {
     ...recent,
     incidents: {
       note(incident) {
-        incidents.note(incident)
-        batch.add(incident)
+        const kept = incidents.note(incident)
+        batch.add(kept)
+        return kept
       },
       of: agentId => incidents.of(agentId),
       denials: now => incidents.denials(now),

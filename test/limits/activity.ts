@@ -154,18 +154,49 @@ t.test('others are told once what one agent did, and again of its hosts after a 
   log.sent('b', { host: 'x.example', bytes: 0 }, noon)
   log.denied('b', noon)
   t.strictSame(told(), [
-    [['request', 'a', noon], 3],
-    [['sent', 'a', noon, 'x.example', 15], 1],
-    [['sent', 'a', noon, 'x.example', 16], 1],
+    [['request', 'a', noon + 2], 3],
+    [['sent', 'a', noon + 2, 'x.example', 15], 1],
+    [['sent', 'a', noon + 2, 'x.example', 16], 1],
     [['denied', 'b', noon], 1],
     [['sent', 'b', noon, 'x.example', 0], 1],
   ])
   send(0, noon + 3)
   t.strictSame(told(), [[['request', 'a', noon + 3], 1]], 'a host that is known, and no body')
-  log.heard.request('a', noon + 4)
-  log.heard.sent('a', { host: 'y.example', bytes: 7 }, noon + 4)
+  log.hear('a', 'request', noon + 4, 1)
+  log.hear('a', { host: 'y.example', bytes: 7 }, noon + 4, 1)
   t.strictSame(told(), [], 'nothing of what others told')
   t.match(log.of('a', noon + 4), { requestsLastMinute: 5, bytesToday: 38 })
   send(0, noon + 2 * minute)
   t.match(told(), [[['request']], [['sent', 'a', noon + 2 * minute, 'x.example', 0], 1]])
+})
+
+t.test('what is told has the time of the latest, though an older event is noted with it', async t => {
+  const waiting: Untold[] = []
+  const log = createActivityLog(undefined, untold => waiting.push(untold))
+  log.humanDenied('a', noon - 5 * minute)
+  log.request('a', noon)
+  log.toolChanged('a', noon - 9 * minute)
+  t.strictSame(waiting.flatMap(notesOf), [
+    [['request', 'a', noon], 1],
+    [['humanDenied', 'a', noon], 1],
+    [['toolChanged', 'a', noon], 1],
+  ])
+})
+
+t.test('what is heard so many times counts as if it was heard one by one', async t => {
+  const once = createActivityLog()
+  const oneByOne = createActivityLog()
+  const body = { host: 'x.example', bytes: 900 }
+  for (const log of [once, oneByOne]) log.sent('a', { host: 'x.example', bytes: 100 }, noon)
+  once.hear('a', body, noon, 4)
+  once.hear('a', 'denied', noon, 4)
+  for (let time = 0; time < 4; time++) {
+    oneByOne.sent('a', body, noon)
+    oneByOne.denied('a', noon)
+  }
+  const [left, right] = [once.of('a', noon), oneByOne.of('a', noon)]
+  t.equal(left.bytesToday, 3_700)
+  t.equal(left.bytesToday, right.bytesToday)
+  t.equal(left.deniedLast10m, right.deniedLast10m)
+  t.equal(Math.round(left.usualBodyBytes), Math.round(right.usualBodyBytes))
 })
