@@ -61,10 +61,8 @@ export async function takeTurn(client: Pick<ClientBase, 'query'>, state: TurnSta
   const { epoch, known } = history
   const sent = fleetClock?.steady() ?? 0
   takeNotice(client)
-  const { rows } = await client.query<Turn>(turnQuery, [
-    ...[id, randomInt(2 ** 47), applied, passed, epoch, known?.seq, known?.hash, passedBy],
-    fleetClock?.now(),
-  ])
+  const values = [id, randomInt(2 ** 47), applied, passed, epoch, known?.seq, known?.hash, passedBy, fleetClock?.now()]
+  const { rows } = await client.query<Turn>({ name: 'turn', text: turnQuery, values })
   const notice = takeNotice(client)
   // As with a COMMIT: no standby has confirmed that this gateway lives, so a new primary may not know it.
   if (notice !== undefined) throw new StoreError(`A turn: ${notice}`)

@@ -90,7 +90,8 @@ export class Turns {
       if (this.#client === client) this.#client = undefined
     })
     await client.connect()
-    await client.query(`listen ${this.#channel}`)
+    // A turn is planned once: the server takes several times as long to plan it as to run it.
+    await client.query(`set plan_cache_mode = force_generic_plan; listen ${this.#channel}`)
     return client
   }
 
