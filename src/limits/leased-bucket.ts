@@ -49,7 +49,7 @@ const usableMs = 1_000
 /** Tokens are asked for before those that are there run out of time, milliseconds. */
 const aheadMs = 300
 /** A gateway leases what its requests take in this time, milliseconds. */
-const supplyMs = 200
+const supplyMs = 400
 /** How fast the measured demand follows, milliseconds. */
 const memoryMs = 500
 /** A gateway whose asks are not answered limits by its own share for so long, milliseconds. */

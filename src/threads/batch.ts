@@ -5,10 +5,11 @@ export interface Batch<T> {
   flush(): void
 }
 
-/** Longest wait of a message, milliseconds: each sending wakes another thread. */
-const everyMs = 50
+/** Longest wait of a message to another thread, milliseconds: each sending wakes it. */
+const usualMs = 50
 
-export function createBatch<T>(tell: (items: readonly T[]) => void): Batch<T> {
+/** @param everyMs longest wait of a message */
+export function createBatch<T>(tell: (items: readonly T[]) => void, everyMs = usualMs): Batch<T> {
   let items: T[] = []
   let timer: NodeJS.Timeout | undefined
   const flush = (): void => {

@@ -14,11 +14,16 @@ interface Shared {
   readonly board: Board | undefined
 }
 
+/** Longest wait of a note that no other thread waits for, milliseconds: other gateways hear of it every two seconds. */
+const fleetMs = 250
+
 /**
  * Activity that others know, too: a note is there at once in its own thread, milliseconds later in the other threads, and
  * seconds later in other gateways.
+ *
+ * @param everyMs longest wait of a note, when it is not that of threads
  */
-export function shareActivity(links: readonly Link[]): RecentActivity {
+export function shareActivity(links: readonly Link[], everyMs?: number): RecentActivity {
   let isClosed = false
   const batch = createBatch<Untold | Incident>(items => {
     const notes = items.flatMap(item => (item instanceof Untold ? told(item) : [incidentNote(item)]))
@@ -26,7 +31,7 @@ export function shareActivity(links: readonly Link[]): RecentActivity {
     const all = [...notes, ...recent.hits.untold().map(hitNote), ...recent.shadows.untold().map(shadowNote)]
     // The store is closed last: its events are noted until then.
     if (!isClosed) for (const link of links) link.send(all)
-  })
+  }, everyMs)
   const recent = createRecentActivity(untold => batch.add(untold))
   for (const link of links) {
     link.receive(notes => {
@@ -65,7 +70,8 @@ export function shareRecent({ threads, channelName, board }: Shared): RecentActi
     ...(threads === 1 ? [] : [linkThreads(channelName)]),
     ...(board === undefined ? [] : [linkFleet(board)]),
   ]
-  return links.length === 0 ? createRecentActivity() : shareActivity(links)
+  if (links.length === 0) return createRecentActivity()
+  return shareActivity(links, threads === 1 ? fleetMs : undefined)
 }
 
 /** @param name the same in all threads of one gateway */
