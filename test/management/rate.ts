@@ -11,11 +11,12 @@ t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to th
   const gateway = await startGateway(t, { config: limited })
   const [noisy, quiet] = [await gateway.agent(), await gateway.agent()]
   const answers = await Promise.all(
-    Array.from({ length: 60 }, () => gateway.manage('GET', '/agents', undefined, noisy.token)),
+    Array.from({ length: 120 }, () => gateway.manage('GET', '/agents', undefined, noisy.token)),
   )
   const refused = answers.filter(({ status }) => status === 429)
-  t.equal(answers.filter(({ status }) => status === 403).length + refused.length, 60)
-  t.ok(refused.length >= 15, `${refused.length} were refused`)
+  t.equal(answers.filter(({ status }) => status === 403).length + refused.length, 120)
+  // Gateways that wait too long for the database let their shares pass, one burst at most.
+  t.ok(refused.length >= 30, `${refused.length} were refused`)
   for (const { headers } of refused) {
     t.equal(headers.get('gateway-error'), 'rate_limited')
     t.match(headers.get('retry-after'), /^[1-9]\d*$/)
