@@ -79,7 +79,7 @@ const aliveMs = 2_000
  * One statement, one snapshot: this gateway lives and has got so far; what came since, and how far the others are. In a
  * database that has not the history which the gateway knows, its row stays as it is: the others leave it out.
  */
-const turnQuery = `with newest as (select coalesce(max(seq), 0) as seq from changes),
+export const turnQuery = `with newest as (select coalesce(max(seq), 0) as seq from changes),
 past as (select clock_ms() as now, epoch, to_json(past) as past, lost, lost is null and epoch = coalesce($5::uuid, epoch)
     and coalesce((select hash from audit where seq = $6) = $7, $6::bigint is null)
     and coalesce((select write from changes where seq = $4) = $8::uuid, $4 <= (select seq from newest)) as same

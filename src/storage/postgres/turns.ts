@@ -15,6 +15,12 @@ export interface TurnClient extends Client {
 const retryMs = 100
 const mostRetryMs = 1_000
 
+/**
+ * A turn is planned once: the server takes several times as long to plan it as to run it. A plan from a time when the tables
+ * were short must not read them whole once they have grown.
+ */
+export const planOnce = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set jit = off'
+
 /** Why gateways are woken: others wait for a change, or only events have come. */
 export type Wake = 'changes' | 'events'
 
@@ -90,8 +96,7 @@ export class Turns {
       if (this.#client === client) this.#client = undefined
     })
     await client.connect()
-    // A turn is planned once: the server takes several times as long to plan it as to run it.
-    await client.query(`set plan_cache_mode = force_generic_plan; listen ${this.#channel}`)
+    await client.query(`${planOnce}; listen ${this.#channel}`)
     return client
   }
 

@@ -6,6 +6,7 @@ import type { Test } from '../../fixtures/tap.ts'
 import { contract } from '../contract.ts'
 import { subscriptions } from './deliveries.ts'
 import { tables } from './samples.ts'
+import { turnPlan } from './turn.ts'
 
 /** The contract on two stores over one database. */
 export async function postgresContract(t: Test, server?: Server): Promise<void> {
@@ -27,4 +28,5 @@ export async function postgresContract(t: Test, server?: Server): Promise<void> 
     return store
   }
   contract(t, emptied, other)
+  turnPlan(t, server)
 }
