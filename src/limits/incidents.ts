@@ -73,6 +73,12 @@ interface Slot {
 
 const usualLimits: IncidentLimits = { agents: 500, ofAgent: 20, names: 200, hostsOfAgent: 20 }
 
+/** A text of its own: a part of a text keeps the whole of it in memory, here a URL of up to 16 KiB. */
+function shortCopy(path: string): string {
+  const start = Buffer.from(path.slice(0, maxPath)).toString()
+  return path.length > maxPath ? `${start}…` : start
+}
+
 export function createIncidents(limits = usualLimits): Incidents {
   const byAgent = new Map<string, Incident[]>()
   let slots: Slot[] = []
@@ -111,7 +117,7 @@ export function createIncidents(limits = usualLimits): Incidents {
     note(incident) {
       const { agentId, path } = incident
       const list = byAgent.get(agentId) ?? []
-      const kept = path.length > maxPath ? { ...incident, path: `${path.slice(0, maxPath)}…` } : incident
+      const kept = { ...incident, path: shortCopy(path) }
       list.push(kept)
       if (list.length > limits.ofAgent) list.shift()
       byAgent.delete(agentId)

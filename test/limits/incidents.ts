@@ -1,4 +1,5 @@
 import { createIncidents, type Incident } from '../../src/limits/incidents.ts'
+import { megabytesInUse } from '../fixtures/memory.ts'
 import t from '../fixtures/tap.ts'
 
 const minute = 60_000
@@ -91,4 +92,16 @@ t.test('hosts that one agent makes up leave room for those of the others', async
   for (let count = 0; count < 1_000; count++) incidents.note(incident({ origin: `https://${count}.example` }))
   for (let count = 0; count < 2; count++) incidents.note(incident({ agentId: 'a2', origin: 'https://real.example' }))
   t.strictSame(incidents.denials(0).hosts[0], { name: 'https://real.example', count: 2 })
+})
+
+t.test('what is kept of a long URL is no longer than it', async t => {
+  const incidents = createIncidents()
+  const before = megabytesInUse()
+  for (let count = 0; count < 2_000; count++) {
+    const url = Buffer.from(`/orders/of/customer/${count}?q=${'x'.repeat(15_000)}`).toString()
+    incidents.note(incident({ agentId: `a${count % 100}`, path: url.slice(0, url.indexOf('?')) }))
+  }
+  const grown = megabytesInUse() - before
+  t.ok(grown < 10, `${grown} MB`)
+  t.equal(incidents.of('a1')[0]?.path, '/orders/of/customer/1901')
 })
