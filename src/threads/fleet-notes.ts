@@ -30,6 +30,7 @@ export class FleetNotes {
     const known = this.#waiting.get(key)
     if (known !== undefined) this.#waiting.set(key, together(known, counted))
     else if (this.#hasRoom(note)) this.#waiting.set(key, counted)
+    else if (note[0] === 'sent' && note[4] > 0) this.#put([toOthers(note), counted[1]])
   }
 
   #hasRoom(note: Note): boolean {
@@ -65,8 +66,14 @@ function keyOf(note: Note): string {
 /** The agent that chose the names in a note. */
 function namedBy(note: Note): string | undefined {
   if (note[0] === 'incident') return note[1].agentId
-  return note[0] === 'sent' ? note[1] : undefined
+  return note[0] === 'sent' && note[3] !== otherHosts ? note[1] : undefined
 }
+
+/** Stands for hosts that are not told: no host has this name. */
+const otherHosts = ''
+
+/** What an agent sends counts, though its hosts are too many to be named. */
+const toOthers = ([kind, agentId, at, , bytes]: SentNote): SentNote => [kind, agentId, at, otherHosts, bytes]
 
 function together([before, times]: Counted<Note>, [note, more]: Counted<Note>): Counted<Note> {
   if (before[0] === 'sent' && note[0] === 'sent') return sentTogether([before, times], [note, more])

@@ -47,7 +47,8 @@ t.test('names that one agent makes up leave room for its counts and for other ag
     [['incident', incident('other', 'a2')], 1],
   ])
   const told = waiting.take() ?? []
-  t.equal(told.length, 202, '100 hosts and 100 incidents of the first agent')
+  t.equal(told.length, 203, '100 hosts and 100 incidents of the first agent')
+  t.strictSame(told[100], [['sent', 'a1', 1, '', 1], 400], 'bodies to the hosts that are not named count')
   t.strictSame(told.at(-2), [['denied', 'a1', 1], 500])
   t.strictSame(told.at(-1), [['incident', incident('other', 'a2')], 1])
 })
