@@ -17,7 +17,8 @@ const mostRetryMs = 1_000
 
 /**
  * A turn is planned once: the server takes several times as long to plan it as to run it. A plan from a time when the tables
- * were short must not read them whole once they have grown.
+ * were short must not read them whole once they have grown. The server takes plans by indexes alone for expensive, and
+ * version 15 would compile them at each turn.
  */
 export const planOnce = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set jit = off'
 
