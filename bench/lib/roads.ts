@@ -161,7 +161,6 @@ const onPostgres: Road = {
   about: 'full road, 100 deny rules, on PostgreSQL',
   async open(place) {
     const server = await startPostgres()
-    process.once('exit', () => process.kill(server.pid, 'SIGINT'))
     await pin(server.pid, (await chooseCores()).others)
     const admin = { agentId: randomUUID(), clientSecret: 'a secret for measurements only' }
     const settings = {
