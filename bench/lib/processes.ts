@@ -5,6 +5,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import '../../test/fixtures/signals.ts'
 
 /** A process under measurement or beside it. */
 export interface Running {
@@ -35,13 +36,6 @@ process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL')
   for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
-for (const [signal, number] of [
-  ['SIGINT', 2],
-  ['SIGTERM', 15],
-  ['SIGHUP', 1],
-] as const) {
-  process.on(signal, () => process.exit(128 + number))
-}
 
 /** A folder that is removed when this process ends. */
 export function temporaryFolder(): string {
