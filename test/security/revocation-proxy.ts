@@ -177,8 +177,8 @@ const inFlight = (bench: Bench, count: number) => () =>
     now => now === count,
   )
 
-/** So many requests that each thread gets enough of each agent's. */
-const occupants = ({ threads }: Bench): number => threads * most * 3
+/** So many requests that each thread gets enough of each agent's: the kernel gives connections to any of them. */
+const occupants = ({ threads }: Bench): number => threads * most * 5
 
 /** Two other agents have every connection to the upstream, in every thread. */
 async function occupy(t: Test, bench: Bench): Promise<void> {
