@@ -40,6 +40,7 @@ function suspension(index: number): Suspension {
       rule: 'refunds',
       reason: 'rule "refunds": input.body.amount gt 100 (was 250)',
       publicReason: 'held for review',
+      ...{ ruleReason: null, title: null, operation: null },
       approvals: 1,
       matched: [{ condition: 'input.body.amount gt 100', actual: 250 }],
       risk: null,

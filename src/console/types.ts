@@ -283,6 +283,9 @@ export interface HitlRequest {
   readonly policyName?: string | null
   readonly policyVersion?: string | null
   readonly rule?: string | null
+  readonly ruleReason?: string | null
+  readonly title?: string | null
+  readonly operation?: string | null
   readonly matched?: readonly Readonly<Record<string, unknown>>[]
   readonly risk?: Readonly<Record<string, unknown>> | null
   readonly waitedSeconds?: number
@@ -327,6 +330,9 @@ export interface HitlSummary {
   readonly policyName?: string | null
   readonly policyVersion?: string | null
   readonly rule?: string | null
+  readonly ruleReason?: string | null
+  readonly title?: string | null
+  readonly operation?: string | null
   readonly matched?: readonly Readonly<Record<string, unknown>>[]
   readonly risk?: Readonly<Record<string, unknown>> | null
   readonly waitedSeconds?: number
@@ -429,6 +435,9 @@ export interface PastRequest {
   readonly policyName?: string | null
   readonly policyVersion?: string | null
   readonly rule?: string | null
+  readonly ruleReason?: string | null
+  readonly title?: string | null
+  readonly operation?: string | null
   readonly matched?: readonly Readonly<Record<string, unknown>>[]
   readonly risk?: Readonly<Record<string, unknown>> | null
   readonly waitedSeconds?: number
@@ -607,6 +616,7 @@ export interface Rule {
   readonly mode?: 'enforce' | 'shadow'
   readonly riskExempt?: boolean
   readonly reason?: string
+  readonly title?: string
   readonly approvals?: number
   readonly waitSeconds?: number
   readonly whenUndecided?: 'accepted' | 'refused'

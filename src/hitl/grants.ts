@@ -35,8 +35,6 @@ export interface Grants {
   use(held: Suspension): Promise<UsedGrant | Refusal | undefined>
   /** Frees the key of a request that a grant let pass and that was not sent. */
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
-  /** Whether one covers a request, as far as its head tells. */
-  covers(held: Suspension): Promise<boolean | Refusal>
   /** Active ones, oldest first. */
   list(agentId?: string): Promise<readonly GrantRecord[]>
   /** `not_found` when no grant has that id. */
@@ -52,7 +50,6 @@ export function createGrants(options: GrantOptions): Grants {
   return {
     use: held => orUnavailable(use(options, held)),
     releaseKey: key => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
-    covers: held => orUnavailable(covering(options, held).then(found => found.length > 0)),
     list: agentId => store.grants.active(clock.now(), agentId),
     revoke: (id, { reviewer, requestId }) => {
       const done = { actor: reviewer.id, requestId, action: 'hitl.grant.revoke', subject: id, details: {} }

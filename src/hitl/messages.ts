@@ -63,9 +63,11 @@ function slackText({ type, hitlId, data }: HitlEvent, link: string | undefined):
 }
 
 function pendingLines(data: HitlEvent['data']): string[] {
-  const { agentId, agentName } = data
+  const { agentId, agentName, title, operation } = data
+  const what = title ?? operation
   return [
     `Review needed until ${data['expiresAt']}: ${data['method']} ${data['url']}`,
+    ...(typeof what === 'string' ? [what] : []),
     `Agent ${agentName ? `${agentName} (${agentId})` : agentId} of ${data['ownerId']}`,
     `${data['reason']}`,
     `GET /hitl/${data['id']}`,

@@ -38,6 +38,9 @@ export interface HeldDecision {
   readonly rule: string | null
   readonly reason: string
   readonly publicReason: string
+  readonly ruleReason: string | null
+  readonly title: string | null
+  readonly operation: string | null
   /** Verdicts of different reviewers that the rule asks for. */
   readonly approvals: number
   readonly matched: readonly unknown[]
@@ -96,10 +99,16 @@ export interface Approval extends Verdict {
   readonly grant?: GrantTerms | undefined
 }
 
+/** Why an approved request was not sent. */
+export interface NotSent extends Refusal {
+  /** Approvals that the policy in force now asks for, when they are more than the request has. */
+  readonly approvalsNeeded?: number
+}
+
 /** The outcome of sending a held request. */
 export type ReplayResult =
   /** No byte was sent: refused by policy, egress or circuit, or never connected. It stays pending. */
-  | { readonly kind: 'notSent'; readonly refusal: Refusal }
+  | { readonly kind: 'notSent'; readonly refusal: NotSent }
   /** `body` rejects when the upstream breaks off. `rawHeaders` are end-to-end fields only. */
   | {
       readonly kind: 'answered'
@@ -114,6 +123,8 @@ export interface SendContext extends Pick<AttemptLease, 'sendBefore' | 'isLate' 
   readonly hitlId: string
   readonly facts: HeldFacts
   readonly agentId: string
+  /** Verdicts of different reviewers that it has. */
+  readonly approvals: number
   readonly requestId: string | null
 }
 

@@ -17,6 +17,7 @@ import {
   type HeldFacts,
   type HeldRequest,
   type HitlOptions,
+  type NotSent,
   type ReplayResult,
   verdictEntry,
 } from './model.ts'
@@ -77,6 +78,7 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
     hitlId: item.id,
     facts: opened.facts,
     agentId: item.agentId,
+    approvals: item.approvedBy.length,
     requestId: approval.requestId,
     ...{ sendBefore, isLate, abandoned },
   }
@@ -93,12 +95,12 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
 }
 
 /** Nothing was sent: the item is pending again. */
-async function release(options: HitlOptions, attempt: Attempt, why: Refusal): Promise<Refusal> {
+async function release(options: HitlOptions, attempt: Attempt, why: NotSent): Promise<Refusal> {
   const { item, lease } = attempt
   if (lease.abandoned.aborted) return why
   const action = 'hitl.release'
   const entry = replayEntry(options, attempt, { action, outcome: 'notSent', why: why.refusal, ...why.members })
-  const putBack = () => options.store.hitl.release(item.id, item.attempt, entry)
+  const putBack = () => options.store.hitl.release(item.id, item.attempt, entry, why.approvalsNeeded)
   try {
     await putBack()
   } catch (error) {

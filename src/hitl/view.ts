@@ -21,6 +21,8 @@ export interface Sight {
 
 type Shown = Omit<HitlRecord, 'summary' | 'call'>
 type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'> & {
+  /** Absent: as when it was held. */
+  readonly approvalsNeeded?: number
   readonly decidedBy?: string | null
 }
 
@@ -51,6 +53,11 @@ export interface ReviewView {
   readonly policyName: string | null
   readonly policyVersion: string | null
   readonly rule: string | null
+  /** The author's words. */
+  readonly ruleReason: string | null
+  /** What the request would do: the title that its rule gives, and what its body asks for. */
+  readonly title: string | null
+  readonly operation: string | null
   readonly matched: readonly unknown[]
   readonly risk: HeldDecision['risk']
   readonly waitedSeconds: number
@@ -95,7 +102,7 @@ export function summaryView(record: Shown, decision: HeldDecision) {
 
 /** The part that changes. */
 function movingView(
-  { agentId, createdAt, expiresAt, approvedBy, decidedBy }: Moving,
+  { agentId, createdAt, expiresAt, approvedBy, approvalsNeeded, decidedBy }: Moving,
   { now, agentName }: Omit<Sight, 'viewer'>,
 ) {
   const name = agentName(agentId)
@@ -105,6 +112,7 @@ function movingView(
     agentName: name === undefined ? null : escapeDeceptive(name),
     waitedSeconds: Math.max(0, Math.floor((now - createdAt) / 1000)),
     approvedBy,
+    ...(approvalsNeeded === undefined ? {} : { approvalsNeeded }),
     people: Object.fromEntries(people.map(id => [id, escapeDeceptive(agentName(id) ?? '')])),
   }
 }
@@ -174,18 +182,26 @@ function requestPart(item: Shown, reason: string) {
   }
 }
 
-function reasonPart(item: Shown, { matched, risk }: HeldDecision) {
+function reasonPart(item: Shown, { ruleReason, title, operation, matched, risk }: HeldDecision) {
   return {
     ownerId: escapeDeceptive(item.ownerId),
     host: URL.parse(item.url)?.host ?? '',
     policyName: item.policyName,
     policyVersion: item.policyVersion,
     rule: item.rule,
-    // Both contain text of the agent.
+    ruleReason: escaped(ruleReason),
+    // These contain text of the agent.
+    title: escaped(title),
+    operation: escaped(operation),
     matched: escapeDeceptiveIn(matched),
     risk: escapeDeceptiveIn(risk),
     approvalsNeeded: item.approvalsNeeded,
   }
+}
+
+/** Requests that were held by an earlier version have no such member. */
+function escaped(text: string | null | undefined): string | null {
+  return text == null ? null : escapeDeceptive(text)
 }
 
 /**

@@ -1,9 +1,9 @@
 /** The decision on a held request, made again when it is about to be sent: its agent's policy may have changed. */
 import type { Target } from '../base/target.ts'
 import { type Refusal, refuse } from '../errors.ts'
-import type { HeldFacts, HeldRequest } from '../hitl/model.ts'
+import type { HeldFacts, HeldRequest, NotSent } from '../hitl/model.ts'
 import { BodyDecision, decideHead } from '../policy/evaluation/decide.ts'
-import type { Decision } from '../policy/evaluation/decision.ts'
+import type { Decision, DecisionRecord } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { headOf } from '../policy/request/describe.ts'
 import { destinationOf } from '../policy/request/destination.ts'
@@ -20,6 +20,8 @@ export type HeldParts = Pick<Parts, 'activityOf' | 'clock' | 'config' | 'workTur
 export interface Held {
   readonly request: HeldRequest
   readonly facts: HeldFacts
+  /** Verdicts of different reviewers that it has. */
+  readonly approvals: number
   readonly target: Target
   readonly agent: AgentRecord
   /** Undefined while no rule asks for the address. */
@@ -28,17 +30,29 @@ export interface Held {
 
 /**
  * Why the rules that are in force now do not let an approved request pass; undefined when they allow it or ask for the
- * approval that it has. Time, trust, counters and the agent's data are those of now; the token and the client are those
+ * approvals that it has. Time, trust, counters and the agent's data are those of now; the token and the client are those
  * of the held request.
  */
-export async function refuseHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Promise<Refusal | undefined> {
+export async function refuseHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Promise<NotSent | undefined> {
   const decision = await decideHeld(held, rulebook, parts)
-  if (decision.decision !== 'Deny' || parts.config.Policy.Mode === 'observe') return undefined
+  if (decision.decision === 'Allow' || parts.config.Policy.Mode === 'observe') return undefined
+  return decision.decision === 'Deny' ? denied(decision) : approvalsMissing(decision, held.approvals)
+}
+
+function denied(decision: DecisionRecord): Refusal {
   const { source, policy, policyVersion, rule, reason } = decision
   const by = rule === null ? source : `rule "${rule}"`
   const detail = `The policy that is in force now denies this request (${by}). It was not sent.`
   const members = { policy, policyVersion, rule, source, reason }
   return refuse(source === 'error' ? 'policy_error' : 'policy_denied', detail, { members })
+}
+
+function approvalsMissing(decision: DecisionRecord, approvals: number): NotSent | undefined {
+  const { policy, policyVersion, rule, approvals: approvalsNeeded } = decision
+  if (approvalsNeeded <= approvals) return undefined
+  const detail = `The policy that is in force now needs ${approvalsNeeded} approvals, and this request has ${approvals}. It was not sent, and waits for all of them.`
+  const members = { policy, policyVersion, rule, approvals, approvalsNeeded }
+  return { ...refuse('wrong_state', detail, { members }), approvalsNeeded }
 }
 
 async function decideHeld(held: Held, rulebook: Rulebook, parts: HeldParts): Promise<Decision> {

@@ -5,11 +5,6 @@ import type { Parts } from './parts.ts'
 import { isOver } from './rights.ts'
 import { suspensionOf } from './suspend.ts'
 
-/** Whether a reviewer may have let requests like this one pass for a while. */
-export function coversGrant(exchange: Decided, parts: Parts): Promise<boolean | Refusal> {
-  return parts.grants.covers(suspensionOf(exchange, Buffer.alloc(0), parts))
-}
-
 /** True when a grant lets this request pass; its use is on record then. */
 export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean | Refusal> {
   const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))

@@ -60,7 +60,7 @@ export interface Parts {
   readonly metrics: Metrics | undefined
   /** Notes the tools that an agent gets to see. */
   readonly noteTools: ToolNotes['note']
-  readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
+  readonly grants: Pick<Grants, 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   readonly recorder: Recorder
   /** Called for faults of the gateway itself. */

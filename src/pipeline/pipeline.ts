@@ -18,7 +18,7 @@ import {
   type Step,
 } from './exchange.ts'
 import { forward } from './forward.ts'
-import { coversGrant, freeKey, useGrant } from './grants.ts'
+import { freeKey, useGrant } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './hops.ts'
 import { leaveLimit, limit } from './limit.ts'
@@ -170,13 +170,6 @@ function passRead(exchange: Decided, body: Buffer, parts: Parts): Step {
 }
 
 async function review(exchange: Decided, parts: Parts): Promise<Outcome> {
-  const covered = await coversGrant(exchange, parts)
-  if (isRefusal(covered)) return covered
-  if (!covered) return suspend(exchange, parts)
-  // A grant passes only what the risk of the whole request, body included, would not hold.
-  const changed = await decideWhole(exchange, parts)
-  if (changed !== undefined || isOver(exchange)) return changed
-  if (exchange.effect !== 'Hitl') return pass(exchange, parts)
   const granted = await useGrant(exchange, parts)
   if (isRefusal(granted)) return granted
   return granted ? send(exchange, parts) : suspend(exchange, parts)

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { agentProblem } from '../agents/agent.ts'
 import { parseTarget, type Target } from '../base/target.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
-import type { HeldFacts, HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
+import type { HeldFacts, HeldRequest, NotSent, ReplayResult, Send, SendContext } from '../hitl/model.ts'
 import { downstreamFields } from '../http/headers.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
@@ -100,8 +100,8 @@ interface Ready {
   readonly credentials: readonly string[]
 }
 
-async function prepare(request: HeldRequest, context: SendContext, parts: SenderParts): Promise<Ready | Refusal> {
-  const { agentId, facts } = context
+async function prepare(request: HeldRequest, context: SendContext, parts: SenderParts): Promise<Ready | NotSent> {
+  const { agentId, facts, approvals } = context
   const target = parseTarget(request.url)
   if (typeof target === 'string') return refuse('invalid_target', target)
   const agent = parts.agentOf(agentId)
@@ -115,7 +115,8 @@ async function prepare(request: HeldRequest, context: SendContext, parts: Sender
   const address = rulebook.readsDestination ? await reach(target, context, parts) : undefined
   if (isRefusal(address)) return address
   const pinned = address && firstOnly(address)
-  const denied = await refuseHeld({ request, facts, target, agent, resolution: pinned }, rulebook, parts)
+  const held = { request, facts, approvals, target, agent, resolution: pinned }
+  const denied = await refuseHeld(held, rulebook, parts)
   if (denied !== undefined) return denied
   const resolution = pinned ?? (await reach(target, context, parts))
   if (isRefusal(resolution)) return resolution

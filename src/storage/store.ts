@@ -92,7 +92,8 @@ export type HitlItem = Omit<HitlRecord, 'summary' | 'call'> & HitlState
 export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
 
 /** An item in a list. */
-export interface HitlLine extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'> {
+export interface HitlLine
+  extends Pick<HitlItem, 'id' | 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy' | 'approvalsNeeded'> {
   readonly summary: string
 }
 
@@ -230,8 +231,10 @@ export interface HitlTable {
   /**
    * Nothing was sent: the item is Pending again, without approvals, if `attempt` still holds the claim. After a resend it is
    * Approved again with its earlier outcome, since an earlier attempt may have reached the upstream.
+   *
+   * @param approvalsNeeded from now on; absent: as before
    */
-  release(id: string, attempt: number, entry: AuditEntry): Promise<boolean>
+  release(id: string, attempt: number, entry: AuditEntry, approvalsNeeded?: number): Promise<boolean>
   /**
    * Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. A claim is held until its
    * outcome is recorded or a resend takes it over, even after its lease has run out.

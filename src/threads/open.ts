@@ -72,7 +72,6 @@ function controlOf(
     cancelCall: (_, ...args) => hitl.queue.cancelCall(...args),
     answer: (_, id, viewer) => hitl.queue.answer(id, viewer),
     checkKey: (_, agentId, key) => hitl.queue.checkKey(agentId, key),
-    coversGrant: (_, held) => hitl.grants.covers(held),
     useGrant: (_, held) => hitl.grants.use(held),
     releaseKey: (_, key) => hitl.grants.releaseKey(key),
     noteTools: (_, list) => noteTools(list),

@@ -72,7 +72,6 @@ export interface ControlCalls {
   cancelCall(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
   checkKey(agentId: string, key: string): Promise<Refusal | undefined>
-  coversGrant(held: Suspension): Promise<boolean | Refusal>
   useGrant(held: Suspension): Promise<UsedGrant | Refusal | undefined>
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
   noteTools(list: ToolList): Promise<void>

@@ -169,7 +169,6 @@ const reviews: Reviews = {
   },
   noteTools: list => main.call('noteTools', [list]),
   grants: {
-    covers: held => main.call('coversGrant', [held]),
     use: held => main.call('useGrant', [held]),
     releaseKey: key => main.call('releaseKey', [key]),
   },

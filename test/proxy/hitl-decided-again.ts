@@ -77,6 +77,30 @@ for (const threads of [1, 2]) {
       }
     })
 
+    t.test('more approvals that the rules ask for by now are waited for', async t => {
+      const { newReviewer } = review
+      const two = { name: 'two', effect: 'Hitl', approvals: 2, conditions: [when('input.body.amount', '5')] }
+      const id = await hold('/things', { body: '{"amount":5}', headers: { 'Content-Type': 'application/json' } })
+      await change({ default: 'Hitl', rules: [two] })
+      const refused = await approve(id)
+      t.match(await refused.json(), {
+        status: 409,
+        code: 'wrong_state',
+        detail: /2 approvals/,
+        rule: 'two',
+        approvals: 1,
+      })
+      t.match(await itemOf(review, id), {
+        status: 'Pending',
+        pending: { approvedBy: [], approvalsNeeded: 2, attempt: 1 },
+      })
+      t.match(await (await review.call('GET', `/hitl?agentId=${bot.id}`)).json(), [{ id, approvalsNeeded: 2 }])
+      t.equal((await approve(id)).status, 202)
+      t.equal(origin.seen.length, 0)
+      t.equal((await approve(id, {}, (await newReviewer()).token)).status, 200)
+      t.equal(origin.seen.length, 1)
+    })
+
     t.test('an agent that has another policy by now, or none, is decided by that', async t => {
       const id = await hold('/things', { method: 'DELETE' })
       await manage('PUT', `/agents/${bot.id}/policy`, { policyName: 'careful' })

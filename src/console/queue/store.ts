@@ -155,7 +155,7 @@ function after(row: Row, { type, data }: LiveEvent): Row {
     case 'expired':
       return { view, ending: { what: type } }
     case 'released':
-      return { view: { ...view, approvedBy: [] } }
+      return { view: { ...view, approvedBy: [], approvalsNeeded: data['approvalsNeeded'] as number } }
     default:
       return row
   }

@@ -156,7 +156,10 @@ export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome 
   if (effect === undefined) return new Waiting(evaluation)
   // The claims in the head of an MCP request can only lead to a refusal, until the body agrees with them.
   if (facts.mcp !== undefined && effect !== 'Deny') return new Waiting(evaluation)
-  return outcomeOf(evaluation, effect, 'head') ?? new Waiting(evaluation)
+  const outcome = outcomeOf(evaluation, effect, 'head')
+  if (outcome === undefined) return new Waiting(evaluation)
+  // Which rule holds a request, and so the terms of its review, may depend on the body; it is stored for review anyway.
+  return outcome.effect === 'Hitl' && request.contentLength !== 0 ? new Waiting(evaluation) : outcome
 }
 
 /** The outcome of a request with its body; only the rules that waited are evaluated. */
@@ -178,7 +181,7 @@ function differingHeads({ rulebook, facts, own, global }: Evaluation, phase: 'he
   const differs = mcpMismatch(mcp, body?.kind === 'json' ? body.value : undefined)
   if (differs === undefined) return undefined
   const evaluated = own.evaluated + (global?.evaluated ?? 0)
-  return { effect: 'Deny', source: 'mcp-mismatch', phase, rulebook, facts, walk: own, evaluated, differs }
+  return { effect: 'Deny', source: 'mcp-mismatch', phase, rulebook, facts, walk: own, own, evaluated, differs }
 }
 
 const highestScore = 1
@@ -189,13 +192,14 @@ function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body
   const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
   const walk = byGlobal ? global : own
   const evaluated = own.evaluated + (global?.evaluated ?? 0)
+  const found: Outcome = { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, own, evaluated }
   const { threshold } = rulebook.risk
   if (effect === 'Allow' && !own.riskExempt && threshold < highestScore) {
     const { low, high } = facts.risk.against(threshold, facts)
-    if (low > threshold) return { effect: 'Hitl', source: 'risk', phase, rulebook, facts, walk, evaluated }
+    if (low > threshold) return { ...found, effect: 'Hitl', source: 'risk' }
     if (high > threshold) return undefined
   }
-  return { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, evaluated }
+  return found
 }
 
 /** Whether the guardrail made the effect. If only the agent's own policy has decided, that one explains more. */

@@ -60,6 +60,12 @@ export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore,
   readonly reason: string
   /** For the agent: never actual values, never the rule list. */
   readonly publicReason: string
+  /** For reviewers: the author's words, null without a rule or where it has none. */
+  readonly ruleReason: string | null
+  /** For reviewers: the title of the rule with the values of the request; null where it has none. */
+  readonly title: string | null
+  /** For reviewers of a held request: what it asks for (operation.ts); null where method and path tell. */
+  readonly operation: string | null
   /** The conditions that held, with the values they saw. */
   readonly matched: readonly MatchedCondition[]
   readonly risk: (RiskScore & { readonly threshold: number; readonly signals: readonly RiskSignal[] }) | null

@@ -104,7 +104,10 @@ export function ruleReason(
   unread: readonly UnreadableField[],
 ): string {
   const name = `rule ${JSON.stringify(rule.name)}`
-  if (unread.length > 0) return `${name} applied because ${unreadableText(unread)}`
+  if (unread.length > 0) {
+    const own = rule.reason === '' ? '' : ` (${rule.reason})`
+    return `${name}${own} applied because ${unreadableText(unread)}`
+  }
   const listed = matched.slice(0, shownConditions).map(({ condition }) => condition)
   if (matched.length > shownConditions) listed.push(`${matched.length - shownConditions} more`)
   const own = rule.reason === '' ? [] : [rule.reason]

@@ -4,9 +4,11 @@ import { once } from '../turns/evaluation.ts'
 import { True } from '../values/truth.ts'
 import { rulesBefore } from './candidates.ts'
 import type { Allowed, Decision, DecisionRecord, DecisionSource, MatchedCondition, ShadowOutcome } from './decision.ts'
+import { operationOf } from './operation.ts'
 import { matchedConditions, riskReason, ruleReason, unreadableFields } from './reason.ts'
 import { askRule, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
+import { titleText } from './title.ts'
 import { type Walk, walk } from './walk.ts'
 
 /** The result of an evaluation. It refers to the request, so it must not outlive the decision. */
@@ -18,6 +20,8 @@ export interface Outcome {
   readonly facts: Facts
   /** The walk that decided: of the guardrail or of the agent's policy. */
   readonly walk: Walk
+  /** The walk of the agent's policy. */
+  readonly own: Walk
   /** Rules evaluated in all. */
   readonly evaluated: number
   /** How the head of an MCP request differs from its body. */
@@ -70,6 +74,7 @@ function recordDecision<E extends Effect>(outcome: Outcome, effect: E): Decision
   const { policy } = walk
   const rule = decidingRule(outcome)
   const matched = rule === undefined || policy === undefined ? [] : matchedConditions(rule, policy, facts)
+  const held = effect === 'Hitl' ? rule : undefined
   const risk = {
     ...scoreOf(outcome),
     threshold: rulebook.risk.threshold,
@@ -83,19 +88,28 @@ function recordDecision<E extends Effect>(outcome: Outcome, effect: E): Decision
     rule: rule?.rule.name ?? null,
     priority: rule?.rule.priority ?? null,
     phase,
-    reason: source === 'risk' ? riskReason(risk) : reasonOf(outcome, matched),
+    reason: (source === 'risk' ? riskReason(risk) : reasonOf(outcome, matched)) + approvalsReason(outcome, held),
     publicReason: publicReasonOf(outcome, rule),
+    ruleReason: rule?.rule.reason || null,
+    title: held?.title === undefined || policy === undefined ? null : titleText(held.title, facts, policy.scope.zone),
+    operation: effect === 'Hitl' ? operationOf(facts) : null,
     matched,
     risk,
     shadow: shadowOutcomes(outcome),
     unreadable: unreadableNames(outcome),
-    ...termsOf(effect === 'Hitl' ? rule?.rule : undefined),
+    ...termsOf(outcome, held),
     evaluated,
   }
 }
 
-function termsOf({ approvals, waitSeconds, whenUndecided }: ReviewTerms = usualTerms): ReviewTerms {
-  return { approvals, waitSeconds, whenUndecided }
+/** The terms of the rule that holds the request; a guardrail cannot lower the approvals that the agent's policy asks for. */
+function termsOf(outcome: Outcome, held: CompiledRule | undefined): ReviewTerms {
+  const { approvals, waitSeconds, whenUndecided } = held?.rule ?? usualTerms
+  return { approvals: Math.max(approvals, approvalsOfOwn(outcome)), waitSeconds, whenUndecided }
+}
+
+function approvalsOfOwn({ effect, own }: Outcome): number {
+  return effect === 'Hitl' && own.last !== undefined ? own.last.rule.approvals : usualTerms.approvals
 }
 
 function policyName({ walk, rulebook }: Outcome): string | null {
@@ -118,6 +132,14 @@ function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): strin
   if (walk.source === 'unassigned') return `the agent has no policy: ${effect}`
   if (walk.source === 'policy-missing') return `policy ${JSON.stringify(rulebook.policyName)} not found`
   return `no rule of policy ${JSON.stringify(policyName(outcome))} matched: default ${effect}`
+}
+
+/** Where the number of approvals comes from, when another rule than the one that decides asks for it. */
+function approvalsReason(outcome: Outcome, held: CompiledRule | undefined): string {
+  const { own } = outcome
+  const count = approvalsOfOwn(outcome)
+  if (own.last === held || count <= (held?.rule ?? usualTerms).approvals) return ''
+  return `; rule ${JSON.stringify(own.last?.rule.name)} of policy ${JSON.stringify(own.policy?.name)} needs ${count} approvals`
 }
 
 function regardlessReason(effect: Effect, { pending, last }: Walk): string {
@@ -193,6 +215,9 @@ export function failedDecision(rulebook: Rulebook, phase: 'head' | 'body', error
     risk: null,
     shadow: [],
     unreadable: [],
+    ruleReason: null,
+    title: null,
+    operation: null,
     ...usualTerms,
     evaluated: 0,
   }

@@ -1,6 +1,7 @@
 import { compileCondition, fieldOf, type Scope, type Test } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Effect, Node, Policy, Rule } from '../language/model.ts'
+import { compileTitle, type Title } from '../language/title.ts'
 import type { Facts } from '../request/facts.ts'
 import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
 
@@ -14,6 +15,8 @@ export interface CompiledRule {
   readonly tests: readonly Test[]
   /** What the rule does when it cannot be evaluated. */
   readonly whenUnreadable: Truth
+  /** Undefined when the rule has none. */
+  readonly title: Title | undefined
   /** The conditions as written, for explanations. */
   readonly nodes: readonly CompiledNode[]
 }
@@ -37,7 +40,8 @@ export function compileRule(rule: Rule, { policy, scope, rank }: RulePlace): Com
   const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)
   const { onUnreadable } = policy
   const applies = onUnreadable === 'match' || (onUnreadable === 'failSafe' && rule.effect !== 'Allow')
-  return { rule, effect: rule.effect, rank, tests, whenUnreadable: applies ? True : False, nodes }
+  const title = compileTitle(rule.title, scope)
+  return { rule, effect: rule.effect, rank, tests, whenUnreadable: applies ? True : False, title, nodes }
 }
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */

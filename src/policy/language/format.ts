@@ -21,6 +21,7 @@ export interface RuleDocument {
   readonly mode?: string
   readonly riskExempt?: boolean
   readonly reason?: string
+  readonly title?: string
   readonly approvals?: number
   readonly waitSeconds?: number
   readonly whenUndecided?: string
@@ -48,6 +49,7 @@ function formatRule(rule: Rule): RuleDocument {
     ...(rule.mode === 'enforce' ? {} : { mode: rule.mode }),
     ...(rule.riskExempt ? { riskExempt: true } : {}),
     ...(rule.reason === '' ? {} : { reason: rule.reason }),
+    ...(rule.title === '' ? {} : { title: rule.title }),
     ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),
     ...(rule.waitSeconds === null ? {} : { waitSeconds: rule.waitSeconds }),
     ...(rule.whenUndecided === 'accepted' ? {} : { whenUndecided: rule.whenUndecided }),

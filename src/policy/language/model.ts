@@ -40,6 +40,8 @@ export interface Rule extends ReviewTerms {
   readonly riskExempt: boolean
   /** The author's words, shown to the agent too. */
   readonly reason: string
+  /** Hitl only: what the request would do, for reviewers, with `{fields}` (title.ts); empty: none. */
+  readonly title: string
   /** All must hold; none: every request. */
   readonly conditions: readonly Node[]
 }

@@ -4,7 +4,8 @@ import { isTimeZone, Zone } from './fields/zone.ts'
 import { Keys, wordOf } from './keys.ts'
 import { type Effect, effects, limits, type Policy, type ReviewTerms, type Rule, usualTerms } from './model.ts'
 import { parseConditions } from './parse-condition.ts'
-import { type PolicyProblem, Problems } from './problems.ts'
+import { ConditionError, type PolicyProblem, Problems } from './problems.ts'
+import { compileTitle } from './title.ts'
 
 /** Limits of the language that a configuration sets. */
 export interface LanguageOptions {
@@ -24,6 +25,7 @@ export const ruleKeys = [
   'mode',
   'riskExempt',
   'reason',
+  'title',
   'approvals',
   'waitSeconds',
   'whenUndecided',
@@ -99,6 +101,7 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
     mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce'),
     riskExempt,
     reason: keys.text('reason', ''),
+    title: readTitle(keys, effect, scope),
     ...readTerms(keys, effect, maxWaitSeconds),
     conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), problems, scope),
   }
@@ -175,6 +178,18 @@ function readPriority(keys: Keys): number {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return value + 0
   keys.problem('E_PRIORITY', 'priority', 'priority must be an integer')
   return 0
+}
+
+function readTitle(keys: Keys, effect: Effect, scope: Scope): string {
+  const title = keys.text('title', '')
+  if (title !== '' && effect !== 'Hitl') keys.problem('E_VALUE', 'title', 'title must be on a Hitl rule')
+  try {
+    compileTitle(title, scope)
+  } catch (error) {
+    if (!(error instanceof ConditionError)) throw error
+    keys.problem(error.code, 'title', error.message)
+  }
+  return title
 }
 
 function readTerms(keys: Keys, effect: Effect, maxWait: number): ReviewTerms {

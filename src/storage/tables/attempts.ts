@@ -14,27 +14,31 @@ interface Attempt {
   readonly attempt: number
 }
 
-const releaseFirst = statement((db, { id, attempt }: Attempt) =>
-  held(db, id, attempt).set(undecided).where('replayBefore', 'is', null).returning('agentId'),
+const releaseFirst = statement((db, { id, attempt, approvalsNeeded }: Attempt & { approvalsNeeded: number | null }) =>
+  held(db, id, attempt)
+    .set(eb => ({ ...undecided, approvalsNeeded: eb.fn.coalesce(eb.val(approvalsNeeded), eb.ref('approvalsNeeded')) }))
+    .where('replayBefore', 'is', null)
+    .returning(['agentId', 'approvalsNeeded']),
 )
 
 const releaseAgain = statement((db, { id, attempt }: Attempt) =>
   held(db, id, attempt)
     .set(eb => ({ replay: eb.ref('replayBefore'), replayBefore: null, leaseUntil: null }))
     .where('replayBefore', 'is not', null)
-    .returning('agentId'),
+    .returning(['agentId', 'approvalsNeeded']),
 )
 
 /** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
-export const release: Table['release'] = async (unit, id, attempt, entry) => {
+export const release: Table['release'] = async (unit, id, attempt, entry, needed) => {
   const { db } = unit
-  const [first] = (await releaseFirst(db, { id, attempt })).rows
+  const [first] = (await releaseFirst(db, { id, attempt, approvalsNeeded: needed ?? null })).rows
   const [released] = first === undefined ? (await releaseAgain(db, { id, attempt })).rows : [first]
   if (released === undefined) return false
-  const { agentId } = released
+  const { agentId, approvalsNeeded } = released
   if (first !== undefined) unit.count(agentId, 1)
   unit.audit(withFacts(entry, { attempt }))
-  unit.event({ type: 'released', at: entry.at, hitlId: id, data: { agentId, why: entry.details['why'] } })
+  const data = { agentId, why: entry.details['why'], approvalsNeeded }
+  unit.event({ type: 'released', at: entry.at, hitlId: id, data })
   return true
 }
 

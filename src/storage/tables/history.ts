@@ -9,6 +9,7 @@ const columns = [
   'createdAt',
   'expiresAt',
   'approvedBy',
+  'approvalsNeeded',
   'summary',
   'status',
   'replay',

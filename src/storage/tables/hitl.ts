@@ -93,7 +93,7 @@ export const hitl: Operations<'hitl'> = {
   async pending(db, now, filter = {}) {
     let query = db
       .selectFrom('hitl')
-      .select(['id', 'agentId', 'createdAt', 'expiresAt', 'approvedBy', 'summary'])
+      .select(['id', 'agentId', 'createdAt', 'expiresAt', 'approvedBy', 'approvalsNeeded', 'summary'])
       .where('status', '=', 'Pending')
       .where('expiresAt', '>', now)
     if (filter.agentId !== undefined) query = query.where('agentId', '=', filter.agentId)

@@ -73,6 +73,7 @@ export function queue(t: Test, engine: Engine): void {
       createdAt: 1_001,
       expiresAt: 2_000,
       approvedBy: [],
+      approvalsNeeded: 1,
       summary: '{"id":"h2"}',
     })
     const ids = async (filter: Parameters<typeof store.hitl.pending>[1]) =>

@@ -122,6 +122,17 @@ export function verdicts(t: Test, engine: Engine): void {
     t.match(await approve(store, 'h1', { reviewer: 'r2' }), { claimed: { attempt: 2, approvedBy: ['r2'] } })
   })
 
+  t.test('a claim that is released may need more approvals from then on', async t => {
+    const store = await engine(t)
+    await suspend(store, 'h1')
+    await approve(store, 'h1')
+    t.equal(await store.hitl.release('h1', 1, entry('hitl.release'), 2), true)
+    t.match(await get(store, 'h1'), { status: 'Pending', approvedBy: [], approvalsNeeded: 2 })
+    t.match(await store.hitl.pending(1_100), [{ id: 'h1', approvalsNeeded: 2 }])
+    t.match(await approve(store, 'h1', { reviewer: 'r2' }), { waiting: { approvedBy: ['r2'] } })
+    t.match(await approve(store, 'h1', { reviewer: 'r1' }), { claimed: { approvedBy: ['r2', 'r1'] } })
+  })
+
   for (const replay of ['failed', 'unknown'] as const) {
     t.test(`after ${replay} only a resend claims again, once`, async t => {
       const store = await engine(t)
