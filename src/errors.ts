@@ -27,6 +27,12 @@ export const refusalKinds = {
   },
   invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
   invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
+  browser_refused: {
+    status: 403,
+    title: 'Not for browsers',
+    detail:
+      'A browser must not load pages, scripts or images of an upstream from the origin of the gateway. Use fetch, or a virtual host.',
+  },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Missing or invalid authentication' },
   agent_revoked: {
     status: 403,

@@ -8,6 +8,7 @@ import { match, path } from './router.ts'
 import { type Route, routes } from './routes.ts'
 import { hasRole, session } from './session.ts'
 import { SignIn } from './sign-in.tsx'
+import { TabBanner } from './tab-banner.tsx'
 
 /** @param failure what became of a one-time link */
 export function App({ failure }: { readonly failure?: Failure | undefined }) {
@@ -25,6 +26,7 @@ export function App({ failure }: { readonly failure?: Failure | undefined }) {
     <>
       <Header />
       <LiveBanner />
+      <TabBanner />
       <main id="main" tabIndex={-1} data-ready={held.kind}>
         <Outlet />
       </main>

@@ -1,9 +1,10 @@
 /**
- * Who is signed in. The token is in memory and in sessionStorage, so that a reload keeps it; a new tab asks the others.
- * It is renewed while somebody uses the page.
+ * Who is signed in. The token is in memory and in sessionStorage, so that a reload and tabs opened from here keep it. It is
+ * renewed while somebody uses the page.
  */
 import { computed, signal } from '@preact/signals'
 import { call, connectSession, type Failure } from './api.ts'
+import { askOthers, connectTabs, tellSignOut } from './tabs.ts'
 import type { ConsoleSession, Role, Token } from './types.ts'
 
 export type Session =
@@ -16,8 +17,6 @@ export type Session =
 const idleMs = 30 * 60_000
 const checkMs = 15_000
 const storageKey = 'session'
-/** How long other tabs have to answer, milliseconds. */
-const askMs = 150
 
 export const session = signal<Session>({ kind: 'none' })
 export const me = computed(() => (session.value.kind === 'active' ? session.value.held.agent : undefined))
@@ -29,7 +28,6 @@ export function hasRole(...roles: readonly Role[]): boolean {
   return me.value?.roles.some(role => roles.includes(role)) === true
 }
 
-const channel = new BroadcastChannel('agent-gateway-console')
 let usedAt = Date.now()
 let renewing: Promise<void> | undefined
 
@@ -54,7 +52,7 @@ function end(why: 'expired' | 'idle' | 'signedOut'): void {
 
 export function signOut(): void {
   end('signedOut')
-  channel.postMessage({ signedOut: true })
+  tellSignOut()
   // Nothing of this person stays in the page.
   location.hash = '#/'
   location.reload()
@@ -90,10 +88,13 @@ function take(opened: ConsoleSession | Failure): Failure | undefined {
   return undefined
 }
 
-/** Takes up the session of this tab, or of another one. Resolves when it is clear whether there is one. */
+/** Takes up the session of this tab. Resolves when it is clear whether there is one. */
 export async function resume(): Promise<void> {
-  const stored = parse(sessionStorage.getItem(storageKey)) ?? (await askOthers())
-  if (stored === undefined || Date.parse(stored.expiresAt) <= Date.now()) return
+  const stored = parse(sessionStorage.getItem(storageKey))
+  if (stored === undefined || Date.parse(stored.expiresAt) <= Date.now()) {
+    askOthers()
+    return
+  }
   hold(stored)
   await renew()
 }
@@ -106,21 +107,9 @@ function parse(text: string | null): ConsoleSession | undefined {
   }
 }
 
-function askOthers(): Promise<ConsoleSession | undefined> {
-  const { promise, resolve } = Promise.withResolvers<ConsoleSession | undefined>()
-  const listen = ({ data }: MessageEvent) => {
-    if (data?.held !== undefined) resolve(data.held)
-  }
-  channel.addEventListener('message', listen)
-  channel.postMessage({ asks: true })
-  setTimeout(resolve, askMs)
-  return promise.finally(() => channel.removeEventListener('message', listen))
-}
-
-channel.addEventListener('message', ({ data }) => {
-  const held = session.peek()
-  if (data?.asks === true && held.kind === 'active') channel.postMessage({ held: held.held })
-  if (data?.signedOut === true && held.kind === 'active') end('signedOut')
+connectTabs({
+  isSignedIn: () => session.peek().kind === 'active',
+  onSignOut: () => end('signedOut'),
 })
 
 /** The next token. One renewal at a time. */

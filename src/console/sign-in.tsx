@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Failure } from './api.ts'
 import { leaveForProvider, type Provider, provider } from './oidc.ts'
 import { session, signInWithSecret } from './session.ts'
+import { isOpenElsewhere } from './tabs.ts'
 
 const reasons = {
   expired: 'The session is over. Sign in to go on; what you typed is kept.',
@@ -14,6 +15,9 @@ export function SignIn({ failure }: { readonly failure?: Failure | undefined }) 
   const held = session.value
   return (
     <>
+      {held.kind === 'none' && isOpenElsewhere.value && (
+        <p class="notice">You are signed in in another tab. It offers to show this page there.</p>
+      )}
       {held.kind === 'over' && <p class="notice warn">{reasons[held.why]}</p>}
       {failure !== undefined && (
         <p class="notice bad" role="alert">

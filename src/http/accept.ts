@@ -28,6 +28,7 @@ export interface ProxyIncoming extends Incoming {
   /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
   readonly rawTarget: string
   readonly addressing: Addressing
+  readonly dropsCredentials: boolean
 }
 
 export interface AcceptOptions {
@@ -70,6 +71,7 @@ export interface Acceptor {
 const refusedMethods = new Set(['TRACE', 'CONNECT'])
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
+const notForBrowsers = refuse('browser_refused')
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
@@ -175,8 +177,21 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
     if (fields.webSocket && !options.takesWebSockets) return answer(arrived, noWebSocket)
-    const { rawTarget, addressing } = route
-    return options.onProxy({ req, res, requestId, expectsContinue, isUpgraded, fields, rawTarget, addressing })
+    const { rawTarget, addressing, dropsCredentials } = route
+    // A virtual host has an origin of its own; this one has the console.
+    if (fields.isLoad && typeof addressing === 'string') return answer(arrived, notForBrowsers)
+    const incoming = {
+      req,
+      res,
+      requestId,
+      expectsContinue,
+      isUpgraded,
+      fields,
+      rawTarget,
+      addressing,
+      dropsCredentials,
+    }
+    return options.onProxy(incoming)
   }
   if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)
   return options.onOwn({ req, res, requestId, expectsContinue, isUpgraded, fields, path: route.path })

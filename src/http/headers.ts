@@ -31,6 +31,8 @@ export interface RequestFields {
   readonly mcp: boolean
   /** There is a field that MCP clients send with a request for a stream of events. */
   readonly mcpStream: boolean
+  /** A browser loads the answer as a page, a script, an image or the like, rather than for a script that reads it. */
+  readonly isLoad: boolean
 }
 
 /** The fields as they are read, one after the other. */
@@ -48,6 +50,7 @@ class FieldReader implements RequestFields {
   webSocket = false
   mcp = false
   mcpStream = false
+  isLoad = false
   codings: string | undefined = undefined
   connection: string | undefined = undefined
   isDisguised = false
@@ -93,6 +96,9 @@ class FieldReader implements RequestFields {
       case 'mcp-method':
       case 'mcp-name':
         this.mcp = true
+        break
+      case 'sec-fetch-dest':
+        if (value !== 'empty') this.isLoad = true
         break
       case 'mcp-session-id':
       case 'mcp-protocol-version':
@@ -201,19 +207,19 @@ export function downstreamFields(raw: readonly string[]): string[] {
   return out
 }
 
-/** Puts the fields to pass on into an empty list. Returns whether some of them tell the client where to go next. */
+/** Puts the fields to pass on into an empty list. Returns whether some of them lead the client on (`Lead`). */
 export function passFields(raw: readonly string[], out: string[]): boolean {
   let nominated: Set<string> | undefined
-  let leadsOn = false
+  let leads = false
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i]!
     const known = fieldName(name)
     if (known.lower === 'connection') nominated = connectionNames(raw[i + 1]!, nominated)
-    if (known.leadsOn) leadsOn = true
+    if (known.leads !== undefined) leads = true
     if (!known.hopByHopResponse && !known.own) out.push(name, raw[i + 1]!)
   }
   if (nominated !== undefined) removeNames(out, nominated)
-  return leadsOn
+  return leads
 }
 
 function connectionNames(value: string, before: Set<string> | undefined): Set<string> | undefined {

@@ -16,8 +16,8 @@ export interface FieldName {
   readonly hopByHopResponse: boolean
   /** It marks answers of the gateway: an upstream must not be able to send it. */
   readonly own: boolean
-  /** In an answer, the field tells the client where to go next, or what to send. */
-  readonly leadsOn: boolean
+  /** In an answer, how the field tells the client where to go next, what to send, or what to keep; else undefined. */
+  readonly leads: Lead | undefined
   /** In a request the gateway itself acts on it. */
   readonly steersGateway: boolean
 }
@@ -32,9 +32,33 @@ const near = new Near<FieldName>(512)
 const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
   ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],
-  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'sec-fetch-dest'],
 ])
-const leadingOn: ReadonlySet<string> = new Set(['location', 'content-location', 'set-cookie', 'www-authenticate'])
+
+/** Kinds of such fields, as docs/requests.md lists them. `origin`: what the client keeps for the whole origin. */
+export type Lead = 'location' | 'link' | 'refresh' | 'cookie' | 'challenge' | 'host' | 'origin'
+
+const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
+  ['location', 'location'],
+  ['content-location', 'location'],
+  ['link', 'link'],
+  ['refresh', 'refresh'],
+  ['set-cookie', 'cookie'],
+  ['www-authenticate', 'challenge'],
+  // Of the name and port that the client called, on virtual hosts too: those are the gateway's.
+  ['alt-svc', 'host'],
+  ['strict-transport-security', 'host'],
+  ['accept-ch', 'origin'],
+  ['clear-site-data', 'origin'],
+  ['critical-ch', 'origin'],
+  ['nel', 'origin'],
+  ['origin-trial', 'origin'],
+  ['report-to', 'origin'],
+  ['reporting-endpoints', 'origin'],
+  ['service-worker-allowed', 'origin'],
+  ['set-login', 'origin'],
+  ['speculation-rules', 'origin'],
+])
 
 /** @param name as it was received */
 export function fieldName(name: string): FieldName {
@@ -57,7 +81,7 @@ function learn(name: string): FieldName {
     hopByHopRequest: hopByHopRequest.has(lower),
     hopByHopResponse: hopByHopResponse.has(lower),
     own: isOwnField(lower),
-    leadsOn: leadingOn.has(lower),
+    leads: leading.get(lower),
     steersGateway: steering.has(lower),
   }
   if (name.length > maxKnownLength) return learnt

@@ -1,80 +1,96 @@
-import type { Target } from '../base/target.ts'
 import { passFields } from '../http/headers.ts'
-import { fieldName } from '../http/names.ts'
-import { type Links, portOf, type VirtualHost } from '../http/virtual-hosts.ts'
-import type { Exchange } from './exchange.ts'
-
-/** The part of an exchange that decides where its answer may send the client. */
-export interface Answered extends Pick<Exchange, 'addressing' | 'tokenNames'> {
-  readonly target: Target
-  readonly fields: Pick<Exchange['fields'], 'host'>
-}
+import { fieldName, type Lead } from '../http/names.ts'
+import type { Links } from '../http/virtual-hosts.ts'
+import { type Answered, linkTo, onVirtualHost } from './links.ts'
 
 /**
- * The fields of an upstream's answer as the client gets them, flat. A client that follows a redirect sends its headers
- * along, the gateway's token too: so `Location` and `Content-Location` point back at the gateway. Cookies get a path
- * below `/proxy/<origin>`, so that no other upstream receives them; a virtual host has no other upstream.
+ * The fields of an upstream's answer as the client gets them, flat. A client that follows a link sends its header fields
+ * along, the gateway's token too: so links lead through the gateway. Cookies get a path below `/proxy/<origin>`, so that no
+ * other upstream receives them. What would hold for the whole origin of the gateway is renamed. docs/requests.md has the
+ * table.
  */
 export function answerFields(received: readonly string[], exchange: Answered, links: Links): string[] {
   const fields: string[] = []
-  if (!passFields(received, fields)) return fields
-  for (let i = 0; i < fields.length; i += 2) {
-    const { lower, leadsOn } = fieldName(fields[i]!)
-    if (!leadsOn) continue
-    if (lower === 'set-cookie') {
-      if (links.cookies === 'Scope') fields[i + 1] = scopedCookie(fields[i + 1]!, exchange)
-    } else if (lower === 'www-authenticate') challenge(fields, i, exchange, links)
-    else if (links.redirects === 'Rewrite') pointBack(fields, i, exchange, links)
+  const leads = passFields(received, fields)
+  if (leads) leadThroughGateway(fields, exchange, links)
+  // A browser may have sent this credential by itself. Its answer must not become a page in the origin of the console.
+  if (typeof exchange.addressing === 'string' && exchange.tokenNames.includes('authorization')) {
+    fields.push('Content-Security-Policy', 'sandbox')
   }
   return fields
 }
 
-/** The original stays readable. A reference that cannot be followed through the gateway is renamed. */
-function pointBack(fields: string[], at: number, exchange: Answered, links: Links): void {
-  const value = fields[at + 1]!
-  const url = URL.parse(value.replace(/[\x80-\xff]/g, percentEncoded), exchange.target.url)
-  const rewritten = url === null ? undefined : throughGateway(url, exchange, links)
-  if (rewritten === undefined) rename(fields, at)
-  else {
-    fields.push(`Gateway-Upstream-${fields[at]}`, value)
-    fields[at + 1] = rewritten
+function leadThroughGateway(fields: string[], exchange: Answered, links: Links): void {
+  const { length } = fields
+  for (let i = 0; i < length; i += 2) {
+    const { leads } = fieldName(fields[i]!)
+    if (leads !== undefined && !isPassed(leads, exchange, links)) replace(fields, i, rewrites[leads])
+  }
+
+  /** A link whose value changes stays readable under another name. A cookie must not: it would be kept twice. */
+  function replace(fields: string[], at: number, rewrite: Rewrite): void {
+    const [name, value] = [fields[at]!, fields[at + 1]!]
+    const rewritten = rewrite(value, exchange, links)
+    if (rewritten === undefined) fields[at] = upstreamPrefix + name
+    else if (rewritten !== value) {
+      if (fieldName(name).leads !== 'cookie') fields.push(upstreamPrefix + name, value)
+      fields[at + 1] = rewritten
+    }
   }
 }
 
-function rename(fields: string[], at: number): void {
-  fields[at] = `Gateway-Upstream-${fields[at]}`
+const upstreamPrefix = 'Gateway-Upstream-'
+
+/** Whether the settings, or the way in which the upstream is called, leave such fields as they are. */
+function isPassed(leads: Lead, { addressing }: Answered, { redirects, cookies }: Links): boolean {
+  if (leads === 'cookie') return cookies === 'Pass'
+  if (leads === 'origin') return typeof addressing === 'object'
+  return redirects === 'Pass' && (leads === 'location' || leads === 'link' || leads === 'refresh')
 }
 
-/** Field values are bytes, each as the code point of the same number. */
-const percentEncoded = (byte: string): string => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`
+/** Undefined when the client must not act on the field. */
+type Rewrite = (value: string, exchange: Answered, links: Links) => string | undefined
 
-/** Where the client reaches the URL through the gateway; undefined when it cannot. */
-function throughGateway(url: URL, exchange: Answered, links: Links): string | undefined {
-  const { addressing } = exchange
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return undefined
-  // A path alone: only the client knows the name by which it reached the gateway.
-  if (addressing === 'url') return `/proxy/${url.href}`
-  if (addressing === 'path') return `/proxy/${url.href.replace('://', '/')}`
-  const path = pathOf(url)
-  // A path of two slashes would be read as a host.
-  if (url.origin === addressing.upstream.key && !path.startsWith('//')) return path
-  const { publicUrl } = links
-  return onVirtualHost(url, exchange, links) ?? (publicUrl === undefined ? undefined : `${publicUrl}/proxy/${url.href}`)
+const rewrites: Readonly<Record<Lead, Rewrite>> = {
+  location: linkTo,
+  link: linkField,
+  refresh,
+  cookie: scopedCookie,
+  challenge,
+  host: () => undefined,
+  origin: () => undefined,
 }
 
-const pathOf = ({ pathname, search, hash }: URL): string => pathname + search + hash
+/** A target in angle brackets, then parameters, whose quoted strings may contain commas (RFC 8288 section 3). */
+const linkValue = /[\s,]*(?:<([^<>]*)>((?:[^",<]|"(?:[^"\\]|\\.)*")*)(?=,|$)|$)/y
 
-/** The URL on the virtual host of its origin. */
-function onVirtualHost(url: URL, exchange: Answered, links: Links): string | undefined {
-  const { addressing } = exchange
-  const isSame = typeof addressing === 'object' && addressing.upstream.key === url.origin
-  const host = isSame ? addressing : links.hosts?.of(url.origin)
-  return host && virtualOrigin(host, exchange, links) + pathOf(url)
+/** The links that can be followed through the gateway, with their parameters; undefined when there are none. */
+export function linkField(value: string, exchange: Answered, links: Links): string | undefined {
+  const kept: string[] = []
+  linkValue.lastIndex = 0
+  while (linkValue.lastIndex < value.length) {
+    const found = linkValue.exec(value)
+    if (found === null) return undefined
+    const [, reference, parameters = ''] = found
+    const link = reference === undefined ? undefined : linkTo(reference, exchange, links)
+    if (link !== undefined) kept.push(`<${link}>${parameters.trimEnd()}`)
+  }
+  return kept.length === 0 ? undefined : kept.join(', ')
 }
 
-/** Scheme, name and port under which the client reaches a virtual host: by the port that it has called. */
-export function virtualOrigin({ host }: VirtualHost, { fields }: Answered, { scheme }: Links): string {
-  return `${scheme}://${host}${portOf(fields.host)}`
+/** `5; url=https://example.com/`, as browsers read it. */
+const refreshStart = /^([\d.]+)\s*(?:[;,]\s*)?(?:url\s*=\s*)?(["']?)/i
+
+function refresh(value: string, exchange: Answered, links: Links): string | undefined {
+  const text = value.trim()
+  const [start, seconds, quote = ''] = refreshStart.exec(text) ?? []
+  if (start === undefined) return undefined
+  const rest = text.slice(start.length)
+  const end = quote === '' ? -1 : rest.indexOf(quote)
+  const reference = end < 0 ? rest : rest.slice(0, end)
+  if (reference === '') return value
+  const link = linkTo(reference, exchange, links)
+  return link && `${seconds}; url=${link}`
 }
 
 /**
@@ -82,13 +98,10 @@ export function virtualOrigin({ host }: VirtualHost, { fields }: Answered, { sch
  * credential, and send it to the address that the challenge names. On a virtual host the metadata of OAuth (RFC 9728
  * section 5.1) is found there.
  */
-function challenge(fields: string[], at: number, exchange: Answered, links: Links): void {
-  if (exchange.tokenNames.includes('authorization')) {
-    rename(fields, at)
-    return
-  }
-  if (typeof exchange.addressing === 'string') return
-  fields[at + 1] = fields[at + 1]!.replace(/(\bresource_metadata=")([^"]*)"/i, (whole, name: string, text: string) => {
+function challenge(value: string, exchange: Answered, links: Links): string | undefined {
+  if (exchange.tokenNames.includes('authorization')) return undefined
+  if (typeof exchange.addressing === 'string') return value
+  return value.replace(/(\bresource_metadata=")([^"]*)"/i, (whole, name: string, text: string) => {
     const url = URL.parse(text)
     const rewritten = url === null ? undefined : onVirtualHost(url, exchange, links)
     return rewritten === undefined ? whole : `${name}${rewritten}"`
@@ -96,24 +109,32 @@ function challenge(fields: string[], at: number, exchange: Answered, links: Link
 }
 
 /**
- * Removes `Domain`, and moves `Path` to where the client finds the upstream. Without a path the client takes that of its
- * request (RFC 6265 section 5.1.4), which is there already.
+ * Removes `Domain`, and moves `Path` to where the client finds the upstream. Under `/proxy/` a cookie without a usable path
+ * gets the one that the client would have given it (RFC 6265 section 5.1.4), since there it would be the path of another
+ * upstream. All else keeps its bytes and its order.
  */
 function scopedCookie(cookie: string, { target, addressing }: Answered): string {
   const [pair = '', ...attributes] = cookie.split(';')
-  let path: string | undefined
-  const kept = attributes.filter(attribute => {
-    const [name = '', value = ''] = attribute.split('=', 2)
-    const lower = name.trim().toLowerCase()
-    if (lower === 'path') path = value.trim()
-    return lower !== 'path' && lower !== 'domain'
+  const kept = attributes.filter(attribute => nameOf(attribute) !== 'domain')
+  if (typeof addressing === 'object') return [pair, ...kept].join(';')
+  const scoped = kept.map(attribute => {
+    if (nameOf(attribute) !== 'path') return attribute
+    const equals = attribute.indexOf('=')
+    const path = equals < 0 ? '' : attribute.slice(equals + 1).trim()
+    return `${attribute.slice(0, equals < 0 ? attribute.length : equals)}=${cookiePath(path, target, addressing)}`
   })
-  // A path that does not begin with a slash counts as absent (RFC 6265 section 5.2.4).
-  if (path?.startsWith('/') === true) kept.push(` Path=${cookiePath(path, target.origin.key, addressing)}`)
-  return [pair, ...kept].join(';')
+  if (!kept.some(attribute => nameOf(attribute) === 'path')) scoped.push(` Path=${cookiePath('', target, addressing)}`)
+  return [pair, ...scoped].join(';')
 }
 
-function cookiePath(path: string, origin: string, addressing: Answered['addressing']): string {
-  if (typeof addressing === 'object') return path
-  return `/proxy/${addressing === 'url' ? origin : origin.replace('://', '/')}${path === '/' ? '' : path}`
+const nameOf = (attribute: string): string => attribute.split('=', 1)[0]!.trim().toLowerCase()
+
+/** A path that does not begin with a slash counts as absent (RFC 6265 section 5.2.4). */
+function cookiePath(
+  given: string,
+  { path: requested, origin }: Answered['target'],
+  addressing: 'url' | 'path',
+): string {
+  const path = given.startsWith('/') ? given : requested.slice(0, Math.max(1, requested.lastIndexOf('/')))
+  return `/proxy/${addressing === 'url' ? origin.key : origin.key.replace('://', '/')}${path === '/' ? '' : path}`
 }

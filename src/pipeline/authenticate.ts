@@ -3,7 +3,7 @@ import { refuse } from '../errors.ts'
 import { tokens } from '../telemetry/layout.ts'
 import type { Claims } from '../tokens/claims.ts'
 import { refuseToken, type TokenProblem } from '../tokens/problem.ts'
-import { refuseUnauthenticated, tokenField, tokenOf } from './credential.ts'
+import { dropCredentials, refuseUnauthenticated, tokenField, tokenOf } from './credential.ts'
 import type { Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
@@ -17,6 +17,7 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   const token = tokenOf(exchange, parts)
   if (typeof token !== 'string') return refuseUnauthenticated(exchange, token)
   exchange.token = token
+  if (exchange.dropsCredentials) dropCredentials(exchange)
   const claims = parts.verifyToken(token, exchange.socket)
   // A token that was verified before is known at once.
   const isKnown = !(claims instanceof Promise)

@@ -1,5 +1,6 @@
 /** The token in a request: in the gateway's own field, or where clients with static settings can put it. */
 import { keyPrefix } from '../base/agent-key.ts'
+import { isSecretName } from '../base/secret-names.ts'
 import type { Refusal } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { fieldName } from '../http/names.ts'
@@ -91,8 +92,18 @@ export function tokenField({ tokenNames }: Exchange, { config }: Parts): string 
   return keyFields.get(tokenNames.at(-1) ?? '') ?? config.Security.AgentAuth.CustomHeaderName
 }
 
-/** A 401, in a form that the client understands. */
+/**
+ * A 401, in a form that the client understands. Under `/proxy/` no password is asked for: a browser would take one from a
+ * link and send it with all that follows, in the origin of the console.
+ */
 export function refuseUnauthenticated(exchange: Exchange, refusal: Refusal): Refusal {
-  const takesPassword = isVirtual(exchange) || exchange.tokenNames.includes('authorization')
-  return takesPassword ? withBasic(refusal) : refusal
+  return isVirtual(exchange) ? withBasic(refusal) : refusal
+}
+
+/** Fields with the credentials of another upstream (request-line.ts) are neither sent nor seen by rules. */
+export function dropCredentials(exchange: Exchange): void {
+  const { req, fields, tokenNames } = exchange
+  const isKept = fields.names.map(({ lower, folded }) => tokenNames.includes(folded) || !isSecretName(lower))
+  req.rawHeaders = req.rawHeaders.filter((_, at) => isKept[at >> 1])
+  exchange.fields = { ...fields, names: fields.names.filter((_, at) => isKept[at]) }
 }

@@ -54,7 +54,8 @@ export class Exchange {
   readonly requestId: string
   readonly rawTarget: string
   readonly addressing: Addressing
-  readonly fields: RequestFields
+  readonly dropsCredentials: boolean
+  fields: RequestFields
   readonly expectsContinue: boolean
   /** It has taken its connection over: no other request follows on it. */
   readonly isUpgraded: boolean
@@ -133,6 +134,7 @@ export class Exchange {
     this.requestId = arrival.requestId
     this.rawTarget = arrival.rawTarget
     this.addressing = arrival.addressing
+    this.dropsCredentials = arrival.dropsCredentials
     this.fields = arrival.fields
     this.expectsContinue = arrival.expectsContinue
     this.isUpgraded = arrival.isUpgraded

@@ -183,7 +183,7 @@ class Forward implements UpstreamHandler, Sender {
   }
 
   onInterim(head: ResponseHead): void {
-    passInterim(this.#exchange, head)
+    passInterim(this.#exchange, head, this.#parts.links)
   }
 
   /** Nothing was sent. The pipeline decides what happens next. */

@@ -1,14 +1,28 @@
 import type { ServerResponse } from 'node:http'
-import { downstreamFields } from '../http/headers.ts'
+import { downstreamFields, fieldValues } from '../http/headers.ts'
+import type { Links } from '../http/virtual-hosts.ts'
 import type { ResponseHead } from '../upstream/handler.ts'
+import { linkField } from './answer-fields.ts'
 import type { Exchange } from './exchange.ts'
+import type { Answered } from './links.ts'
 
-/** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2). */
-export function passInterim({ res, req }: Exchange, { status, fields: received }: ResponseHead): void {
+/** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2): of its fields, the links. */
+export function passInterim(
+  exchange: Exchange & Answered,
+  { status, fields: received }: ResponseHead,
+  links: Links,
+): void {
+  const { res, req } = exchange
   if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
-  const fields = pairs(downstreamFields(received))
   if (status === 102) res.writeProcessing()
-  else if (status === 103 && fields.some(([name]) => name.toLowerCase() === 'link')) writeHints(res, hintsOf(fields))
+  else if (status === 103) writeHints(res, hintsOf(received, exchange, links))
+}
+
+/** The values of `Link`, as the answer itself would have them. */
+function hintsOf(received: readonly string[], exchange: Answered, links: Links): string[] {
+  const hints = fieldValues(downstreamFields(received), 'link')
+  if (links.redirects === 'Pass') return hints
+  return hints.map(value => linkField(value, exchange, links)).filter(value => value !== undefined)
 }
 
 /** Fields as pairs, from a flat list. */
@@ -19,21 +33,11 @@ export function pairs(fields: readonly string[]): [string, string][] {
 }
 
 /** Node refuses some forms of links that RFC 8288 allows, and throws: those hints are left out. */
-function writeHints(res: ServerResponse, hints: Record<string, string | string[]>): void {
+function writeHints(res: ServerResponse, link: string[]): void {
+  if (link.length === 0) return
   try {
-    res.writeEarlyHints(hints)
+    res.writeEarlyHints({ link })
   } catch {
     // The answer itself is still to come.
   }
-}
-
-function hintsOf(fields: readonly (readonly [string, string])[]): Record<string, string | string[]> {
-  // Without a prototype: the upstream chooses the names.
-  const hints: Record<string, string[]> = Object.create(null)
-  for (const [name, value] of fields) {
-    const lower = name.toLowerCase()
-    const before = hints[lower] ?? []
-    hints[lower] = [...before, value]
-  }
-  return hints
 }

@@ -5,7 +5,7 @@
 import { parseStrictJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import type { Links } from '../http/virtual-hosts.ts'
-import { type Answered, virtualOrigin } from './answer-fields.ts'
+import { type Answered, virtualOrigin } from './links.ts'
 
 const wellKnown = '/.well-known/oauth-protected-resource'
 /** Longer answers are not read as metadata, bytes: parsing the longest answer would block the event loop. */

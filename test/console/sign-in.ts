@@ -41,13 +41,61 @@ t.test('an agent without a role is told, and not let in', async t => {
   await sees(t, page, 'none of the roles')
 })
 
-t.test('a reload and a new tab stay signed in; signing out ends all tabs', async t => {
+for (const [how, click] of Object.entries({
+  'Ctrl and a click': { modifiers: ['ControlOrMeta'] },
+  'the middle button': { button: 'middle' },
+} as const)) {
+  t.test(`a link opened in a new tab by ${how} is signed in`, async t => {
+    const page = await signedIn(t, reviewer)
+    const [tab] = await Promise.all([
+      page.waitForEvent('popup'),
+      page.getByRole('link', { name: 'History' }).click(click as { modifiers: ['ControlOrMeta'] }),
+    ])
+    await tab.locator('main[data-ready=active]').waitFor()
+    t.match(tab.url(), /#\/history$/)
+    t.equal(await tab.evaluate('opener'), null)
+    t.match(page.url(), /#\/$/)
+  })
+}
+
+t.test('a tab that the console did not open is offered in one that is signed in', async t => {
+  const page = await signedIn(t, reviewer)
+  const tab = await page.context().newPage()
+  await tab.goto(`${url}/console/#/history`)
+  await sees(t, tab, 'It offers to show this page there')
+  await page.getByRole('link', { name: 'Show it here' }).click()
+  t.match(page.url(), /#\/history$/)
+  t.equal(await page.getByRole('link', { name: 'Show it here' }).count(), 0)
+})
+
+t.test('no session is given to whatever asks in this origin', async t => {
+  const page = await signedIn(t, reviewer)
+  const { accessToken } = JSON.parse(await page.evaluate(() => sessionStorage.getItem('session') ?? ''))
+  const other = await page.context().newPage()
+  await other.goto(`${url}/open-api`)
+  const heard = await other.evaluate(async () => {
+    const channel = new BroadcastChannel('agent-gateway-console')
+    const all: unknown[] = []
+    channel.addEventListener('message', ({ data }) => all.push(data))
+    for (const message of [{ asks: true }, { asksFor: '#/' }, { asksFor: 'javascript:x' }]) channel.postMessage(message)
+    // Both requests were answered before: messages come in their order.
+    while (all.length < 2) await new Promise(resolve => channel.addEventListener('message', resolve, { once: true }))
+    return JSON.stringify({ all, session: sessionStorage.length, shared: { ...localStorage } })
+  })
+  t.notMatch(heard, accessToken)
+  t.match(heard, /^\{"all":\[\{"signedIn":true\},\{"signedIn":true\}\],"session":0,/)
+  t.equal(await page.getByRole('link', { name: 'Show it here' }).getAttribute('href'), '#/')
+})
+
+t.test('a reload stays signed in; signing out ends all tabs', async t => {
   const page = await signedIn(t, reviewer)
   await page.reload()
   await sees(t, page, 'Nothing waits')
-  const tab = await page.context().newPage()
-  await tab.goto(`${url}/console/`)
-  await sees(t, tab, 'Nothing waits')
+  const [tab] = await Promise.all([
+    page.waitForEvent('popup'),
+    page.getByRole('link', { name: 'History' }).click({ modifiers: ['ControlOrMeta'] }),
+  ])
+  await tab.locator('main[data-ready=active]').waitFor()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByLabel('Agent id').waitFor()
   await sees(t, tab, 'Signed out in another tab')

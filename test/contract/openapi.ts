@@ -68,12 +68,14 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'proxy/head-decisions',
     'proxy/http2',
     'proxy/hundred-streams',
+    'proxy/leading-fields',
     'proxy/outcomes',
     'proxy/own-shortage',
     'proxy/redirects',
     'proxy/streams',
     'proxy/time-limits',
     'proxy/virtual-hosts',
+    'proxy/without-credentials',
     'security/two-agents',
   ],
   'it calls a server of its own, or an identity provider': [
@@ -86,6 +88,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
   ],
   'it sends what no documented client would': ['security/fuzz'],
   'it is about the files of the console, byte for byte': ['console/files'],
+  'it is about what a browser does with pages of an upstream': ['console/one-origin'],
   'it is about clients that follow redirects': ['management/hitl-inert'],
 }
 

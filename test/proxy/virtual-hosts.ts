@@ -153,7 +153,8 @@ t.test('a redirect stays where the client finds it', async t => {
     ['/.//evil.test/x', `${own}//evil.test/x`],
   ]
   for (const [given, expected] of cases) t.equal((await redirect(given)).location, expected, given)
-  t.equal((await redirect('/x'))['gateway-upstream-location'], '/x')
+  t.equal((await redirect(`${origin.url}/x`))['gateway-upstream-location'], `${origin.url}/x`)
+  t.equal((await redirect('/x'))['gateway-upstream-location'], undefined, 'nothing was changed')
   t.equal((await redirect('mailto:a@b')).location, undefined)
 })
 
@@ -164,7 +165,7 @@ t.test('a link to another virtual host has the port that the client used', async
 
 t.test('a cookie keeps its path and loses its domain', async t => {
   const cookie = encodeURIComponent('a=1; Path=/v1; Domain=example.com; HttpOnly')
-  t.strictSame((await call({ path: `/?cookie=${cookie}` })).headers['set-cookie'], ['a=1; HttpOnly; Path=/v1'])
+  t.strictSame((await call({ path: `/?cookie=${cookie}` })).headers['set-cookie'], ['a=1; Path=/v1; HttpOnly'])
 })
 
 t.test('a challenge of the upstream is not answered with the gateway’s token', async t => {

@@ -1,0 +1,50 @@
+/**
+ * What tabs of the console tell each other. Never the session: whatever runs in this origin could ask for it. A tab that the
+ * person opens from here gets it from the browser, which copies sessionStorage.
+ */
+import { signal } from '@preact/signals'
+
+const channel = new BroadcastChannel('agent-gateway-console')
+
+/** The address, behind `#`, that a tab without a session was opened for. */
+export const askedFor = signal<string | undefined>(undefined)
+/** Another tab has a session. */
+export const isOpenElsewhere = signal(false)
+
+interface TabEvents {
+  readonly isSignedIn: () => boolean
+  readonly onSignOut: () => void
+}
+
+export function connectTabs({ isSignedIn, onSignOut }: TabEvents): void {
+  channel.addEventListener('message', ({ data }) => {
+    if (data?.signedOut === true) onSignOut()
+    if (data?.signedIn === true) isOpenElsewhere.value = true
+    if (typeof data?.asksFor !== 'string' || !isSignedIn()) return
+    channel.postMessage({ signedIn: true })
+    if (data.asksFor.startsWith('#/')) askedFor.value = data.asksFor
+  })
+}
+
+export function tellSignOut(): void {
+  channel.postMessage({ signedOut: true })
+}
+
+/** Asks the tabs that have a session to offer this page. */
+export function askOthers(): void {
+  channel.postMessage({ asksFor: location.hash })
+}
+
+/** Opens a link of the console in a new tab, which is signed in. Browsers copy no session where they open it by themselves. */
+function openTab(event: MouseEvent): void {
+  const isWanted = event.type === 'auxclick' ? event.button === 1 : event.ctrlKey || event.metaKey || event.shiftKey
+  const link = event.target instanceof Element ? event.target.closest('a') : null
+  if (!isWanted || link === null || link.origin !== location.origin || link.pathname !== location.pathname) return
+  event.preventDefault()
+  open(link.href, '_blank')
+}
+
+addEventListener('click', openTab)
+addEventListener('auxclick', openTab)
+// The tab that opened this one is not to be reached from here.
+if (window.opener !== null) window.opener = null
