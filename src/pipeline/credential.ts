@@ -15,10 +15,13 @@ import {
 import type { Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
-const authorization: readonly string[] = ['authorization']
+const authorization = 'authorization'
 
-/** Fields of a virtual host that may carry a token, by their lower-case names, as people write them. */
-const keyFields: ReadonlyMap<string, string> = new Map(
+/**
+ * Fields of a virtual host that may carry a JSON Web Token, by their lower-case names, as people write them. A key is known by
+ * its prefix in any field whose name stands for a secret.
+ */
+const tokenFields: ReadonlyMap<string, string> = new Map(
   ['Authorization', 'X-Api-Key', 'Api-Key', 'X-Goog-Api-Key', 'Private-Token'].map(name => [name.toLowerCase(), name]),
 )
 
@@ -34,23 +37,23 @@ export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   }
   if (isVirtual(exchange)) return tokenOfVirtualHost(exchange)
   if (UseCustomHeader && !FallbackToAuthorization) return refuseMissing(CustomHeaderName)
-  exchange.tokenNames = [...exchange.tokenNames, ...authorization]
-  const values = fieldValues(raw, 'authorization')
-  const password = values.length === 1 ? ownText(basicPassword(values[0]!)) : undefined
-  return password ?? presentedToken(values, 'Authorization')
+  exchange.tokenNames = [...exchange.tokenNames, authorization]
+  const values = fieldValues(raw, authorization)
+  const known = values.length === 1 ? tokenInAuthorization(values[0]!) : undefined
+  return known ?? presentedToken(values, 'Authorization')
 }
 
 const isVirtual = ({ addressing }: Exchange): boolean => typeof addressing === 'object'
 
-/** One field that may carry a token: its lower-case name, and the token if it has the form for one. */
+/** One field that may carry a token: its folded name, and the token if it has the form for one. */
 interface Candidate {
   readonly name: string
   readonly text: string | undefined
 }
 
 /**
- * On a virtual host a key may be in any field of `keyFields`; the other ones are then meant for the upstream. Without a
- * key, the first of these fields that has the form of a token is taken.
+ * On a virtual host a key may be in any field with the name of a secret; the other ones are then meant for the upstream.
+ * Without a key, the first of `tokenFields` that has the form of a token is taken.
  */
 function tokenOfVirtualHost(exchange: Exchange): string | Refusal {
   const candidates = candidatesIn(exchange.req.rawHeaders)
@@ -60,24 +63,37 @@ function tokenOfVirtualHost(exchange: Exchange): string | Refusal {
   if (first?.text === undefined) return refuseUnreadable('Authorization')
   const names = new Set(keys.length > 0 ? keys.map(({ name }) => name) : [first.name])
   exchange.tokenNames = [...exchange.tokenNames, ...names]
-  // Two values of one field, or two keys: servers differ in which one counts.
-  const isClear = candidates.filter(({ name }) => names.has(name)).length === names.size
-  const isOne = keys.every(({ text }) => text === first.text)
-  return isClear && isOne ? first.text : refuseUnreadable('Authorization')
+  // Other values of these fields, or another key: servers differ in which one counts.
+  const isClear = candidates.every(({ name, text }) => !names.has(name) || text === first.text)
+  return isClear ? first.text : refuseUnreadable('Authorization')
 }
 
 function candidatesIn(raw: readonly string[]): Candidate[] {
   const found: Candidate[] = []
   for (let i = 0; i < raw.length; i += 2) {
-    const { lower } = fieldName(raw[i]!)
-    if (!keyFields.has(lower)) continue
+    const { lower, folded } = fieldName(raw[i]!)
     const value = raw[i + 1]!
-    const isStandard = lower === 'authorization'
-    const text = isStandard ? (bearerToken(value) ?? ownText(basicPassword(value))) : ownText(value.trim())
-    found.push({ name: lower, text })
+    if (lower === authorization) found.push({ name: folded, text: bearerToken(value) ?? tokenInAuthorization(value) })
+    else if (tokenFields.has(lower)) found.push({ name: folded, text: ownText(value.trim()) })
+    else if (value.startsWith(keyPrefix) && isSecretName(lower)) found.push({ name: folded, text: value.trim() })
   }
   return found
 }
+
+/**
+ * What `Authorization` has in another scheme than Bearer, or in none: a key, plain or as name or password of credentials in
+ * Base64 (`token KEY`, `ApiKey <id:KEY>`, `Basic <KEY:>`), or a JSON Web Token as the password of Basic. Undefined also when
+ * it has two keys.
+ */
+function tokenInAuthorization(value: string): string | undefined {
+  const encoded = /[\w+/-]+={0,2}$/.exec(value)?.[0] ?? ''
+  const plain = value.includes(keyPrefix) ? value : Buffer.from(encoded, 'base64').toString('latin1')
+  const keys = new Set(plain.match(keyPattern))
+  const [key] = keys
+  return keys.size > 0 ? (keys.size === 1 ? key : undefined) : ownText(basicPassword(value))
+}
+
+const keyPattern = /(?<![\w-])agw_[\w-]+/g
 
 /**
  * A key or a JSON Web Token. Any other text may be a secret of the upstream, which the identity provider must not
@@ -89,7 +105,11 @@ function ownText(text: string | undefined): string | undefined {
 
 /** The field that the token was in, as the configuration or its specification spells it. */
 export function tokenField({ tokenNames }: Exchange, { config }: Parts): string {
-  return keyFields.get(tokenNames.at(-1) ?? '') ?? config.Security.AgentAuth.CustomHeaderName
+  const { CustomHeaderName } = config.Security.AgentAuth
+  const name = tokenNames.at(-1)
+  return name === undefined || name === fieldName(CustomHeaderName).folded
+    ? CustomHeaderName
+    : (tokenFields.get(name) ?? name)
 }
 
 /**

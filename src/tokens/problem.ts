@@ -30,13 +30,13 @@ export function refuseToken(problem: TokenProblem, field: string): Refusal {
 }
 
 /**
- * The text behind `Bearer` in the only value of `field`; else a 401 that says how to present a token. More than one value
- * is rejected: servers differ in which one counts.
+ * The text behind `Bearer` in `field`; else a 401 that says how to present a token. Values that differ are rejected: servers
+ * differ in which one counts.
  */
 export function presentedToken(values: readonly string[], field: string): string | Refusal {
   const [value] = values
   if (value === undefined) return refuseMissing(field)
-  return (values.length === 1 ? bearerToken(value) : undefined) ?? refuseUnreadable(field)
+  return (values.every(other => other === value) ? bearerToken(value) : undefined) ?? refuseUnreadable(field)
 }
 
 /** The text behind `Bearer`; undefined when there is none. */

@@ -1,4 +1,5 @@
 /** Keys of agents on the way to upstreams. Threats T13, T15 and T35 of SECURITY.md. */
+import { get } from 'node:http'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import t from '../fixtures/tap.ts'
@@ -41,6 +42,22 @@ t.test('a key is taken where a token is', async t => {
     [host, { 'X-Api-Key': key }],
     [host, { 'X-Goog-Api-Key': key }],
     [host, { Authorization: `Bearer ${key}`, 'X-Api-Key': key }],
+    [host, { Authorization: `token ${key}` }],
+    [host, { Authorization: `ApiKey ${key}` }],
+    [host, { Authorization: `ApiKey ${Buffer.from(`id:${key}`).toString('base64')}` }],
+    [host, { Authorization: `Bot ${key}` }],
+    [host, { Authorization: `SSWS ${key}` }],
+    [host, { Authorization: `Key ${key}` }],
+    [host, { Authorization: `Token token="${key}"` }],
+    [host, { Authorization: key }],
+    [host, { Authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}` }],
+    [host, { Authorization: `Basic ${Buffer.from(`${key}:x-oauth-basic`).toString('base64')}` }],
+    [host, { Authorization: `Basic ${Buffer.from(`${key}:${key}`).toString('base64url')}` }],
+    [host, { apikey: key, Authorization: `Bearer ${key}` }],
+    ...['X-Auth-Token', 'X-Vault-Token', 'xi-api-key', 'DD-API-KEY', 'X-Figma-Token', 'X-Shopify-Access-Token'].map(
+      name => [host, { [name]: key }] as const,
+    ),
+    [target, { Authorization: `token ${key}` }],
   ]
   for (const [url, headers] of places) t.equal((await fetch(url, { headers })).status, 200, JSON.stringify(headers))
   t.notMatch(JSON.stringify(origin.seen), key.slice(4, 20))
@@ -62,8 +79,31 @@ t.test('without a public URL, a held request has no Location on a virtual host',
   t.match(await held.text(), /Poll \/hitl\/status\/\S+ at the host of the gateway itself/)
 })
 
+/** The status of a call with these lines of its header, as they are. */
+function statusOf(...lines: readonly (readonly [string, string])[]): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = ['Host', new URL(host).host, ...lines.flat()]
+    get({ port: gateway.port, host: '127.0.0.1', headers }, res => resolve(res.resume().statusCode)).on('error', reject)
+  })
+}
+
+t.test('the same token twice is one, and another value beside it is refused', async t => {
+  const bearer = ['Authorization', `Bearer ${key}`] as const
+  const own = ['Gateway-Authorization', `Bearer ${agent.token}`] as const
+  t.equal(await statusOf(own, own), 200)
+  t.equal(await statusOf(bearer, bearer), 200)
+  t.equal(await statusOf(bearer, ['X-Api-Key', key], ['X-Auth-Token', key]), 200)
+  t.equal(await statusOf(own, ['Gateway-Authorization', `Bearer ${agent.token}x`]), 401)
+  t.equal(await statusOf(bearer, ['Authorization', 'Bearer of-the-upstream']), 401)
+  t.equal(await statusOf(bearer, ['Authorization', 'Basic b2Y6dGhlLXVwc3RyZWFt']), 401)
+  t.notMatch(JSON.stringify(origin.seen), key.slice(4, 20))
+})
+
 t.test('two different keys are refused', async t => {
   const other = await createKey()
+  const both = `Basic ${Buffer.from(`${other.key}:${key}`).toString('base64')}`
+  t.equal((await fetch(host, { headers: { Authorization: both } })).status, 401)
+  t.equal((await fetch(host, { headers: { Authorization: `Bearer ${key}`, 'X-Auth-Token': other.key } })).status, 401)
   const headers = { 'X-Api-Key': key, Authorization: `Bearer ${other.key}` }
   t.equal((await fetch(host, { headers })).status, 401)
   t.strictSame(origin.seen, [])
@@ -78,7 +118,7 @@ t.test('a key in any other place is refused, and told nowhere', async t => {
       [`/?a=${dotted(stray)}`, {}],
       [`/bot${stray}/x`, {}],
       ['/', { Cookie: `a=1; b=${stray}` }],
-      ['/', { 'X-Token': stray }],
+      ['/', { 'X-Thing': stray }],
       ['/', { 'X-Other': basic(stray) }],
     ]
     for (const [path, fields] of places) {

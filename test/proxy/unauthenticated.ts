@@ -30,8 +30,8 @@ t.test('without a token, or with it in another field, the challenge says where i
   const once =
     'Bearer error="invalid_request", error_description="Send one token, as Gateway-Authorization: Bearer <token>"'
   t.equal(await challengeOf(['Gateway-Authorization', token]), once)
-  const twice = ['Gateway-Authorization', `Bearer ${token}`, 'Gateway-Authorization', `Bearer ${token}`]
-  t.equal(await challengeOf(twice), once)
+  const two = ['Gateway-Authorization', `Bearer ${token}`, 'Gateway-Authorization', `Bearer ${token}x`]
+  t.equal(await challengeOf(two), once)
 })
 
 t.test('the management API names its own field', async t => {
@@ -46,8 +46,7 @@ t.test('the challenge names the field that the token was found in', async t => {
   const config = { Security: { AgentAuth: { FallbackToAuthorization: true, CustomHeaderName: 'X-Agent' } } }
   const other = await startGateway(t, { config })
   const malformed = 'is not a JSON Web Token'
-  const basic = 'Basic realm="agent-gateway", charset="UTF-8", '
-  t.equal(await challengeOf(['Authorization', 'Bearer sk-123'], other), basic + invalid(malformed, 'Authorization'))
+  t.equal(await challengeOf(['Authorization', 'Bearer sk-123'], other), invalid(malformed, 'Authorization'))
   t.equal(await challengeOf(['X-Agent', 'Bearer sk-123'], other), invalid(malformed, 'X-Agent'))
 })
 

@@ -78,7 +78,8 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
   },
   async A073(t) {
     const cookies = 'Set-Cookie: a=1\r\nX: 1\r\nset-cookie: b=2\r\nX: 2\r\nSet-Cookie: a=3\r\n'
-    t.match(await answerTo(t, `HTTP/1.1 200 OK\r\n${cookies}Content-Length: 0\r\n\r\n`), cookies)
+    const answer = await answerTo(t, `HTTP/1.1 200 OK\r\n${cookies}Content-Length: 0\r\n\r\n`)
+    t.match(answer.replace(/; Path=\S+/g, ''), cookies)
   },
   async A076(t) {
     const origin = await startOrigin(t)

@@ -44,7 +44,7 @@ t.test('two tokens, no token and what only looks like one are refused alike', as
     `Gateway-Authorization: ${token}\r\n`,
     `Gateway-Authorization: Basic ${token}\r\n`,
     `Gateway-Authorization: Bearer ${token}, Bearer ${token}\r\n`,
-    `Gateway-Authorization: Bearer ${token}\r\nGateway-Authorization: Bearer ${token}\r\n`,
+    `Gateway-Authorization: Bearer ${token}\r\nGateway-Authorization: Bearer ${token}x\r\n`,
     `Gateway-Authorization: Bearer \u00a0${token}\r\n`,
     `Gateway-Authorization: Bearer ${token}\u00a0\r\n`,
     `Gateway-Authorization: Bearer ${'x'.repeat(8_192)}\r\n`,
