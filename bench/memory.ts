@@ -1,9 +1,10 @@
 /**
  * Bodies pass in constant memory: `node bench/memory.ts`. 1 GiB goes down and 1 GiB up through a gateway in a process
- * of its own, and its resident memory may not grow by more than 64 MiB. Exit code 1 when it does.
+ * of its own, and its resident memory may not grow by more than 64 MiB. Exit code 1 when it does. Then it tells the memory of
+ * a client connection that is idle.
  */
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { bodyOf } from './lib/bytes.ts'
 import { residentBytes } from './lib/cpu.ts'
@@ -19,12 +20,14 @@ const help = `usage: node bench/memory.ts [options]
   --mib N           length of all bodies of one direction together (1024)
   --streams N       bodies at a time (1)
   --limit N         growth allowed, MiB (64)
+  --idle N          idle connections (9000)
 `
 
 const { values } = readOptions(help, {
   mib: { type: 'string', default: '1024' },
   streams: { type: 'string', default: '1' },
   limit: { type: 'string', default: '64' },
+  idle: { type: 'string', default: '9000' },
 })
 
 const mebibyte = 2 ** 20
@@ -53,7 +56,8 @@ process.exit()
 async function main(): Promise<void> {
   const cores = await chooseCores()
   const upstream = await startNodeUpstream(cores.others)
-  const gateway = await startGateway({ policies: [benchPolicy(100)], cores: cores.proxy })
+  const settings = { System: { Server: { MaxConnectionsPerAddress: 0 } } }
+  const gateway = await startGateway({ policies: [benchPolicy(100)], cores: cores.proxy, settings })
   const target = { gateway: gateway.url, origin: `http://127.0.0.1:${upstream.port}`, token: gateway.token }
   const bytes = Math.ceil((Number(values.mib) * mebibyte) / streams)
   for (let sent = 0; sent < warmupRequests; sent++) await download(target, 1_000)
@@ -67,6 +71,17 @@ async function main(): Promise<void> {
   console.log(resultsText(results))
   console.log(`\n${met ? 'passed' : 'FAILED'}: growth is ${met ? '' : 'not '}under ${values.limit} MiB`)
   if (!met) process.exitCode = 1
+  const idle = await idleBytes(gateway.process.pid, target)
+  console.log(`\n${values.idle} idle connections: ${figure(idle / 1_024)} KiB each`)
+}
+
+/** Resident bytes of the gateway for a connection that has had a request and waits for the next one. */
+async function idleBytes(pid: number, target: Target): Promise<number> {
+  const before = residentBytes(pid)
+  const count = Number(values.idle)
+  const agents = Array.from({ length: count }, () => new Agent({ keepAlive: true }))
+  for (const agent of agents) await download(target, 1_000, agent)
+  return (residentBytes(pid) - before) / count
 }
 
 async function each(transfer: () => Promise<void>): Promise<void> {
@@ -86,9 +101,9 @@ async function watch(pid: number, what: string, transfer: () => Promise<void>): 
 }
 
 /** Reads an answer of that length and drops it. */
-async function download(target: Target, bytes: number): Promise<void> {
+async function download(target: Target, bytes: number, agent: Agent | false = false): Promise<void> {
   const request = httpRequest(`${target.gateway}/proxy/${target.origin}/bytes/${bytes}`, {
-    agent: false,
+    agent,
     headers: headersOf(target),
   })
   request.end()

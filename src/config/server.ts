@@ -45,7 +45,11 @@ export const server = {
     'Slowest pace of a proxied request body, measured over 30 seconds; a slower one gets 408. 0 is no limit.',
     { max: 1_000_000 },
   ),
-  KeepAliveSeconds: integer(5, 'Idle client connections are closed after this.', { min: 1, max: 3_600 }),
+  KeepAliveSeconds: integer(
+    75,
+    'Idle client connections are closed after this; a client that was busy for longer may fail with its next request.',
+    { min: 1, max: 3_600 },
+  ),
   StopDelaySeconds: integer(
     0,
     'On SIGTERM, the gateway still serves for so long, and /health/proxy is 503: load balancers notice.',
