@@ -82,7 +82,8 @@ function causeOf(condition: Condition, policy: CompiledPolicy, facts: Facts): st
   const value = field.read(facts, policy.scope.zone)
   if (value === unreadable) {
     if (field.kind.phase === 'body') return facts.body?.problem ?? 'the body is not known'
-    return field.kind.destination === true ? 'the address is not known' : 'not known'
+    if (field.kind.destination === true) return 'the address is not known'
+    return field.kind.repeats === true ? 'servers may read it in different ways' : 'not known'
   }
   if (value instanceof Messages) return 'the messages of the batch differ'
   if (field.kind.ofPath === true && facts.readings !== undefined) return 'servers read this path in different ways'

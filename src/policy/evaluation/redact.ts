@@ -20,11 +20,17 @@ const breaks = /[\s"'<>]/
 
 /** A field's value as records may show it: secrets marked, long text cut, objects by their type. */
 export function showActual(field: Field, value: unknown): unknown {
-  if (value === missing) return '(missing)'
-  if (value === unknown) return '(not known yet)'
-  if (value === unreadable) return '(unreadable)'
+  const state = stateText(value)
+  if (state !== undefined) return state
   if (isSecretName(lastName(field.text))) return '[redacted]'
   return show(value)
+}
+
+/** What is shown of a value that is not there. */
+function stateText(value: unknown): string | undefined {
+  if (value === missing) return '(missing)'
+  if (value === unknown) return '(not known yet)'
+  return value === unreadable ? '(unreadable)' : undefined
 }
 
 /** The last name in the path of a field: indexes, `@size` and `@type` are not names. */
@@ -45,7 +51,7 @@ function show(value: unknown): unknown {
 }
 
 function showList(list: readonly unknown[]): unknown {
-  const shown = list.slice(0, shownElements).map(item => (item === missing ? '(missing)' : show(item)))
+  const shown = list.slice(0, shownElements).map(item => stateText(item) ?? show(item))
   return list.length > shownElements ? [...shown, `${list.length - shownElements} more`] : shown
 }
 

@@ -4,9 +4,11 @@ import { personalDataSearch, type Search, secretSearch } from '../detectors/dete
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
 import { False, missing, True, type Truth, Unreadable, unreadable } from '../values/truth.ts'
-import { FormReading } from './form.ts'
+import type { Form } from './form.ts'
+import { FormReading } from './form-reading.ts'
 import type { RequestBody } from './input.ts'
 import { defaultMaxJsonValues, JsonDocument, JsonReading } from './json.ts'
+import { memberOf } from './names.ts'
 
 export type BodyKind = 'none' | 'json' | 'form' | 'multipart' | 'text' | 'binary' | 'invalid' | 'truncated' | 'encoded'
 
@@ -31,8 +33,8 @@ export class BodyView {
   readonly #maxValues: number
   #text: string | undefined
   #kind: BodyKind | undefined
-  #value: unknown = missing
   #json: JsonDocument | undefined
+  #form: Form | undefined
   /** The reading of a JSON or form body that takes several turns. */
   #reading: JsonReading | FormReading | undefined
   #problem = ''
@@ -61,7 +63,12 @@ export class BodyView {
     const kind = this.kind
     if (kind === 'none') return missing
     if (kind === 'json') return this.#json?.value
-    return kind === 'form' ? this.#value : unreadable
+    return kind === 'form' ? this.#form?.pairs : unreadable
+  }
+
+  /** A member of a JSON object or form: `missing`, or `unreadable` where some server finds another one. */
+  member(name: string): unknown {
+    return this.kind === 'form' ? this.#form?.valueOf(name) : memberOf(this.value, name)
   }
 
   /** Makes numbers of the value exact that a double cannot hold. False when all were before. */
@@ -135,6 +142,7 @@ export class BodyView {
     const kind = this.kind
     if (kind === 'truncated') return 'the body is longer than what is held'
     if (kind === 'encoded') return 'the body has a Content-Encoding'
+    if (kind === 'json' || kind === 'form') return 'servers may read its names in different ways'
     return this.#problem === '' ? `the body is ${kind}` : `the body is ${this.#problem}`
   }
 
@@ -164,7 +172,7 @@ export class BodyView {
       return 'invalid'
     }
     if (result instanceof JsonDocument) this.#json = result
-    else this.#value = result
+    else this.#form = result
     return kind
   }
 

@@ -1,7 +1,8 @@
 import type { Activity } from '../../base/activity.ts'
 import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
-import { type Pairs, readQuery } from './form.ts'
+import type { Form } from './form.ts'
+import { readQuery } from './form-reading.ts'
 import type { AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
 import type { McpHeads } from './mcp-heads.ts'
 
@@ -16,7 +17,7 @@ export class Facts {
   readonly mcp: McpHeads | undefined
   #readings: readonly Facts[] | undefined
   #body: BodyView | undefined
-  #query: Pairs | undefined
+  #query: Form | undefined
   #segments: readonly string[] | undefined
   #mediaType: string | string[] | typeof missing | undefined
   #agent: AgentFacts | undefined
@@ -79,7 +80,7 @@ export class Facts {
     return this.#destination
   }
 
-  get query(): Pairs {
+  get query(): Form {
     this.#query ??= readQuery(this.request.queryString)
     return this.#query
   }

@@ -1,151 +1,122 @@
-import type { Budget, Work } from '../values/work.ts'
+/**
+ * What a form or a query says. Frameworks differ: PHP takes `a.b` for `a_b` and `a[]` for a list `a`, Rack divides pairs at
+ * `;`, ASP.NET ignores letter case. So a parameter is read only if every one of them finds the same values.
+ */
+import { spend } from '../turns/evaluation.ts'
+import { missing, unreadable } from '../values/truth.ts'
+import { foldName, readsLike } from './names.ts'
 
-/** Names and values of a form or a query; a repeated name gives a list. Own properties of an object without prototype. */
-export type Pairs = Record<string, string | string[]>
+/** Names and values; a repeated name gives a list. Own properties of an object without prototype. */
+type Pairs = Record<string, string | string[]>
 
-/** The pairs of a query, read as browsers read them: what cannot be decoded becomes U+FFFD. */
-export function readQuery(text: string): Pairs {
-  const pairs: Pairs = Object.create(null)
-  for (let start = 0; start < text.length; ) {
-    const end = endOfPair(text, start)
-    const pair = end > start ? readPair(text.slice(start, end), decodeOrRepair) : undefined
-    if (pair !== undefined) addPair(pairs, pair)
-    start = end + 1
-  }
-  return pairs
-}
+/** PHP and Express drop further parameters, without an error. */
+const mostVariables = 1_000
+/** Names that are compared in one step. */
+const namesPerStep = 4
 
-/** Steps that reading a name or a value takes at most, beside its characters. */
-const stepsPerPart = 24
-/** Most different names of one form. */
-const maxNames = 10_000
+export class Form {
+  readonly pairs: Pairs = Object.create(null)
+  /** Different names. */
+  count = 0
+  #parameters = 0
+  /** Names whose values servers read in different ways. */
+  #doubtful: Set<string> | undefined
+  #hasOddNames = false
+  #names: readonly string[] | undefined
+  /** How frameworks may read the names that they change: first parts, and whole names with underscores. */
+  #changed: ReadonlySet<string> | undefined
 
-/** A pair that is being read. */
-interface OpenPair {
-  readonly end: number
-  /** Undefined until it is read. */
-  name: string | undefined
-  /** The end of the name or of the value, and as much of it as was read. */
-  partEnd: number
-  part: string
-}
-
-/** Reads the pairs of a form; a long name or value in several steps. */
-export class FormReading implements Work {
-  /** The pairs that were read; a string is why they cannot be: there are too many, or they can be read in two ways. */
-  result: Pairs | string = Object.create(null)
-  readonly #text: string
-  readonly #mostPairs: number
-  readonly #pieceLength: number
-  #pair: OpenPair | undefined
-  #at = 0
-  #pairs = 0
-  #names = 0
-
-  /** @param pieceLength characters that are decoded in one step, 12 or more */
-  constructor(text: string, mostPairs: number, pieceLength = 32_768) {
-    this.#text = text
-    this.#mostPairs = mostPairs
-    this.#pieceLength = pieceLength
+  /** @param isDoubtful servers read the pair in different ways */
+  add(name: string, value: string, isDoubtful: boolean): void {
+    const known = this.pairs[name]
+    if (known === undefined) {
+      this.pairs[name] = value
+      this.count++
+      this.#hasOddNames ||= isOdd(name)
+    } else if (Array.isArray(known)) known.push(value)
+    else this.pairs[name] = [known, value]
+    if (!isDoubtful && ++this.#parameters <= mostVariables) return
+    this.#doubtful ??= new Set()
+    this.#doubtful.add(name)
   }
 
-  advance(budget: Budget): boolean {
-    while ((this.#pair !== undefined || this.#at < this.#text.length) && typeof this.result !== 'string') {
-      if (budget.left <= 0) return false
-      const from = this.#at
-      this.#pair ??= this.#begin()
-      this.#read(this.#pair, this.result)
-      budget.left -= stepsPerPart + ((this.#at - from) >> 1)
+  /** The values of a parameter: `missing`, or `unreadable` where some server finds others. Call it when all are added. */
+  valueOf(name: string): string | string[] | typeof missing | typeof unreadable {
+    if (this.#isDoubtful(name)) return unreadable
+    return this.pairs[name] ?? missing
+  }
+
+  #isDoubtful(name: string): boolean {
+    if (this.#doubtful !== undefined && (this.#doubtful.has(name) || name.includes(';'))) return true
+    this.#names ??= Object.keys(this.pairs)
+    const names = this.#names
+    spend(Math.ceil(names.length / namesPerStep))
+    for (let at = 0; at < names.length; at++) {
+      const other = names[at]!
+      if (other.length === name.length && readsLike(other, name)) return true
     }
-    return true
+    if (isOdd(name)) return this.#hasLike(partsOf(name), name)
+    return this.#hasOddNames && this.#changedNames().has(foldName(name))
   }
 
-  #begin(): OpenPair {
-    if (++this.#pairs > this.#mostPairs) this.result = `of more than ${this.#mostPairs} values`
-    const end = endOfPair(this.#text, this.#at)
-    const equals = this.#text.slice(this.#at, end).indexOf('=')
-    return { end, name: undefined, partEnd: equals < 0 ? end : this.#at + equals, part: '' }
-  }
-
-  /** Reads the name or the value, or the next piece of it. */
-  #read(pair: OpenPair, pairs: Pairs): void {
-    const limit = this.#at + this.#pieceLength
-    const to = limit < pair.partEnd ? outsideCharacter(this.#text, limit) : pair.partEnd
-    const decoded = decodePart(this.#text.slice(this.#at, to))
-    this.#at = to
-    if (decoded === undefined) this.result = 'not a valid form'
-    pair.part += decoded
-    if (to < pair.partEnd) return
-    this.#at++
-    if (pair.name === undefined && to < pair.end) {
-      pair.name = pair.part
-      pair.part = ''
-      pair.partEnd = pair.end
-      return
+  #changedNames(): ReadonlySet<string> {
+    if (this.#changed !== undefined) return this.#changed
+    const changed = new Set<string>()
+    for (const name of Object.keys(this.pairs)) {
+      if (!isOdd(name)) continue
+      spend(stepsPerOddName)
+      const parts = partsOf(name)
+      changed.add(parts[0]!).add(joined(parts))
     }
-    this.#pair = undefined
-    if (typeof this.result === 'string' || (pair.name === undefined && pair.part === '')) return
-    const isNew = addPair(pairs, pair.name === undefined ? [pair.part, ''] : [pair.name, pair.part])
-    if (isNew && ++this.#names > maxNames) this.result = `of more than ${maxNames} names`
+    this.#changed = changed
+    return changed
+  }
+
+  #hasLike(parts: readonly string[], name: string): boolean {
+    return Object.keys(this.pairs).some(other => {
+      spend(stepsPerOddName)
+      return other !== name && mayMeet(parts, partsOf(other))
+    })
   }
 }
 
-/** The last place up to `limit` that is not in a percent-encoded character. */
-function outsideCharacter(text: string, limit: number): number {
-  let at = limit
-  if (text.charCodeAt(at - 1) === percent) at--
-  else if (text.charCodeAt(at - 2) === percent) at -= 2
-  for (let bytes = 1; bytes < 4 && isContinued(text, at); bytes++) at -= 3
-  return at
-}
+const stepsPerOddName = 32
 
-/** Whether the percent-encoded byte here continues a character of several bytes. */
-function isContinued(text: string, at: number): boolean {
-  return text.charCodeAt(at) === percent && /[89ab]/i.test(text.charAt(at + 1))
-}
-
-const percent = 37
-
-function endOfPair(text: string, start: number): number {
-  const found = text.indexOf('&', start)
-  return found < 0 ? text.length : found
-}
-
-/** Name and value; undefined when one of them cannot be decoded. */
-function readPair(pair: string, decode: (part: string) => string | undefined): readonly [string, string] | undefined {
-  const equals = pair.indexOf('=')
-  const name = decode(equals < 0 ? pair : pair.slice(0, equals))
-  const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
-  return name === undefined || value === undefined ? undefined : [name, value]
-}
-
-/** True when the name is new. */
-function addPair(pairs: Pairs, [name, value]: readonly [string, string]): boolean {
-  const known = pairs[name]
-  if (known === undefined) pairs[name] = value
-  else if (Array.isArray(known)) known.push(value)
-  else pairs[name] = [known, value]
-  return known === undefined
-}
-
-/** Plus signs are spaces, and what is percent-encoded is UTF-8; undefined when it is not. */
-function decodePart(part: string): string | undefined {
-  const spaced = part.includes('+') ? plusToSpace(part) : part
-  try {
-    const decoded = spaced.includes('%') ? decodeURIComponent(spaced) : spaced
-    return decoded.includes('\ufffd') ? undefined : decoded
-  } catch {
-    return undefined
+/** Whether some framework changes the name, or divides it. */
+function isOdd(name: string): boolean {
+  for (let at = 0; at < name.length; at++) {
+    switch (name.charCodeAt(at)) {
+      case 0:
+      case 32:
+      case 37:
+      case 46:
+      case 91:
+      case 93:
+        return true
+    }
   }
+  return false
 }
 
-/** By bytes: replaceAll takes a hundred times as long for a megabyte of plus signs. */
-function plusToSpace(part: string): string {
-  const bytes = Buffer.from(part)
-  for (let at = 0; at < bytes.length; at++) if (bytes[at] === 43) bytes[at] = 32
-  return bytes.toString()
+/**
+ * The parts of a name, as PHP, Rack, qs and Spring divide it: `a[b][]` and `a.b` have the parts a and b. Whatever letter
+ * case they have, with the spaces that PHP drops, and up to the zero byte where it stops. An empty part may be any.
+ */
+function partsOf(name: string): string[] {
+  const [text = ''] = name.split('\0', 1)
+  const plain = foldName(text.replace(/%u([0-9a-f]{4})/gi, unescaped))
+    .replace(/^[ [\]]+/, '')
+    .replaceAll(' ', '_')
+  return plain.replace(/\](?=[.[])|\]$/g, '').split(/[.[\]]/)
 }
 
-function decodeOrRepair(part: string): string {
-  return decodePart(part) ?? new URLSearchParams(`x=${part}`).get('x') ?? ''
+/** As ASP.NET on Windows reads it. */
+const unescaped = (_: string, hex: string): string => String.fromCharCode(Number.parseInt(hex, 16))
+
+/** As PHP writes a name with dots and with brackets that are not closed. */
+const joined = (parts: readonly string[]): string => parts.join('_')
+
+function mayMeet(one: readonly string[], other: readonly string[]): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one]
+  return short.every((part, at) => part === long[at] || part === '' || long[at] === '') || joined(one) === joined(other)
 }

@@ -2,7 +2,8 @@
  * What the header fields of an MCP request say about its body (MCP 2026-07-28, "Request Metadata"). They are claims of
  * the client: a refusal may rest on them alone, and nothing else before the body agrees.
  */
-import { isRecord } from '../values/path.ts'
+import { missing, unreadable } from '../values/truth.ts'
+import { memberOf } from './names.ts'
 
 export interface McpHeads {
   /** `Mcp-Method`; undefined when there is none. */
@@ -88,17 +89,23 @@ function decodeName(value: string): string | undefined {
 export function mcpMismatch(heads: McpHeads, body: unknown): string | undefined {
   const { method, name, version, malformed } = heads
   if (malformed !== undefined) return `${malformed} is repeated or malformed.`
-  if (!isRecord(body) || body['jsonrpc'] !== '2.0') return 'The body is not one JSON-RPC message that can be read.'
-  if (method !== undefined && method !== body['method']) return `${methodField} does not match the body.`
-  const params = isRecord(body['params']) ? body['params'] : {}
-  const key = nameKeys.get(body['method'])
-  const stated = key === undefined ? (params['name'] ?? params['uri']) : params[key]
-  const isFree = key === undefined && stated === undefined
+  if (memberOf(body, 'jsonrpc') !== '2.0') return 'The body is not one JSON-RPC message that can be read.'
+  const ofMessage = memberOf(body, 'method')
+  if (ofMessage === unreadable || (method !== undefined && method !== ofMessage))
+    return `${methodField} does not match the body.`
+  const params = memberOf(body, 'params')
+  const key = nameKeys.get(ofMessage)
+  const stated = key === undefined ? nameOrUri(params) : memberOf(params, key)
+  const isFree = key === undefined && stated === missing
   if (name !== undefined && !isFree && name !== stated) return `${nameField} does not match the body.`
-  const meta = isRecord(params['_meta']) ? params['_meta'] : {}
-  const ofBody = meta[versionKey]
-  if (version !== undefined && ofBody !== undefined && version !== ofBody) {
+  const ofBody = memberOf(memberOf(params, '_meta'), versionKey)
+  if (version !== undefined && ofBody !== missing && version !== ofBody) {
     return `${versionField} does not match the body.`
   }
   return undefined
+}
+
+function nameOrUri(params: unknown): unknown {
+  const name = memberOf(params, 'name')
+  return name === missing || name === null ? memberOf(params, 'uri') : name
 }

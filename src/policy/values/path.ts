@@ -9,7 +9,7 @@ export type Step =
   | { readonly kind: 'size' }
   | { readonly kind: 'type' }
 
-/** The values of `[*]`: one entry for each element, `missing` where the rest of the path does not exist. */
+/** The values of `[*]`: one entry for each element, `missing` or `unreadable` where the rest of the path leads nowhere. */
 export class Several {
   readonly items: readonly unknown[]
   #leaves: readonly unknown[] | undefined
@@ -86,32 +86,36 @@ function bracketed(match: RegExpExecArray): Step | undefined {
   }
 }
 
-/** The value that `steps` lead to from `value`: own properties only, else `missing`. */
-export function follow(value: unknown, steps: readonly Step[], from = 0): unknown {
+/** Reads a member of any value: `missing` where it is not there, `unreadable` where it is not known. */
+export type Member = (value: unknown, key: string) => unknown
+
+/** A member by exactly this name: own properties only. */
+export const ownMember: Member = (value, key) => (isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing)
+
+/** The value that `steps` lead to from `value`, else `missing` or `unreadable`. */
+export function follow(value: unknown, steps: readonly Step[], member: Member, from = 0): unknown {
   for (let index = from; index < steps.length; index++) {
     const step = steps[index]!
-    if (step.kind === 'each') return followEach(value, steps, index + 1)
-    value = take(value, step)
-    if (value === missing) return missing
+    if (step.kind === 'each') return followEach(value, steps, member, index + 1)
+    value = step.kind === 'key' ? member(value, step.key) : take(value, step)
+    if (typeof value === 'symbol') return value
   }
   return value
 }
 
-function followEach(value: unknown, steps: readonly Step[], from: number): unknown {
+function followEach(value: unknown, steps: readonly Step[], member: Member, from: number): unknown {
   if (!Array.isArray(value)) return missing
   const items: unknown[] = []
   for (const element of value) {
-    const found = follow(element, steps, from)
+    const found = follow(element, steps, member, from)
     if (found instanceof Several) for (const item of found.items) items.push(item)
     else items.push(found)
   }
   return new Several(items)
 }
 
-function take(value: unknown, step: Exclude<Step, { kind: 'each' }>): unknown {
+function take(value: unknown, step: Exclude<Step, { kind: 'each' | 'key' }>): unknown {
   switch (step.kind) {
-    case 'key':
-      return isRecord(value) && Object.hasOwn(value, step.key) ? value[step.key] : missing
     case 'index':
       return Array.isArray(value) ? elementAt(value, step.index) : missing
     case 'size':

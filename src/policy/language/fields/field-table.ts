@@ -38,6 +38,10 @@ export interface FieldKind {
   /** Whether a search finds something in the value, without decoding it. */
   readonly detects?: (facts: Facts, search: Search) => Truth
   readonly read: (facts: Facts, zone: Zone) => unknown
+  /** Reads the first name of a path below the field, where more than the value tells how servers read its names. */
+  readonly member?: (facts: Facts, key: string) => unknown
+  /** Names come from the gateway or the identity provider: letter case counts. */
+  readonly exactNames?: true
 }
 
 const upper = (text: string) => text.toUpperCase()
@@ -64,6 +68,10 @@ function plainText(plain: (facts: Facts) => string, more: Partial<FieldKind> = {
 
 function readBody(facts: Facts): unknown {
   return facts.body === undefined ? unknown : facts.body.value
+}
+
+function bodyMember({ body }: Facts, key: string): unknown {
+  return body === undefined ? unknown : body.member(key)
 }
 
 function time(key: keyof WallTime, more: Partial<FieldKind> = {}): FieldKind {
@@ -139,7 +147,10 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['input.rawPath', plainText(facts => facts.request.rawPath)],
   ['input.pathSegments', headText(facts => facts.segments, { below: 'list', ofPath: true, repeats: true })],
   ['input.queryString', plainText(facts => facts.request.queryString)],
-  ['input.query', headText(facts => facts.query, { below: 'name', repeats: true })],
+  [
+    'input.query',
+    headText(() => missing, { below: 'name', repeats: true, member: (facts, name) => facts.query.valueOf(name) }),
+  ],
   ['input.headers', headText(() => missing, { below: 'name', header: true, repeats: true })],
   ['input.contentType', headText(facts => facts.mediaType, { normalise: lower, repeats: true })],
   ['input.bodyInfo.size', headValue('number', facts => facts.bodySize, { phase: 'body' })],
@@ -147,7 +158,7 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
     'input.bodyInfo.kind',
     headValue('string', facts => facts.body?.kind ?? unknown, { phase: 'body', normalise: lower, values: bodyKinds }),
   ],
-  ['input.body', headValue('json', readBody, { phase: 'body', below: 'any' })],
+  ['input.body', headValue('json', readBody, { phase: 'body', below: 'any', member: bodyMember })],
   [
     'input.bodyText',
     headValue('string', facts => facts.body?.text ?? unknown, {
@@ -181,8 +192,8 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['agent.status', agentText('status')],
   ['agent.policyName', agentText('policyName')],
   ['agent.ageHours', headValue('number', facts => (facts.request.now - facts.agent.createdAt) / millisecondsPerHour)],
-  ['agent.tags', headText(facts => facts.agent.tags, { below: 'name' })],
-  ['agent.claims', headValue('json', facts => facts.agent.claims ?? unreadable, { below: 'any' })],
+  ['agent.tags', headText(facts => facts.agent.tags, { below: 'name', exactNames: true })],
+  ['agent.claims', headValue('json', facts => facts.agent.claims ?? unreadable, { below: 'any', exactNames: true })],
   ['agent.trustScore', headValue('number', facts => facts.agent.trustScore)],
   ['agent.requestsLastMinute', counter('requestsLastMinute')],
   ['agent.deniedLast10m', counter('deniedLast10m')],

@@ -1,7 +1,8 @@
 import { didYouMean } from '../../../base/nearest.ts'
 import type { Facts } from '../../request/facts.ts'
+import { memberOf } from '../../request/names.ts'
 import { charge, once, spend } from '../../turns/evaluation.ts'
-import { follow, Messages, parsePath, Several, type Step } from '../../values/path.ts'
+import { follow, type Member, Messages, ownMember, parsePath, Several, type Step } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 import { type FieldKind, fieldKinds } from './field-table.ts'
 import type { Zone } from './zone.ts'
@@ -107,15 +108,26 @@ function headerReader(name: string, steps: readonly Step[]): Field['read'] {
   if (steps.length === 0) return facts => facts.header(name)
   return facts => {
     const value = facts.header(name)
-    return value === missing ? missing : follow(value, steps)
+    return value === missing ? missing : follow(value, steps, ownMember)
   }
 }
 
 function reader(kind: FieldKind, steps: readonly Step[]): Field['read'] {
-  const read: Field['read'] = steps.length === 0 ? kind.read : (facts, zone) => below(kind.read(facts, zone), steps)
+  const read = valueReader(kind, steps)
   if (kind.phase !== 'body') return read
   const last = steps.at(-1)?.kind
   return remembered(last === 'size' || last === 'type' ? read : exactly(read))
+}
+
+function valueReader(kind: FieldKind, steps: readonly Step[]): Field['read'] {
+  const [first] = steps
+  if (first === undefined) return kind.read
+  const member = kind.exactNames === true ? ownMember : memberOf
+  const { member: own } = kind
+  if (own === undefined || first.kind !== 'key') return (facts, zone) => below(kind.read(facts, zone), steps, member)
+  const { key } = first
+  const rest = steps.slice(1)
+  return facts => below(own(facts, key), rest, member)
 }
 
 /** Steps that finding one of several values takes. */
@@ -147,11 +159,11 @@ function holdsNumber(value: unknown): boolean {
   return Array.isArray(value) && value.some(element => typeof element === 'number')
 }
 
-function below(value: unknown, steps: readonly Step[]): unknown {
+function below(value: unknown, steps: readonly Step[], member: Member): unknown {
   if (typeof value === 'symbol') return value
-  if (value instanceof Messages) return new Messages(value.messages.map(message => below(message, steps)))
-  if (!(value instanceof Several)) return follow(value, steps)
-  const found = value.items.map(item => (item === missing ? missing : follow(item, steps)))
+  if (value instanceof Messages) return new Messages(value.messages.map(message => below(message, steps, member)))
+  if (!(value instanceof Several)) return follow(value, steps, member)
+  const found = value.items.map(item => (typeof item === 'symbol' ? item : follow(item, steps, member)))
   return new Several(found.flatMap(item => (item instanceof Several ? item.items : [item])))
 }
 

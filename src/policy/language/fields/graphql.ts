@@ -1,6 +1,8 @@
 /** Fields of GraphQL requests, as servers read them over HTTP: by POST, and by GET from the query. */
 import { type DocumentNode, Kind, Lexer, parse, type SelectionSetNode, Source, TokenKind } from 'graphql/language'
+import { parseStrictJson } from '../../../base/json.ts'
 import type { Facts } from '../../request/facts.ts'
+import { memberOf } from '../../request/names.ts'
 import { share, spend } from '../../turns/evaluation.ts'
 import { isRecord, Messages, Several } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
@@ -48,54 +50,83 @@ export const graphqlOperation = (facts: Facts): unknown => ofEach(facts, ({ oper
 export const graphqlName = (facts: Facts): unknown => ofEach(facts, ({ name }) => name)
 export const graphqlFields = (facts: Facts): unknown => ofEach(facts, ({ fields }) => new Several(fields))
 
+/** Reads a member of a request, wherever it stands. */
+type Members = (key: string) => unknown
+
+const membersOf =
+  (value: unknown): Members =>
+  key =>
+    memberOf(value, key)
+
 function readOperations(facts: Facts): readonly Read[] | Read {
-  const inUrl = readUrl(facts)
+  const inUrl: Members = key => facts.query.valueOf(key)
+  const isInUrl = readsAsRequest(inUrl)
   const { body } = facts
   if (body === undefined) throw new Error('cannot happen: read before the body is known')
-  if (body.kind === 'none') return inUrl === undefined ? missing : readRequest(inUrl)
+  if (body.kind === 'none') return readRequest(inUrl)
   if (facts.mediaType === 'application/graphql') {
     const { text } = body
-    return typeof text !== 'string' || inUrl !== undefined ? unreadable : readRequest({ query: text })
+    return typeof text !== 'string' || isInUrl ? unreadable : readRequest(membersOf({ query: text }))
   }
   const { value } = body
   if (value === unreadable) return unreadable
-  const found = Array.isArray(value) ? readBatch(facts, value) : readRequest(value)
+  const found = Array.isArray(value) ? readBatch(facts, value) : readRequest(key => body.member(key))
   // Some servers prefer the URL, others the body.
-  if (inUrl === undefined) return found
-  return found === missing ? readRequest(inUrl) : unreadable
-}
-
-/** Undefined when the URL contains no part of a GraphQL request. */
-function readUrl({ query }: Facts): Readonly<Record<string, unknown>> | undefined {
-  return readsAsRequest(query) ? query : undefined
+  if (found === missing) return readRequest(inUrl)
+  return isInUrl || inUrl('id') !== missing ? unreadable : found
 }
 
 /** Requests of a batch that were read in earlier turns. */
 const begun = new WeakMap<Facts, Read[]>()
 
 function readBatch(facts: Facts, requests: readonly unknown[]): readonly Read[] | Read {
-  const isOne = requests.some(request => readsAsRequest(request))
+  const isOne = requests.some(request => readsAsRequest(membersOf(request)))
   if (!isOne) return missing
   if (requests.length > mostRequests) return unreadable
   const read = begun.get(facts) ?? []
   begun.set(facts, read)
-  for (const request of requests.slice(read.length)) read.push(readRequest(request))
+  for (const request of requests.slice(read.length)) read.push(readRequest(membersOf(request)))
   return read
 }
 
 /** Members that name a document which the server has stored. The gateway does not know its content. */
-const references = ['extensions', 'documentId', 'doc_id', 'queryId', 'persistedQuery', 'operationName']
+const references = [
+  ...['documentId', 'document_id', 'docId', 'doc_id', 'queryId', 'query_id', 'operationId', 'operation_id'],
+  ...['persistedQuery', 'persisted', 'queryHash', 'sha256Hash'],
+]
+const asked = ['query', 'operationName', 'extensions', ...references]
 
-function readsAsRequest(value: unknown): boolean {
-  return isRecord(value) && ['query', ...references].some(key => Object.hasOwn(value, key))
+const hasOne = (members: Members, keys: readonly string[]): boolean => keys.some(key => members(key) !== missing)
+
+/** Other APIs have an `id` too: it names a document where there are variables for one. */
+function readsAsRequest(members: Members): boolean {
+  return hasOne(members, asked) || (hasOne(members, ['id']) && hasOne(members, ['variables']))
 }
 
-function readRequest(request: unknown): Read {
-  if (!isRecord(request) || !readsAsRequest(request)) return missing
-  const { query, operationName = null } = request
+function readRequest(members: Members): Read {
+  if (!readsAsRequest(members)) return missing
+  const query = members('query')
+  const name = members('operationName')
+  const operationName = name === missing || name === '' ? null : name
   if (typeof query !== 'string' || (operationName !== null && typeof operationName !== 'string')) return unreadable
+  // Some servers prefer the document that they have stored to the one that is sent.
+  if (hasOne(members, ['id', ...references]) || namesDocument(members('extensions'))) return unreadable
   const document = parseDocument(query)
-  return document === undefined ? unreadable : readOperation(document, operationName === '' ? null : operationName)
+  return document === undefined ? unreadable : readOperation(document, operationName)
+}
+
+/** Whether the extensions of a request may name a stored document. In a URL or form they are JSON text. */
+function namesDocument(extensions: unknown): boolean {
+  if (extensions === missing || extensions === null || extensions === '') return false
+  const value = typeof extensions === 'string' ? parsed(extensions) : extensions
+  return !isRecord(value) || hasOne(membersOf(value), ['id', ...references])
+}
+
+function parsed(text: string): unknown {
+  if (text.length > longest) return undefined
+  share(text.length * stepsPerCharacter)
+  const read = parseStrictJson(Buffer.from(text))
+  return 'value' in read ? read.value : undefined
 }
 
 function parseDocument(text: string): DocumentNode | undefined {

@@ -1,5 +1,6 @@
 import type { McpHeads } from '../../request/mcp-heads.ts'
-import { isRecord, Messages } from '../../values/path.ts'
+import { memberOf, membersLike } from '../../request/names.ts'
+import { Messages } from '../../values/path.ts'
 import { missing, unknown, unreadable } from '../../values/truth.ts'
 
 /** Fields of MCP: JSON-RPC in the body, and what the head of a request claims of it. */
@@ -15,17 +16,12 @@ function messagesOf(body: unknown): readonly Record<string, unknown>[] | typeof 
 }
 
 function isNearlyMessage(value: unknown): boolean {
-  if (!isRecord(value)) return false
-  const method = own(value, 'method')
-  return Object.hasOwn(value, 'jsonrpc') || method === completion || named.some(methods => methods.has(method))
+  const isNamed = (method: unknown) => method === completion || named.some(methods => methods.has(method))
+  return membersLike(value, 'jsonrpc').length > 0 || membersLike(value, 'method').some(isNamed)
 }
 
 function isMessage(value: unknown): value is Record<string, unknown> {
-  return isRecord(value) && own(value, 'jsonrpc') === '2.0'
-}
-
-function own(value: unknown, key: string): unknown {
-  return isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing
+  return memberOf(value, 'jsonrpc') === '2.0'
 }
 
 /** One value for a single message, one for each message of a batch. */
@@ -37,18 +33,22 @@ function ofEachMessage(body: unknown, read: (message: Record<string, unknown>) =
 
 /** A member of `params` of a `tools/call` message. */
 function callMember(message: Record<string, unknown>, key: string): unknown {
-  return own(message, 'method') === 'tools/call' ? own(own(message, 'params'), key) : missing
+  const method = memberOf(message, 'method')
+  if (method === unreadable) return unreadable
+  return method === 'tools/call' ? memberOf(memberOf(message, 'params'), key) : missing
 }
 
 /** The name in a message: the parameter of one of these methods, or the reference of a completion. */
 function nameIn(methods: ReadonlySet<unknown>, key: 'name' | 'uri', reference: string) {
   return (message: Record<string, unknown>): unknown => {
-    const method = own(message, 'method')
-    const params = own(message, 'params')
-    if (methods.has(method)) return own(params, key)
+    const method = memberOf(message, 'method')
+    if (method === unreadable) return unreadable
+    const params = memberOf(message, 'params')
+    if (methods.has(method)) return memberOf(params, key)
     if (method !== completion) return missing
-    const referred = own(params, 'ref')
-    return own(referred, 'type') === reference ? own(referred, key) : missing
+    const referred = memberOf(params, 'ref')
+    const type = memberOf(referred, 'type')
+    return type === unreadable ? unreadable : type === reference ? memberOf(referred, key) : missing
   }
 }
 
@@ -60,7 +60,7 @@ const named = [calls, resources, prompts]
 const resourceOf = nameIn(resources, 'uri', 'ref/resource')
 const promptOf = nameIn(prompts, 'name', 'ref/prompt')
 
-export const mcpMethod = (body: unknown) => ofEachMessage(body, message => own(message, 'method'))
+export const mcpMethod = (body: unknown) => ofEachMessage(body, message => memberOf(message, 'method'))
 export const mcpTool = (body: unknown) => ofEachMessage(body, message => callMember(message, 'name'))
 export const mcpArguments = (body: unknown) => ofEachMessage(body, message => callMember(message, 'arguments'))
 export const mcpResource = (body: unknown) => ofEachMessage(body, resourceOf)

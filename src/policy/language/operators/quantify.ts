@@ -54,20 +54,28 @@ function askMessages(messages: readonly unknown[], { key, test, askerOf }: Messa
 
 function askerOfOne(operator: Operator, test: ElementTest, quantifier: 'any' | 'all'): Ask {
   const combine = quantifier === 'all' ? every : some
-  if (operator.form.asks === 'list') return value => stateOf(value) ?? test(value)
+  if (operator.form.asks === 'list') return value => stateOf(value) ?? askList(value, test)
   if (operator.form.asks === 'whole') {
+    const readable: ElementTest = element => (element === unreadable ? Unreadable : test(element))
     return value => {
       if (value === missing) return test(missing)
-      return stateOf(value) ?? (value instanceof Several ? askWhole(value, test, combine) : test(value))
+      return stateOf(value) ?? (value instanceof Several ? askWhole(value, readable, combine) : test(value))
     }
   }
-  const present: ElementTest = element => (element === missing ? False : test(element))
+  const present: ElementTest = element => stateOf(element) ?? test(element)
   return value => {
     const state = stateOf(value)
     if (state !== undefined) return state
     if (Array.isArray(value)) return combine(value, test)
     return value instanceof Several ? combine(value.leaves, present) : test(value)
   }
+}
+
+/** What is unreadable may be what the list lacks. */
+function askList(value: unknown, test: ElementTest): Truth {
+  const result = test(value)
+  const isDoubtful = result === False && value instanceof Several && value.items.includes(unreadable)
+  return isDoubtful ? Unreadable : result
 }
 
 const nothing = () => undefined

@@ -211,6 +211,24 @@ t.test('mcp.* is missing in other bodies, and unreadable where a server may take
   )
 })
 
+t.test('mcp.* is unreadable where a server that ignores letter case reads another message', async t => {
+  const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'a', arguments: { to: 'b' } } }
+  const read = (path: string, body: unknown) => readField(path, { request: { url: 'https://a.example/', body } })
+  const all = ['mcp.method', 'mcp.tool', 'mcp.arguments', 'mcp.resource', 'mcp.prompt']
+  for (const path of all) {
+    t.equal(read(path, { ...call, Method: 'tools/call' }), unreadable, path)
+    t.equal(read(path, { ...call, JsonRpc: '2.0' }), unreadable, path)
+    t.equal(read(path, { Method: 'tools/call', params: {} }), unreadable, path)
+  }
+  for (const path of ['mcp.tool', 'mcp.arguments', 'mcp.arguments.to']) {
+    t.equal(read(path, { ...call, Params: { name: 'c' } }), unreadable, path)
+  }
+  t.equal(read('mcp.tool', { ...call, params: { name: 'a', Name: 'c' } }), unreadable)
+  t.equal(read('mcp.arguments.to', { ...call, params: { name: 'a', arguments: { To: 'c' } } }), unreadable)
+  t.equal(read('mcp.tool', { ...call, params: { name: 'a', arguments: { Name: 'c' } } }), 'a', 'elsewhere')
+  t.equal(read('mcp.tool', { Method: 'GET' }), missing)
+})
+
 t.test('a repeated Content-Type gives all its types, and the body is read by its bytes alone', async t => {
   const headers = { 'content-type': ['application/json', 'Text/Plain; x=y'] }
   const given = { request: { url: 'https://a.example/', headers, body: '{}' } }

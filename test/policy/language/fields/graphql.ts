@@ -67,6 +67,27 @@ t.test('what the server knows by a hash or an id is unreadable; other bodies hav
   for (const body of [{ id: 5 }, [], [1], {}]) t.equal(readField('graphql.operation', post(body)), missing)
 })
 
+t.test('a document beside which a stored one is named is unreadable, in any letter case', async t => {
+  const query = '{ a }'
+  for (const key of ['id', 'queryId', 'documentId', 'doc_id', 'docId', 'operationId', 'persistedQuery', 'persisted']) {
+    t.equal(readField('graphql.fields', post({ query, [key]: 'x' })), unreadable, key)
+    t.equal(readField('graphql.fields', post({ query, [key.toUpperCase()]: 'x' })), unreadable, key.toUpperCase())
+    t.equal(readField('graphql.fields', post({ query }, { url: `${url}?${key}=x` })), unreadable, `${key} in the URL`)
+  }
+  const known = { persistedQuery: { version: 1, sha256Hash: 'x' } }
+  t.equal(readField('graphql.fields', post({ query, extensions: known })), unreadable)
+  const inUrl = (extensions: string) => ({ request: { url: `${url}?query=%7Ba%7D&extensions=${extensions}` } })
+  t.equal(readField('graphql.fields', inUrl(encodeURIComponent(JSON.stringify(known)))), unreadable)
+  t.equal(readField('graphql.fields', inUrl('%7B')), unreadable, 'extensions that are no JSON')
+  t.equal(readField('graphql.fields', post({ id: 'x', variables: {} })), unreadable)
+  t.equal(readField('graphql.fields', post({ query, Query: 'mutation { b }' })), unreadable)
+  t.equal(readField('graphql.fields', post({ Query: 'mutation { b }' })), unreadable)
+  for (const extensions of [null, {}, { clientLibrary: { name: '@apollo/client' } }]) {
+    t.same(readField('graphql.fields', post({ query, extensions })), { each: ['a'] }, JSON.stringify(extensions))
+  }
+  t.same(readField('graphql.fields', inUrl('%7B%22clientLibrary%22:1%7D'), 'head'), { each: ['a'] })
+})
+
 t.test('documents that are broken, long, deep or of many tokens are unreadable', async t => {
   const deep = `${'{a'.repeat(201)}${'}'.repeat(201)}`
   for (const query of [

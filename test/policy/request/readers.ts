@@ -1,0 +1,314 @@
+/** Threat T24 of SECURITY.md: where readers of one text differ, the decision is never milder than for what one of them reads. */
+import fc from 'fast-check'
+import { decideInFull } from '../../../src/policy/evaluation/decide.ts'
+import type { Rulebook } from '../../../src/policy/evaluation/rulebook.ts'
+import { formReaders } from '../../fixtures/form-readers.ts'
+import { jsonReaders, type Member, Refused, readPath, type Tree, writeTree } from '../../fixtures/json-readers.ts'
+import { described, rulebookOf } from '../../fixtures/rulebook.ts'
+import { runs } from '../../fixtures/runs.ts'
+import t from '../../fixtures/tap.ts'
+
+/** Members that a program reads, a field on one of them, and names and values that a body may have. */
+interface Shape {
+  readonly paths: readonly (readonly string[])[]
+  readonly fields: readonly string[]
+  readonly names: readonly string[]
+  readonly values: readonly Tree[]
+}
+
+const amounts = [1, 5, 500, '500', null, 'red', true]
+const document = (text: string) => `${text} { a }`
+const shapes: readonly Shape[] = [
+  { paths: [['amount']], fields: ['input.body.amount'], names: ['amount'], values: amounts },
+  {
+    paths: [['order', 'sum']],
+    fields: ['input.body.order.sum', 'input.body["order"]["sum"]'],
+    names: ['order', 'sum'],
+    values: amounts,
+  },
+  {
+    paths: [['items', '[*]', 'sum']],
+    fields: ['input.body.items[*].sum'],
+    names: ['items', 'sum'],
+    values: amounts,
+  },
+  {
+    paths: [['jsonrpc'], ['method'], ['params', 'name'], ['params', 'arguments', 'sum'], ['params', 'uri']],
+    fields: ['mcp.method', 'mcp.tool', 'mcp.arguments.sum', 'mcp.resource'],
+    names: ['jsonrpc', 'method', 'params', 'name', 'arguments', 'sum', 'uri'],
+    values: ['2.0', 'tools/call', 'resources/read', 'red', 'blue', 500],
+  },
+  {
+    paths: [['model'], ['stream'], ['max_tokens']],
+    fields: ['llm.model', 'llm.stream', 'llm.maxTokens'],
+    names: ['model', 'stream', 'max_tokens'],
+    values: ['red', 'blue', 500, 5, true, false],
+  },
+  {
+    paths: [['query'], ['operationName']],
+    fields: ['graphql.operation', 'graphql.name'],
+    names: ['query', 'operationName'],
+    values: [document('query red'), document('mutation blue'), document('mutation'), 'red', 'blue'],
+  },
+]
+
+/** Spellings of a name that some reader takes for it, and others that none does. */
+function spellings(name: string): string[] {
+  const upper = name.toUpperCase()
+  const title = `${upper[0]}${name.slice(1)}`
+  const odd = name.replace('s', '\u017f').replace('k', '\u212a').replace('i', '\u0131')
+  return [name, name, name, upper, title, odd, `${name}s`, ` ${name}`, name.replace('i', '\u0130')]
+}
+
+/** A tree of the members of a shape, in any spelling, some of them twice. */
+function treeOf({ paths, names, values }: Shape): fc.Arbitrary<Tree> {
+  const leaf = fc.constantFrom<Tree>(...values)
+  const name = fc.constantFrom(...names.flatMap(spellings))
+  const children = (prefix: readonly string[]): string[] => [
+    ...new Set(
+      paths.filter(path => prefix.every((part, at) => path[at] === part)).flatMap(path => path[prefix.length] ?? []),
+    ),
+  ]
+  const at = (prefix: readonly string[]): fc.Arbitrary<Tree> => {
+    const keys = children(prefix)
+    if (keys.length === 0) return leaf
+    if (keys[0] === '[*]') return fc.array(at([...prefix, '[*]']), { maxLength: 3 })
+    const known = keys.map(key =>
+      fc.tuple(fc.constantFrom(...spellings(key)), fc.oneof({ weight: 6, arbitrary: at([...prefix, key]) }, leaf)),
+    )
+    const member: fc.Arbitrary<Member> = fc.oneof({ weight: 3, arbitrary: fc.oneof(...known) }, fc.tuple(name, leaf))
+    // A member for each name, so that most bodies are whole, and some more.
+    return fc
+      .tuple(fc.tuple(...known), fc.array(member, { maxLength: 2 }))
+      .map(([own, more]) => ({ members: [...own, ...more] }))
+  }
+  return at([])
+}
+
+const operators: readonly (readonly [operator: string, value: string])[] = [
+  ['eq', 'red'],
+  ['ne', 'red'],
+  ['eq', '500'],
+  ['gt', '100'],
+  ['lte', '100'],
+  ['in', 'red,tools/call,mutation'],
+  ['notIn', 'blue,query'],
+  ['exists', 'true'],
+  ['exists', 'false'],
+]
+const textual = new Set(['mcp.method', 'graphql.operation', 'llm.stream'])
+
+function conditionOf(field: string, [operator, value]: readonly [string, string]): Condition | undefined {
+  const isOrdering = operator === 'gt' || operator === 'lte'
+  if (isOrdering && textual.has(field)) return undefined
+  if (field === 'llm.stream' && value !== 'true' && value !== 'false') return { field, operator: 'eq', value: 'true' }
+  if (field === 'llm.maxTokens' && !/^\d|^(true|false)$/.test(value)) return { field, operator: 'gt', value: '100' }
+  return { field, operator, value }
+}
+
+const strictness = { Allow: 0, Hitl: 1, Deny: 2 }
+
+interface Body {
+  readonly type: string
+  readonly text: string
+}
+
+const json = (text: string): Body => ({ type: 'application/json', text })
+const form = (text: string): Body => ({ type: 'application/x-www-form-urlencoded', text })
+
+function decide(rulebook: Rulebook, { type, text }: Body): 'Allow' | 'Deny' | 'Hitl' {
+  const { head, body } = described({
+    request: { method: 'POST', url: 'https://a.example/', headers: { 'content-type': type }, body: text },
+  })
+  return decideInFull(rulebook, head, body).decision
+}
+
+interface Condition {
+  readonly field: string
+  readonly operator: string
+  readonly value: string
+}
+
+/** A Deny and a Hitl rule that one of several values satisfies, and an Allow rule that demands all of them. */
+function rulebooksOf(condition: Condition): readonly Rulebook[] {
+  const isNegated = condition.operator === 'ne' || condition.operator === 'notIn' || condition.value === 'false'
+  const rule = (effect: string, strict: 'any' | 'all') => {
+    const quantifier = isNegated ? (strict === 'any' ? 'all' : 'any') : strict
+    return { name: 'r', effect, conditions: [{ ...condition, quantifier }] }
+  }
+  return [
+    rulebookOf({ name: 'p', default: 'Allow', rules: [rule('Deny', 'any')] }),
+    rulebookOf({ name: 'p', default: 'Allow', rules: [rule('Hitl', 'any')] }),
+    rulebookOf({ name: 'p', default: 'Deny', rules: [rule('Allow', 'all')] }),
+  ]
+}
+
+/** Throws when the decision on a body is milder than that on what a reader makes of it. Returns how strict the latter is. */
+function compare(rulebooks: readonly Rulebook[], sent: Body, seen: Body, reader: string, condition: object): number {
+  let strict = 0
+  for (const rulebook of rulebooks) {
+    const wanted = decide(rulebook, seen)
+    const found = decide(rulebook, sent)
+    if (wanted !== 'Allow') strict++
+    if (strictness[found] >= strictness[wanted]) continue
+    throw new Error(
+      `${reader} reads ${sent.text} as ${seen.text}: ${wanted}, not ${found}, ${JSON.stringify(condition)}`,
+    )
+  }
+  return strict
+}
+
+/** A body that has nothing but what a program sees, written plainly. */
+function canonical(paths: Shape['paths'], seen: readonly unknown[]): unknown {
+  const body = {}
+  for (const [index, path] of paths.entries()) if (seen[index] !== undefined) put(body, path, seen[index])
+  return body
+}
+
+function put(target: Record<string, unknown>, [name = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) target[name] = value
+  else if (rest[0] === '[*]') {
+    target[name] = (value as unknown[]).map(each => {
+      const element = {}
+      if (each !== undefined) put(element, rest.slice(1), each)
+      return element
+    })
+  } else {
+    target[name] ??= {}
+    put(target[name] as Record<string, unknown>, rest, value)
+  }
+}
+
+function readAll(tree: Tree, paths: Shape['paths'], reader: (typeof jsonReaders)[string]): unknown[] | undefined {
+  try {
+    return paths.map(path => readPath(tree, path, reader))
+  } catch (error) {
+    if (error instanceof Refused) return undefined
+    throw error
+  }
+}
+
+for (const shape of shapes) {
+  t.test(`a decision on ${shape.fields[0]} is not milder than for any reader of the JSON`, async t => {
+    let strict = 0
+    let allowed = 0
+    fc.assert(
+      fc.property(
+        treeOf(shape),
+        fc.constantFrom(...shape.fields),
+        fc.constantFrom(...operators),
+        fc.nat(3),
+        (tree, field, operation, escaped) => {
+          const condition = conditionOf(field, operation)
+          if (condition === undefined) return
+          const rulebooks = rulebooksOf(condition)
+          const sent = json(writeTree(tree, name => escaped === 0 && name.length % 2 === 0))
+          if (decide(rulebooks[2]!, sent) === 'Allow') allowed++
+          for (const [name, reader] of Object.entries(jsonReaders)) {
+            const seen = readAll(tree, shape.paths, reader)
+            if (seen === undefined) continue
+            const body = json(JSON.stringify(canonical(shape.paths, seen)))
+            strict += compare(rulebooks, sent, body, name, condition)
+          }
+        },
+      ),
+      { numRuns: runs(3_000) },
+    )
+    t.ok(strict > runs(1_000), `${strict} times a reader saw what is not allowed`)
+    t.ok(allowed > runs(20), `${allowed} bodies were allowed by what they say`)
+  })
+}
+
+/** What a program may want, and names that some framework takes for one of them. */
+const forms: readonly { readonly wanted: readonly string[]; readonly names: readonly string[] }[] = [
+  {
+    wanted: ['amount'],
+    names: [
+      ...['amount', 'amount', 'amount', 'Amount', 'AMOUNT', 'amo%75nt', 'amount[]', 'amount[0]', 'amount[x', '+amount'],
+      ...['amount%00x', 'am%u006funt', 'amount]', '[amount]', 'amount.x', 'amounts', 'note'],
+    ],
+  },
+  {
+    wanted: ['order_sum', 'order', 'order[sum]', 'order.sum'],
+    names: [
+      ...['order_sum', 'order.sum', 'order+sum', 'order[sum]', 'Order[Sum]', 'order%5Bsum%5D', 'order[sum]x'],
+      ...['order[sum', 'order', 'order[]', 'order[tax]', 'note'],
+    ],
+  },
+  {
+    wanted: ['items[0][sum]'],
+    names: ['items[0][sum]', 'items[][sum]', 'items[1][sum]', 'items.0.sum', 'items', 'note'],
+  },
+]
+const formValues = ['5', '500', '7', 'red', '', '%zz', '%ff', '%u0035']
+const formText = ({ names }: (typeof forms)[number]) => {
+  const part = fc
+    .tuple(fc.constantFrom(...names), fc.constantFrom('=', '=', '=', ''), fc.constantFrom(...formValues))
+    .map(([name, equals, value]) => `${name}${equals}${equals === '' ? '' : value}`)
+  const separator = fc.constantFrom('&', '&', '&', '& ', ';', '&&')
+  return fc
+    .array(fc.tuple(part, separator), { minLength: 1, maxLength: 4 })
+    .map(parts => parts.map(([text, end], at) => (at < parts.length - 1 ? text + end : text)).join(''))
+}
+/** Now and then more parameters than PHP and Express take. */
+const formCase = fc.constantFrom(...forms).chain(shape =>
+  fc.tuple(formText(shape), fc.constantFrom(...shape.wanted), fc.nat(15)).map(([text, wanted, kind]) => ({
+    text: kind === 0 ? `${'note=1&'.repeat(1_000)}${text}` : kind === 1 ? `${text};` : text,
+    wanted,
+  })),
+)
+
+const formOperators: readonly (readonly [string, string])[] = [
+  ['eq', '500'],
+  ['ne', '5'],
+  ['gt', '100'],
+  ['lte', '100'],
+  ['in', '5,7'],
+  ['notIn', '5,7'],
+  ['exists', 'true'],
+]
+
+const writtenForm = (name: string, values: readonly string[] | undefined): string =>
+  (values ?? []).map(value => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&') || 'other=1'
+
+/** What a program may take of several values: one of them. */
+const choicesOf = (values: readonly string[] | undefined) =>
+  values === undefined ? [undefined] : [...new Set(values)].map(value => [value])
+
+t.test('a decision on a parameter of a form or a query is not milder than for any framework', async t => {
+  let strict = 0
+  let allowed = 0
+  const decideQuery = (rulebook: Rulebook, text: string) =>
+    decideInFull(rulebook, ...headAndBody(`https://a.example/?${text.replaceAll(' ', '%20')}`)).decision
+  fc.assert(
+    fc.property(formCase, fc.constantFrom(...formOperators), ({ text, wanted }, [operator, value]) => {
+      const place = JSON.stringify(wanted)
+      const condition = { field: `input.body[${place}]`, operator, value }
+      const rulebooks = rulebooksOf(condition)
+      const ofQuery = rulebooksOf({ ...condition, field: `input.query[${place}]` })
+      if (decide(rulebooks[2]!, form(text)) === 'Allow') allowed++
+      for (const [name, reader] of Object.entries(formReaders)) {
+        for (const values of choicesOf(reader(text, wanted))) {
+          const seen = form(writtenForm(wanted, values))
+          // A body that no framework decodes is unreadable as a whole.
+          strict += compare(rulebooks, form(text), seen, name, condition)
+          for (const [at, rulebook] of ofQuery.entries()) {
+            const found = decideQuery(rulebook, text)
+            if (strictness[found] >= strictness[decide(rulebooks[at]!, seen)]) continue
+            throw new Error(
+              `${name} reads the query ${text} as ${seen.text}, not ${found}: ${JSON.stringify(condition)}`,
+            )
+          }
+        }
+      }
+    }),
+    { numRuns: runs(6_000) },
+  )
+  t.ok(strict > runs(1_000), `${strict} times a framework saw what is not allowed`)
+  t.ok(allowed > runs(20), `${allowed} forms were allowed by what they say`)
+})
+
+function headAndBody(url: string) {
+  const { head, body } = described({ request: { url } })
+  return [head, body] as const
+}
