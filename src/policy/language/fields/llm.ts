@@ -3,6 +3,7 @@
  * as they look like one. A value that the provider needs and that is not found is unreadable, never missing.
  */
 import type { Facts } from '../../request/facts.ts'
+import { memberOf } from '../../request/names.ts'
 import { isRecord, Several } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 
@@ -64,21 +65,20 @@ function ofBody(facts: Facts, read: (body: Body, found: Found | undefined) => un
   return found === undefined || value === missing ? missing : unreadable
 }
 
-const own = (value: unknown, key: string): unknown =>
-  isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing
-
-/** The first value that is present. */
-const firstOf = (values: readonly unknown[]): unknown => values.find(value => value !== missing) ?? missing
+/** The members by these names that are present. */
+const present = (value: unknown, keys: readonly string[]): unknown[] =>
+  keys.map(key => memberOf(value, key)).filter(found => found !== missing)
 
 /** One value, or a list of all that are present: the gateway does not know which one the upstream uses. */
 function allOf(values: readonly unknown[]): unknown {
   const found = values.filter(value => value !== missing)
+  if (found.includes(unreadable)) return unreadable
   return found.length > 1 ? found : found.length === 1 ? found[0] : missing
 }
 
 export function llmModel(facts: Facts): unknown {
   return ofBody(facts, (body, found) => {
-    const named = own(body, 'model')
+    const named = memberOf(body, 'model')
     const ofPath = found?.model === undefined ? missing : decoded(found.model)
     if (found?.format.modelInPath === true) return ofPath
     const model = allOf([ofPath, named])
@@ -97,7 +97,7 @@ function decoded(text: string): unknown {
 export function llmStream(facts: Facts): unknown {
   return ofBody(facts, (body, found) => {
     if (found?.format.provider === 'gemini') return /:stream/i.test(facts.path)
-    const stream = own(body, 'stream')
+    const stream = memberOf(body, 'stream')
     return stream === missing && found?.format.streams === true ? true : stream
   })
 }
@@ -107,29 +107,48 @@ const maxTokenKeys = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'
 /** Every limit that is set: the gateway does not know which one the upstream applies. */
 export function llmMaxTokens(facts: Facts): unknown {
   return ofBody(facts, body => {
-    const generation = firstOf([own(body, 'generationConfig'), own(body, 'generation_config')])
-    const nested = [own(generation, 'maxOutputTokens'), own(generation, 'max_output_tokens')]
-    return allOf([...maxTokenKeys.map(key => own(body, key)), ...nested, own(own(body, 'options'), 'num_predict')])
+    const ofGemini = present(body, ['generationConfig', 'generation_config']).flatMap(config =>
+      present(config, ['maxOutputTokens', 'max_output_tokens']),
+    )
+    return allOf([...present(body, maxTokenKeys), ...ofGemini, memberOf(memberOf(body, 'options'), 'num_predict')])
   })
 }
 
 /** Names of the tools offered to the model. */
 export function llmTools(facts: Facts): unknown {
-  return ofBody(facts, body => {
-    const lists = ['tools', 'functions'].map(key => own(body, key)).filter(list => list !== missing)
+  return ofBody(facts, (body, found) => {
+    const lists = present(body, ['tools', 'functions'])
     if (lists.length === 0) return missing
     if (!lists.every(Array.isArray)) return unreadable
-    return new Several(lists.flat().flatMap(toolNames))
+    const isGemini = found?.format.provider === 'gemini'
+    return new Several(lists.flat().flatMap(tool => toolNames(tool, isGemini)))
   })
 }
 
-function toolNames(tool: unknown): readonly unknown[] {
-  const declared = firstOf([own(tool, 'functionDeclarations'), own(tool, 'function_declarations')])
-  if (declared !== missing) return Array.isArray(declared) ? declared.map(each => own(each, 'name')) : [unreadable]
-  const name = firstOf([own(own(tool, 'function'), 'name'), own(tool, 'name'), own(tool, 'type')])
-  if (name !== missing) return [name]
+/** Every name that a provider may take: a tool can have it in two places, and Gemini has several tools in one object. */
+function toolNames(tool: unknown, isGemini: boolean): readonly unknown[] {
+  const nested = [tool, ...present(tool, ['function', 'custom'])].flatMap(part => present(part, ['name']))
+  const types = present(tool, ['type']).filter(type => nested.length === 0 || !typesOfNamed.has(type))
+  const declared = present(tool, declarations).flatMap(list =>
+    Array.isArray(list) ? list.map(each => memberOf(each, 'name')) : [unreadable],
+  )
+  const own = [...nested, ...types]
   // Gemini has its own tools as members: { googleSearch: {} }.
-  return isRecord(tool) ? Object.keys(tool) : [missing]
+  const mayBeGemini = isGemini || declared.length > 0 || own.length === 0
+  const builtIn = mayBeGemini && isRecord(tool) ? Object.keys(tool).filter(key => !declarations.includes(key)) : []
+  const all = [...own, ...declared, ...builtIn.flatMap(bothSpellings)]
+  return all.length > 0 ? all : [missing]
+}
+
+const declarations = ['functionDeclarations', 'function_declarations']
+/** The types of tools that have a name of their own. */
+const typesOfNamed: ReadonlySet<unknown> = new Set(['function', 'custom'])
+
+/** Google reads a member by the name in its schema, `google_search`, and by the one in JSON, `googleSearch`. */
+function bothSpellings(name: string): string[] {
+  const snake = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+  const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  return [...new Set([name, snake, camel])]
 }
 
 const messageKeys = ['messages', 'input', 'contents', 'prompt']
@@ -137,7 +156,7 @@ const messageKeys = ['messages', 'input', 'contents', 'prompt']
 /** Messages of the conversation; a text alone is one. */
 export function llmMessages(facts: Facts): unknown {
   return ofBody(facts, body => {
-    const found = messageKeys.map(key => own(body, key)).filter(value => value !== missing)
+    const found = present(body, messageKeys)
     if (found.length === 0) return missing
     if (!found.every(value => typeof value === 'string' || Array.isArray(value))) return unreadable
     return found.reduce<number>((sum, value) => sum + (Array.isArray(value) ? value.length : 1), 0)
@@ -147,20 +166,23 @@ export function llmMessages(facts: Facts): unknown {
 /** The roles that occur in the conversation. */
 export function llmRoles(facts: Facts): unknown {
   return ofBody(facts, body => {
-    const lists = messageKeys.map(key => own(body, key)).filter(Array.isArray)
+    const found = present(body, messageKeys)
+    if (found.includes(unreadable)) return unreadable
+    const lists = found.filter(Array.isArray)
     if (lists.length === 0) return missing
-    return new Several([...new Set(lists.flat().map(message => own(message, 'role')))])
+    return new Several([...new Set(lists.flat().map(message => memberOf(message, 'role')))])
   })
 }
 
-const promptKeys = ['messages', 'system', 'prompt', 'input', 'instructions', 'contents', 'suffix']
-const systemKeys = ['systemInstruction', 'system_instruction']
+const ofSystem = ['systemInstruction', 'system_instruction']
+const promptKeys = ['messages', 'system', 'prompt', 'input', 'instructions', 'contents', 'suffix', ...ofSystem]
 
 /** UTF-8 bytes of all text that the model is given. */
 export function llmPromptBytes(facts: Facts): unknown {
   return ofBody(facts, body => {
-    const prompts = [...promptKeys, ...systemKeys].map(key => own(body, key)).filter(value => value !== missing)
+    const prompts = present(body, promptKeys)
     if (prompts.length === 0) return missing
+    if (prompts.includes(unreadable)) return unreadable
     return prompts.reduce<number>((sum, prompt) => sum + textBytes(prompt), 0)
   })
 }

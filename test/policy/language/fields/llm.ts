@@ -66,10 +66,49 @@ t.test('Gemini has the model in the path, whatever the body says', async t => {
   t.equal(at('llm.model', url, body), unreadable, 'servers may read two models in it')
   const plain = '/v1beta/models/gemini-pro:generateContent'
   t.equal(at('llm.maxTokens', plain, body), 7)
-  t.same(at('llm.tools', plain, body), { each: ['f', 'g', 'googleSearch'] })
+  t.same(at('llm.tools', plain, body), { each: ['f', 'g', 'googleSearch', 'google_search'] })
   t.equal(at('llm.messages', plain, body), 2)
   t.same(at('llm.roles', plain, body), { each: ['user', 'model'] })
   t.equal(at('llm.promptBytes', plain, body), 'user'.length + 2 + 'model'.length + 2 + 2)
+})
+
+t.test('every name that a provider may take for a tool is one', async t => {
+  const named = (tool: object, url = '/v1/chat/completions') => at('llm.tools', url, { tools: [tool] })
+  const gemini = '/v1beta/models/g:generateContent'
+  const f = { functionDeclarations: [{ name: 'f' }] }
+  t.same(named({ ...f, googleSearch: {} }, gemini), { each: ['f', 'googleSearch', 'google_search'] })
+  t.same(named({ ...f, function_declarations: [{ name: 'g' }], code_execution: {} }, gemini), {
+    each: ['f', 'g', 'code_execution', 'codeExecution'],
+  })
+  t.same(named({ name: 'f', codeExecution: {} }, gemini), {
+    each: ['f', 'name', 'codeExecution', 'code_execution'],
+  })
+  t.same(named({ type: 'function', name: 'f', function: { name: 'g' } }), { each: ['f', 'g'] })
+  t.same(named({ type: 'custom', custom: { name: 'f' } }), { each: ['f'] })
+  t.same(named({ type: 'web_search', name: 'f' }), { each: ['f', 'web_search'] }, 'the type is the tool')
+  t.same(named({ functionDeclarations: 1, name: 'f' }), { each: ['f', unreadable, 'name'] })
+  t.same(named({ type: 'function', function: { name: 'f', Name: 'g' } }), { each: [unreadable] })
+  const limits = {
+    generationConfig: { maxOutputTokens: 7, max_output_tokens: 8 },
+    generation_config: { maxOutputTokens: 9 },
+  }
+  t.same(at('llm.maxTokens', gemini, limits), [7, 8, 9])
+})
+
+t.test('a member in another letter case is unreadable', async t => {
+  const messages = [{ role: 'user', content: 'a' }]
+  const bodies = {
+    'llm.model': { Model: 'm' },
+    'llm.stream': { stream: false, STREAM: true },
+    'llm.maxTokens': { max_tokens: 5, Max_tokens: 9 },
+    'llm.tools': { tools: [], Tools: [{ name: 'f' }] },
+    'llm.messages': { messages, Messages: [] },
+    'llm.roles': { messages, Messages: [] },
+    'llm.promptBytes': { messages, Messages: [] },
+  }
+  for (const [path, body] of Object.entries(bodies)) {
+    t.equal(at(path, '/v1/chat/completions', { model: 'm', ...body }), unreadable, path)
+  }
 })
 
 t.test('Azure has a deployment in the path, and perhaps a model in the body', async t => {
