@@ -9,6 +9,8 @@ const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-
 /** End-to-end fields that `Connection` must not name: removing them would change the request after the decision. */
 const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
 
+const eventStream = 'text/event-stream'
+
 /** Facts about the header section of a request. Raw arrays are flat: name, value, name, value. */
 export interface RequestFields {
   /** The names, in order: one for each field. */
@@ -33,6 +35,8 @@ export interface RequestFields {
   readonly mcpStream: boolean
   /** A browser loads the answer as a page, a script, an image or the like, rather than for a script that reads it. */
   readonly isLoad: boolean
+  /** `Accept` has the type of event streams. */
+  readonly acceptsEvents: boolean
 }
 
 /** The fields as they are read, one after the other. */
@@ -51,6 +55,7 @@ class FieldReader implements RequestFields {
   mcp = false
   mcpStream = false
   isLoad = false
+  acceptsEvents = false
   codings: string | undefined = undefined
   connection: string | undefined = undefined
   isDisguised = false
@@ -92,6 +97,9 @@ class FieldReader implements RequestFields {
       case 'upgrade':
         this.upgrade = true
         if (/\bwebsocket\b/i.test(value)) this.webSocket = true
+        break
+      case 'accept':
+        if (value.length >= eventStream.length && value.toLowerCase().includes(eventStream)) this.acceptsEvents = true
         break
       case 'mcp-method':
       case 'mcp-name':

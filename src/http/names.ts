@@ -32,7 +32,7 @@ const near = new Near<FieldName>(512)
 const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
   ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],
-  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'sec-fetch-dest'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'accept', 'sec-fetch-dest'],
 ])
 
 /** Kinds of such fields, as docs/requests.md lists them. `origin`: what the client keeps for the whole origin. */

@@ -23,13 +23,14 @@ import { answer, breakOff } from './answer.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit, outcomeOfStatus } from './circuit.ts'
-import { type Decided, type Exchange, isSendable, type Sendable, type Sender } from './exchange.ts'
+import type { Exchange, Sendable, Sender } from './exchange.ts'
 import { freeKey } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { upstreamRequest } from './hops.ts'
 import { pairs, passInterim } from './interim.ts'
+import { readingOf, searchUnread } from './mcp/asks.ts'
 import { readRpc } from './mcp/requests.ts'
-import { type Output, openToolAnswer, readingOf, type ToolAnswer, withoutBodyFields } from './mcp/tool-answer.ts'
+import { type Output, openToolAnswer, type ToolAnswer, withLength } from './mcp/tool-answer.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
 import { WebSocketSender } from './web-socket.ts'
@@ -44,8 +45,7 @@ const bodiless = new Set([204, 304])
 type Again = (exchange: Exchange, parts: Parts) => void
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
-export function forward(exchange: Decided, parts: Parts, again: Again): undefined {
-  if (!isSendable(exchange)) throw new Error('cannot happen: forwarded before its destination was checked')
+export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {
   // Nothing else would cancel the request of a client that has left.
   if (isOver(exchange)) return undefined
   exchange.continue()
@@ -70,6 +70,8 @@ class Forward implements UpstreamHandler, Sender {
   #body: AnswerBody | undefined = undefined
   /** Reads the answer before the agent gets it, where it may list tools. */
   #tools: ToolAnswer | undefined = undefined
+  /** Searches a body that was not read before, and may ask for the tools of an MCP server. */
+  readonly #search: ReturnType<typeof searchUnread>
   #done = false
 
   constructor(exchange: Sendable, request: UpstreamRequest, parts: Parts, again: Again) {
@@ -77,6 +79,7 @@ class Forward implements UpstreamHandler, Sender {
     this.#request = request
     this.#parts = parts
     this.#again = again
+    this.#search = searchUnread(exchange, parts)
     exchange.sender = this
   }
 
@@ -93,7 +96,8 @@ class Forward implements UpstreamHandler, Sender {
     else this.#exchange.takenKey = undefined
   }
 
-  onBodySent(bytes: number): void {
+  onBodySent(bytes: number, piece?: Buffer): void {
+    if (piece !== undefined && this.#search?.finds(piece) === true) this.#exchange.asks = 'list'
     this.#exchange.bytesUp += bytes
     this.#exchange.loan?.begin()
     // TLS leaves buffers behind that nothing else frees.
@@ -218,8 +222,8 @@ class Forward implements UpstreamHandler, Sender {
   #toolOutput({ status, reason, fields }: ResponseHead): Output {
     const { res } = this.#exchange
     return {
-      writeHead: more => {
-        res.writeHead(status, reason, [...withoutBodyFields(fields), ...more])
+      writeHead: length => {
+        res.writeHead(status, reason, length === 'unchanged' ? [...fields] : withLength(fields, length))
         this.#stream()
       },
       send: bytes => this.#stream().add(bytes),

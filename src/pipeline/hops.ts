@@ -3,7 +3,6 @@ import { sendReply } from '../http/respond.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { UpstreamRequest } from '../upstream/handler.ts'
 import type { Exchange, Sendable } from './exchange.ts'
-import { asksForTools } from './mcp/tool-answer.ts'
 import type { Parts } from './parts.ts'
 
 /** Whether the gateway is the last recipient: OPTIONS with `Max-Forwards: 0` (RFC 9110 section 7.6.2). */
@@ -19,7 +18,6 @@ export function answerOptions(exchange: Exchange): undefined {
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
 export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
-  exchange.asks = asksForTools(exchange, parts)
   const own = requestFields(exchange, parts)
   const fields = exchange.asks === undefined ? own : withoutCoding(own)
   return {

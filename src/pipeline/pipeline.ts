@@ -14,6 +14,7 @@ import {
   isAdmitted,
   isAuthenticated,
   isDecided,
+  isSendable,
   type Outcome,
   type Step,
 } from './exchange.ts'
@@ -22,6 +23,7 @@ import { freeKey, useGrant } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './hops.ts'
 import { leaveLimit, limit } from './limit.ts'
+import { mayAskForTools, noteAsks } from './mcp/asks.ts'
 import { maxCancellation, readCancellation } from './mcp/json-rpc.ts'
 import { cancelsHeld, mayCancel, readRefused } from './mcp/requests.ts'
 import { refuseMisplaced } from './misplaced.ts'
@@ -151,7 +153,15 @@ function carryOut(exchange: Decided, parts: Parts): Step {
   if (exchange.effect === 'Hitl' && exchange.fields.webSocket) return notHeld
   if (exchange.effect === 'Hitl') return review(exchange, parts)
   if (exchange.body !== undefined) return passRead(exchange, exchange.body, parts)
-  return mayCancel(exchange, parts) ? readFirst(exchange, parts) : pass(exchange, parts)
+  if (mayCancel(exchange, parts)) return readFirst(exchange, parts)
+  return mayAskForTools(exchange, parts) ? readShort(exchange, parts) : pass(exchange, parts)
+}
+
+/** Reads a short body before it is sent: the request for the tools of an MCP server wants an answer without coding. */
+async function readShort(exchange: Decided, parts: Parts): Promise<Outcome> {
+  const held = await receiveBody(exchange, exchange.fields.contentLength, parts)
+  if (isRefusal(held)) return held
+  return isOver(exchange) ? undefined : (passCircuit(exchange, parts) ?? pass(exchange, parts))
 }
 
 /** Decides with a short body what the head alone had decided. A longer one, whose length was unknown, is streamed. */
@@ -183,8 +193,12 @@ function pass(exchange: Decided, parts: Parts): Step {
   return checked.then(refusal => refusal ?? (isOver(exchange) ? undefined : send(exchange, parts)))
 }
 
-function send(exchange: Decided, parts: Parts): undefined {
-  return isLastHop(exchange) ? answerOptions(exchange) : forward(exchange, parts, start)
+function send(exchange: Decided, parts: Parts): Step {
+  if (isLastHop(exchange)) return answerOptions(exchange)
+  if (!isSendable(exchange)) throw new Error('cannot happen: sent before its destination was checked')
+  const noted = noteAsks(exchange, parts)
+  if (noted === undefined) return forward(exchange, parts, start)
+  return noted.then(() => (isOver(exchange) ? undefined : forward(exchange, parts, start)))
 }
 
 /** The end of every exchange: gives back what it holds, and records it. */

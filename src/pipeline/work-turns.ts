@@ -1,5 +1,6 @@
 import { once } from '../base/once.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
+import type { Work } from '../policy/values/work.ts'
 
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
 export interface WorkTurns {
@@ -60,4 +61,20 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
       else schedule()
     },
   }
+}
+
+/** Does the work in turns of the agent. @param begun it has had a turn */
+export async function workInTurns(work: Work, agentId: string, turns: WorkTurns, begun = false): Promise<void> {
+  for (let again = begun; ; again = true) {
+    await turns.next(agentId, again)
+    if (workOneTurn(work, turns)) return
+  }
+}
+
+/** Does one turn of the work. True when it is finished. */
+export function workOneTurn(work: Work, turns: WorkTurns): boolean {
+  const budget = { left: stepsPerTurn }
+  const isDone = work.advance(budget)
+  turns.spend(stepsPerTurn - budget.left)
+  return isDone
 }

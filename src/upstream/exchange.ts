@@ -111,8 +111,8 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
   /** Sends the body as it comes. */
   protected send(body: Readable, sink: Sink): void {
     this.upload = new Upload(body, this.request.bodyLength, sink, {
-      onChunk: bytes => {
-        this.guarded(() => this.handler.onBodySent?.(bytes))
+      onChunk: piece => {
+        this.guarded(() => this.handler.onBodySent?.(piece.length, piece))
         if (!this.over) this.progressed()
         return !this.over
       },

@@ -53,8 +53,8 @@ export interface Lease {
  */
 export interface UpstreamHandler {
   onRequestStart?(control: Control): void
-  /** So many bytes of the body are about to be written. */
-  onBodySent?(bytes: number): void
+  /** So many bytes of the body are about to be written. `piece` has those of a stream, and is valid during this call alone. */
+  onBodySent?(bytes: number, piece?: Buffer): void
   /** A body that was given as a whole was written by the system. Not of every client: without a call it may be read still. */
   onBodyWritten?(): void
   /** An answer with status 1xx. */

@@ -11,8 +11,8 @@ export interface Sink {
 
 /** Receives the events of an upload. */
 export interface UploadEvents {
-  /** Called with the length of each piece before it is written; false stops the upload. */
-  readonly onChunk: (bytes: number) => boolean
+  /** Called with each piece before it is written; false stops the upload. */
+  readonly onChunk: (piece: Buffer) => boolean
   /** All is written. */
   readonly onEnd: () => void
   /** The source is gone before its end. */
@@ -59,7 +59,7 @@ export class Upload {
   readonly #onData = (chunk: Buffer): void => {
     // In chunks an empty piece would say that this is the end.
     const { length } = chunk
-    if (length === 0 || !this.#events.onChunk(length)) return
+    if (length === 0 || !this.#events.onChunk(chunk)) return
     // The sink may free the chunk.
     this.#sink.write(chunk)
     this.#left -= length

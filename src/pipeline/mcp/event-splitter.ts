@@ -82,24 +82,44 @@ export class EventSplitter {
   }
 }
 
-const byteOrderMark = '\ufeff'
 /** Splitting the lines of one event is one piece of work. */
 const mostLines = 10_000
 
-/** Undefined when there are too many. Readers drop the mark at the start of a stream. */
-export function linesOf(event: string): string[] | undefined {
-  const lines = event.replace(byteOrderMark, '').split(/\r\n|\r|\n/, mostLines + 1)
-  return lines.length > mostLines ? undefined : lines
+const standard = /\r\n|\r|\n/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they end lines in Python.
+const splitlines = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/
+
+/** An event as every reader understands it. */
+export interface Event {
+  /** As WHATWG HTML divides them. */
+  readonly lines: readonly string[]
+  readonly data: string
+}
+
+/**
+ * Reads an event; undefined when it has no data, too many lines, or data that readers find in different places: in
+ * Go lines end at line feeds alone, in Python also at U+2028 and others, and not everybody drops a byte order mark.
+ */
+export function readEvent(event: string): Event | undefined {
+  const text = event.replace(/^\ufeff/, '')
+  const lines = text.split(standard, mostLines + 1)
+  const ofPython = event.split(splitlines, mostLines + 1)
+  if (lines.length > mostLines || ofPython.length > mostLines) return undefined
+  const ofGo = event.split('\n').map(line => line.replace(/\r+$/, ''))
+  const data = dataOf(lines)
+  const others = [dataOf(event.split(standard)), dataOf(ofGo), dataOf(ofPython)]
+  if (data === undefined || others.some(other => other !== undefined && other !== data)) return undefined
+  return { lines, data }
 }
 
 /** The data of an event; undefined when it has none. */
-export function dataOf(lines: readonly string[]): string | undefined {
+function dataOf(lines: readonly string[]): string | undefined {
   const found = lines.filter(line => /^data(?::|$)/.test(line))
   return found.length === 0 ? undefined : found.map(line => line.replace(/^data(?:: ?|$)/, '')).join('\n')
 }
 
 /** The event with other data, of one line. */
-export function withData(lines: readonly string[], data: string): string {
+export function withData({ lines }: Event, data: string): string {
   const others = lines.filter(line => line !== '' && !/^data(?::|$)/.test(line))
   return `${[...others, `data: ${data}`].join('\n')}\n\n`
 }

@@ -6,7 +6,6 @@ import { parseStrictJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
 import type { Refusal } from '../../errors.ts'
 import { fieldValues } from '../../http/headers.ts'
-import { mayList } from './list-search.ts'
 
 export type RpcId = string | number
 
@@ -61,28 +60,6 @@ export function readRpcCall(body: Buffer): RpcCall | undefined {
     progressToken: isBatch ? undefined : progressTokenOf(first),
     opensSession: requests.some(({ method }) => method === 'initialize'),
   }
-}
-
-/** The JSON string `tools/list`. Each of its characters may be written with an escape: PHP does so with the slash. */
-const listing = new RegExp(
-  `"${[...'tools/list'].map(char => String.raw`(?:\\?${char}|\\u00${char.charCodeAt(0).toString(16)})`).join('')}"`,
-  'i',
-)
-/** How an object or a list begins. Some servers skip a byte order mark. */
-const jsonStart = /^(?:\xef\xbb\xbf)?[ \t\r\n]*[[{]/
-
-/**
- * Whether a message in a body asks for the tools of a server. A body that cannot be read, because it is long or ambiguous,
- * asks for them when it contains the name of the method: its server may read it.
- */
-export function asksForList(body: Buffer): boolean {
-  // A long text takes 600 us for a MiB.
-  if (!mayList(body)) return false
-  const text = body.toString('latin1')
-  if (!listing.test(text)) return false
-  const parsed = body.length > maxBody ? undefined : parseMessage(body)
-  if (parsed === undefined) return jsonStart.test(text)
-  return (Array.isArray(parsed) ? parsed : [parsed]).some(one => isObject(one) && one['method'] === 'tools/list')
 }
 
 /** Undefined when the body is not JSON, or is ambiguous. */

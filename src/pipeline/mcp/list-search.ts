@@ -1,46 +1,81 @@
-const list = Buffer.from('list"')
-const escapedSlash = Buffer.from('\\u002')
-const slash = 0x2f
-const backslash = 0x5c
-const digit = 0x32
+/** Requests for the tools of an MCP server, known by their bodies. */
+import { isUtf8 } from 'node:buffer'
+import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
+import { membersLike } from '../../policy/request/names.ts'
+import type { Budget, Work } from '../../policy/values/work.ts'
+import { jsonString, TextSearch } from './text-search.ts'
 
-/** After so many slashes a search of the text is cheaper: a call for each takes as long as 100 bytes of the text. */
-const mostSlashes = 1_000
-/** Texts have the digit less often than backslashes. Bodies of numbers have it more often. */
-const mostDigits = 64
+const method = 'tools/list'
+/** Each character may be written with an escape. PHP does so with the slash. */
+const listing = jsonString(method)
+/** Bytes of its longest spelling. */
+const longestListing = 2 + 6 * method.length
+/** How an object or a list begins. Some servers skip a byte order mark. */
+const jsonStart = /^(?:\xef\xbb\xbf)?[ \t\r\n]*[[{]/
+const onlySpace = /^(?:\xef\xbb\xbf)?[ \t\r\n]*$/
+
+/** Bytes that are searched in one step, and the steps that they take at most. */
+const pieceBytes = 65_536
+const stepsPerPiece = 8_192
+/** Longer bodies, and bodies of more values, are not parsed: servers may take them, so their text decides. */
+const longestParsed = 1_048_576
+const mostValues = 10_000
+
+/** Searches a body that streams for the name of the method. */
+export class ListSearch {
+  readonly #search = new TextSearch(listing, longestListing)
+  #isJson: boolean | undefined
+
+  /** Whether the name ends in this piece. */
+  finds(piece: Buffer): boolean {
+    this.#isJson ??= beginsAsJson(piece)
+    return this.#isJson === true && this.#search.push(piece)
+  }
+}
+
+/** Undefined when nothing but white space has come. */
+function beginsAsJson(piece: Buffer): boolean | undefined {
+  const text = piece.toString('latin1', 0, pieceBytes)
+  if (jsonStart.test(text)) return true
+  return onlySpace.test(text) && piece.length <= pieceBytes ? undefined : false
+}
 
 /**
- * Whether a body may contain `/list"`, plain or with escapes. Never false when it does. A body of many slashes always may:
- * a search for each way of writing would take 5 ms for a MiB of them, this takes at most one of those.
+ * Whether a message in a body asks for the tools of a server. A body that cannot be read, because it is long or ambiguous,
+ * asks for them when it is JSON and contains the name of the method: its server may read it.
  */
-export function mayList(body: Buffer): boolean {
-  let at = body.indexOf(slash)
-  for (let seen = 1; at >= 0; seen++) {
-    if (seen > mostSlashes || mayListBehind(body, at + 1)) return true
-    at = body.indexOf(slash, at + 1)
+export class ListQuestion implements Work {
+  asks = false
+  readonly #body: Buffer
+  readonly #search = new TextSearch(listing, longestListing)
+  #reading: JsonReading | undefined
+  #at = 0
+
+  constructor(body: Buffer) {
+    this.#body = body
   }
-  return hasEscapedSlash(body)
-}
 
-/** Whether `list"` stands here, or the beginning of it and then an escape. */
-function mayListBehind(body: Buffer, from: number): boolean {
-  const length = lengthInCommon(body, from, list)
-  return length === list.length || body[from + length] === backslash
-}
-
-function hasEscapedSlash(body: Buffer): boolean {
-  let at = body.indexOf(digit)
-  for (let seen = 1; at >= 0; seen++) {
-    const start = at + 1 - escapedSlash.length
-    if (seen > mostDigits) return body.indexOf(escapedSlash, Math.max(0, start)) >= 0
-    if (lengthInCommon(body, start, escapedSlash) === escapedSlash.length) return true
-    at = body.indexOf(digit, at + 1)
+  advance(budget: Budget): boolean {
+    while (this.#reading === undefined) {
+      if (this.#at >= this.#body.length) return true
+      if (budget.left <= 0) return false
+      const piece = this.#body.subarray(this.#at, this.#at + pieceBytes)
+      this.#at += piece.length
+      budget.left -= Math.ceil((piece.length * stepsPerPiece) / pieceBytes)
+      if (this.#at === piece.length && beginsAsJson(piece) === false) return true
+      if (!this.#search.push(piece)) continue
+      this.asks = true
+      if (this.#body.length > longestParsed || !isUtf8(this.#body)) return true
+      this.#reading = new JsonReading(this.#body, mostValues)
+    }
+    if (!this.#reading.advance(budget)) return false
+    const { result } = this.#reading
+    if (result instanceof JsonDocument) this.asks = holdsQuestion(result.value)
+    return true
   }
-  return false
 }
 
-function lengthInCommon(body: Buffer, from: number, text: Buffer): number {
-  let length = 0
-  while (length < text.length && body[from + length] === text[length]) length++
-  return length
+function holdsQuestion(value: unknown): boolean {
+  const messages: readonly unknown[] = Array.isArray(value) ? value : [value]
+  return messages.some(message => membersLike(message, 'method').includes(method))
 }

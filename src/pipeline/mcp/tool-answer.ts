@@ -1,21 +1,26 @@
-/** Answers of MCP servers that list tools, on their way to the agent. Everything else of an event stream is not delayed. */
+/** Answers of MCP servers that may list tools, on their way to the agent. Everything else of an event stream is not delayed. */
 
 import { Gathered } from '../../base/gathered.ts'
 import { type Refusal, refuse } from '../../errors.ts'
-import { fieldValues } from '../../http/headers.ts'
-import type { ResponseHead } from '../../upstream/handler.ts'
-import type { Exchange, Sendable } from '../exchange.ts'
+import type { Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
-import { asksForMetadata, onVirtualHost } from '../resource-metadata.ts'
+import { onVirtualHost } from '../resource-metadata.ts'
 import { isOver } from '../rights.ts'
-import { dataOf, EventSplitter, linesOf, type Piece, withData } from './event-splitter.ts'
-import { asksForList, isFromMcp, readRpcCall, rpcError } from './json-rpc.ts'
+import { mustBeList } from './asks.ts'
+import { EventSplitter, type Piece, readEvent, withData } from './event-splitter.ts'
+import { readRpcCall, rpcError } from './json-rpc.ts'
+import { mayHoldList, searchForEndpoint, searchForList } from './list-name.ts'
+import type { TextSearch } from './text-search.ts'
 import { longestList, readToolList } from './tool-list.ts'
 
 /** Where the answer goes. */
 export interface Output {
-  /** Writes the head: these fields, and those of the answer that do not describe its bytes. */
-  writeHead(more: readonly string[]): void
+  /**
+   * Writes the head.
+   *
+   * @param length of the body as it is now, bytes; `unchanged` leaves every field as it is
+   */
+  writeHead(length: number | 'unknown' | 'unchanged'): void
   send(bytes: Buffer): void
   end(): void
   /** Ends the exchange, because the answer cannot be passed on. */
@@ -33,47 +38,16 @@ export interface ToolAnswer {
 
 const unreadable = refuse('tool_list_unreadable')
 
-/**
- * Which answers of a request are looked at: `list` asks for the tools, `stream` may carry their list as well, `metadata`
- * asks for that of a virtual host.
- */
-type Asks = Exchange['asks']
-
-/** Says what a request asks for. Call it just before the request is sent. */
-export function asksForTools(exchange: Sendable, { config }: Parts): Asks {
-  const { req, method, body, fields } = exchange
-  if (asksForMetadata(exchange, method)) return 'metadata'
-  if (method === 'GET' && !fields.mcpStream) return undefined
-  const { FilterTools, NoteToolChanges } = config.Mcp
-  if (!FilterTools && !NoteToolChanges) return undefined
-  // Servers may answer clients that do not send the header fields of MCP.
-  if (method === 'POST' && body !== undefined && asksForList(body)) return 'list'
-  return fields.mcpStream || isFromMcp(method, req.rawHeaders) ? 'stream' : undefined
-}
-
-/** How an answer is read: as a whole, by its events, or not at all. A list that cannot be read is refused. */
-export function readingOf(asks: Asks, { status, fields, contentLength = 0 }: ResponseHead): Reading | Refusal {
-  if (asks === undefined || status < 200 || status > 299 || status === 202 || status === 204) return undefined
-  const isStream = fieldValues(fields, 'content-type').join().toLowerCase().startsWith('text/event-stream')
-  if ((asks === 'stream' && !isStream) || (asks === 'metadata' && isStream)) return undefined
-  const coding = fieldValues(fields, 'content-encoding').join().toLowerCase()
-  if (coding !== '' && coding !== 'identity') return asks === 'list' ? unreadable : undefined
-  if (isStream) return 'events'
-  if (contentLength <= longestList) return 'whole'
-  return asks === 'metadata' ? undefined : unreadable
-}
-
-export type Reading = 'whole' | 'events' | undefined
-
 /** Fields that describe the bytes of a body. */
 const ofBytes = new Set([
   ...['content-length', 'etag', 'last-modified', 'accept-ranges'],
   ...['content-md5', 'digest', 'content-digest', 'repr-digest'],
 ])
 
-/** The fields of an answer whose body may change. */
-export function withoutBodyFields(fields: readonly string[]): string[] {
-  return fields.filter((_, i) => !ofBytes.has(fields[i - (i % 2)]!.toLowerCase()))
+/** The fields of an answer whose body may have changed. */
+export function withLength(fields: readonly string[], length: number | 'unknown'): string[] {
+  const kept = fields.filter((_, i) => !ofBytes.has(fields[i - (i % 2)]!.toLowerCase()))
+  return length === 'unknown' ? kept : [...kept, 'Content-Length', String(length)]
 }
 
 /** Reads an answer before the agent gets it. */
@@ -81,43 +55,85 @@ export function openToolAnswer(reading: 'whole' | 'events', exchange: Sendable, 
   return reading === 'whole' ? new WholeAnswer(exchange, out, parts) : new EventAnswer(exchange, out, parts)
 }
 
-/** An answer that is one JSON document. It is held until all of it was read. */
+/** An answer that is one JSON document. It is held until all of it was read; a long result of a tool is passed on. */
 class WholeAnswer implements ToolAnswer {
   readonly #exchange: Sendable
   readonly #parts: Parts
   readonly #out: Output
+  readonly #isList: boolean
   readonly #whole = new Gathered()
+  /** The document is too long to read, and is passed on. */
+  #passing: TextSearch | undefined
+  #hasHead = false
   #isRefused = false
 
   constructor(exchange: Sendable, out: Output, parts: Parts) {
     this.#exchange = exchange
     this.#parts = parts
     this.#out = out
+    const { asks, upstreamStatus = 0 } = exchange
+    this.#isList = asks === 'metadata' || mustBeList(asks, upstreamStatus)
   }
 
   take(chunk: Buffer): void {
     if (this.#isRefused) return
+    if (this.#passing !== undefined) this.#pass(chunk, this.#passing)
+    else this.#hold(chunk)
+  }
+
+  #hold(chunk: Buffer): void {
     const full = holdAnswer(this.#exchange, chunk.length, this.#parts)
-    if (full === undefined && this.#whole.size + chunk.length <= longestList) this.#whole.add(chunk)
-    else this.#refuse(full ?? unreadable)
+    this.#whole.add(chunk)
+    if (full !== undefined) this.#refuse(full)
+    else if (this.#whole.size > longestList) this.#passLong()
+  }
+
+  #passLong(): void {
+    const begun = this.#whole.take()
+    if (this.#isList) this.#refuse(unreadable)
+    else {
+      this.#passing = searchForList()
+      holdAnswer(this.#exchange, -begun.length, this.#parts)
+      this.#pass(begun, this.#passing)
+    }
   }
 
   end(): void {
-    if (!this.#isRefused) void this.#deliver()
+    if (this.#isRefused) return
+    if (this.#passing !== undefined) this.#out.end()
+    else void this.#deliver(this.#whole.take())
   }
 
-  async #deliver(): Promise<void> {
-    const bytes = await this.#read(this.#whole.take())
+  /** Passes on a part of a long document, unless a list is in it. */
+  #pass(part: Buffer, search: TextSearch): void {
+    if (this.#isWide(part) || search.push(part)) {
+      this.#refuse(unreadable)
+      return
+    }
+    if (!this.#hasHead) this.#out.writeHead('unchanged')
+    this.#hasHead = true
+    this.#out.send(part)
+  }
+
+  async #deliver(whole: Buffer): Promise<void> {
+    const bytes = await this.#read(whole)
     if (isOver(this.#exchange)) return
     if (bytes === undefined) return this.#refuse(unreadable)
-    this.#out.writeHead(['Content-Length', String(bytes.length)])
+    this.#out.writeHead(bytes === whole ? 'unchanged' : bytes.length)
     this.#out.send(bytes)
     this.#out.end()
   }
 
   async #read(whole: Buffer): Promise<Buffer | undefined> {
     if (this.#exchange.asks === 'metadata') return onVirtualHost(whole, this.#exchange, this.#parts.links)
+    if (this.#isWide(whole)) return undefined
+    if (!this.#isList && !mayHoldList(whole)) return whole
     return (await readToolList(whole, this.#exchange, this.#parts))?.bytes
+  }
+
+  /** Whether it is UTF-16, or UTF-32: clients in Python find that out by the zeros in it. */
+  #isWide(bytes: Buffer): boolean {
+    return this.#exchange.asks === 'client' && bytes.includes(0)
   }
 
   #refuse(refusal: Refusal): void {
@@ -127,8 +143,8 @@ class WholeAnswer implements ToolAnswer {
   }
 }
 
-/** Events that are shorter than this one have no list, bytes. */
-const shortestList = 'data:{"result":{"tools":[]}}'.length
+/** Shorter events are no messages, bytes: each of the others is read by itself. */
+const shortestMessage = 'data:{"result":{"tools":[]}}'.length
 
 /** An answer in events. Events that cannot contain a list are passed on as they arrive. */
 class EventAnswer implements ToolAnswer {
@@ -136,14 +152,16 @@ class EventAnswer implements ToolAnswer {
   readonly #parts: Parts
   readonly #out: Output
   readonly #isAsked: boolean
-  readonly #splitter = new EventSplitter(shortestList)
+  /** Until a stream names an endpoint, it may be one of another API, which is not read. */
+  #endpoint: TextSearch | undefined
+  readonly #splitter = new EventSplitter(shortestMessage)
   readonly #waiting: Piece[] = []
   #isWorking = false
   #hasEnded = false
   /** Bytes of the event that has not ended that are counted as held. */
   #held = 0
   /** The event is too long to read, and is passed on. */
-  #isPassing = false
+  #passing: TextSearch | undefined
   #isOver = false
 
   constructor(exchange: Sendable, out: Output, parts: Parts) {
@@ -151,33 +169,40 @@ class EventAnswer implements ToolAnswer {
     this.#parts = parts
     this.#out = out
     this.#isAsked = exchange.asks === 'list'
-    out.writeHead([])
+    this.#endpoint = exchange.asks === 'events' ? searchForEndpoint() : undefined
+    out.writeHead('unknown')
   }
 
   take(chunk: Buffer): void {
-    if (this.#isOver) return
     for (const piece of this.#splitter.push(chunk)) {
-      if (this.#isPassing || (!this.#isWorking && !this.#mayList(piece))) this.#out.send(piece.bytes)
-      else this.#waiting.push(piece)
-      this.#isPassing = false
+      if (this.#isOver) return
+      if (this.#passing !== undefined) this.#passPart(piece.bytes, this.#passing)
+      else if (this.#isWorking || this.#waiting.length > 0 || this.#mayList(piece)) this.#waiting.push(piece)
+      else this.#pass(piece.bytes)
+      this.#passing = undefined
     }
-    if (this.#splitter.size > longestList || this.#isPassing) this.#passLong()
+    if (this.#isOver) return
+    if (this.#splitter.size > longestList || this.#passing !== undefined) this.#passLong()
     if (this.#splitter.size !== this.#held) this.#hold(this.#splitter.size)
     if (this.#waiting.length > 0 && !this.#isWorking) void this.#work()
   }
 
   end(): void {
+    if (this.#isOver) return
     const rest = this.#splitter.rest()
-    if (this.#isPassing) this.#out.send(rest.bytes)
+    if (this.#passing !== undefined) this.#passPart(rest.bytes, this.#passing)
     else if (rest.bytes.length > 0) this.#waiting.push(rest)
     this.#hasEnded = true
     if (!this.#isWorking) void this.#work()
   }
 
-  /** Whether an event may hold a list. A name can be written with escapes. */
-  #mayList({ bytes, isShort }: Piece): boolean {
-    if (isShort) return false
-    return this.#isAsked ? bytes.includes('data') : bytes.includes('"tools"') || bytes.includes('\\u')
+  #mayList({ bytes }: Piece): boolean {
+    return this.#endpoint === undefined && mayHoldList(bytes)
+  }
+
+  #pass(bytes: Buffer): void {
+    if (this.#endpoint?.push(bytes) === true) this.#endpoint = undefined
+    this.#out.send(bytes)
   }
 
   #hold(bytes: number): void {
@@ -189,21 +214,27 @@ class EventAnswer implements ToolAnswer {
   /** Passes on an event that is too long for a list: results of tools can be longer. */
   #passLong(): void {
     const part = this.#splitter.rest()
-    if (!this.#isPassing && (this.#isAsked || this.#isWorking || this.#mayList(part))) this.#fail()
-    else {
-      this.#isPassing = true
-      this.#out.send(part.bytes)
+    if (this.#passing === undefined && (this.#isAsked || this.#isWorking)) {
+      this.#fail()
+      return
     }
+    this.#passing ??= searchForList()
+    this.#passPart(part.bytes, this.#passing)
+  }
+
+  #passPart(part: Buffer, search: TextSearch): void {
+    if (search.push(part) && this.#endpoint === undefined) this.#fail()
+    else this.#pass(part)
   }
 
   async #work(): Promise<void> {
     this.#isWorking = true
     this.#out.pause()
     for (let piece = this.#waiting.shift(); piece !== undefined; piece = this.#waiting.shift()) {
-      const shown = this.#mayList(piece) ? await this.#read(piece.bytes) : piece.bytes
+      const shown = this.#mayList(piece) ? await this.#read(piece) : piece.bytes
       if (this.#isOver || isOver(this.#exchange)) return
       if (shown === undefined) return this.#fail()
-      this.#out.send(shown)
+      this.#pass(shown)
     }
     this.#isWorking = false
     if (this.#hasEnded) this.#out.end()
@@ -211,20 +242,18 @@ class EventAnswer implements ToolAnswer {
   }
 
   /** Undefined when it cannot be passed on. */
-  async #read(event: Buffer): Promise<Buffer | undefined> {
-    const lines = linesOf(event.toString())
-    if (lines === undefined) return undefined
-    const data = dataOf(lines)
-    // An empty event opens the stream (MCP 2025-11-25, "Sending Messages").
-    if (data === undefined || data.trim() === '') return event
-    const list = await readToolList(Buffer.from(data), this.#exchange, this.#parts)
-    if (list !== undefined) return list.isChanged ? Buffer.from(withData(lines, list.bytes.toString())) : event
+  async #read({ bytes, isShort }: Piece): Promise<Buffer | undefined> {
+    const event = isShort ? undefined : readEvent(bytes.toString())
+    if (event === undefined) return undefined
+    const list = await readToolList(Buffer.from(event.data), this.#exchange, this.#parts)
+    if (list !== undefined) return list.isChanged ? Buffer.from(withData(event, list.bytes.toString())) : bytes
     const [id] = this.#isAsked ? (readRpcCall(this.#exchange.body ?? Buffer.alloc(0))?.ids ?? []) : []
     if (id === undefined) return undefined
-    return Buffer.from(withData(lines, JSON.stringify(rpcError(id, unreadable, this.#exchange.requestId))))
+    return Buffer.from(withData(event, JSON.stringify(rpcError(id, unreadable, this.#exchange.requestId))))
   }
 
   #fail(refusal = unreadable): void {
+    if (this.#isOver) return
     this.#isOver = true
     this.#waiting.length = 0
     this.#splitter.rest()

@@ -5,12 +5,15 @@ import { createHash } from 'node:crypto'
 import type { SeenTool } from '../../agents/tools.ts'
 import { canonicalPieces } from '../../base/json.ts'
 import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
+import { memberOf } from '../../policy/request/names.ts'
 import { stepsPerTurn } from '../../policy/turns/evaluation.ts'
 import { isRecord } from '../../policy/values/path.ts'
+import { unreadable } from '../../policy/values/truth.ts'
 import { wouldDenyTool } from '../decide.ts'
 import type { Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { pathOf } from '../record.ts'
+import { workInTurns } from '../work-turns.ts'
 
 /** Longer lists are not read, bytes. */
 export const longestList = 1_048_576
@@ -37,12 +40,15 @@ export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Par
   const seen: SeenTool[] = []
   let isChanged = false
   for (const message of Array.isArray(value) ? value : [value]) {
-    const result = isRecord(message) && isRecord(message['result']) ? message['result'] : undefined
-    if (result === undefined || !Array.isArray(result['tools'])) continue
-    if (result['tools'].length > mostTools) return undefined
-    const kept = await visibleTools(result['tools'], exchange, parts)
+    const result = memberOf(message, 'result')
+    const tools = memberOf(result, 'tools')
+    // Clients that ignore letter case may find another list.
+    if (tools === unreadable) return undefined
+    if (!isRecord(result) || !Array.isArray(tools)) continue
+    if (tools.length > mostTools) return undefined
+    const kept = await visibleTools(tools, exchange, parts)
     if (parts.config.Mcp.NoteToolChanges) seen.push(...(await digestsOf(kept, exchange.agent.id, parts)))
-    if (kept.length === result['tools'].length) continue
+    if (kept.length === tools.length) continue
     isChanged = true
     result['tools'] = kept
     // Another agent may see other tools.
@@ -56,13 +62,7 @@ export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Par
 async function parseInTurns(bytes: Buffer, agentId: string, { workTurns }: Parts): Promise<unknown> {
   if (bytes.length > longestList || !isUtf8(bytes)) return undefined
   const reading = new JsonReading(bytes, mostValues)
-  for (let begun = false; ; begun = true) {
-    await workTurns.next(agentId, begun)
-    const budget = { left: stepsPerTurn }
-    const isRead = reading.advance(budget)
-    workTurns.spend(stepsPerTurn - budget.left)
-    if (isRead) break
-  }
+  await workInTurns(reading, agentId, workTurns)
   const { result } = reading
   return result instanceof JsonDocument ? result.value : undefined
 }
@@ -90,7 +90,7 @@ async function visibleTools(tools: readonly unknown[], exchange: Sendable, parts
 }
 
 function isTool(value: unknown): value is Tool {
-  return isRecord(value) && typeof value['name'] === 'string'
+  return typeof memberOf(value, 'name') === 'string'
 }
 
 /** A piece of JSON costs as much as writing this many characters. */

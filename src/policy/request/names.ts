@@ -57,7 +57,7 @@ function foldAlikeAt(name: string, other: string, at: number): boolean {
 /** The character of which this is a unit. */
 function characterAt(text: string, at: number): string {
   const isSecond = (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
-  return String.fromCodePoint(text.codePointAt(isSecond ? at - 1 : at)!)
+  return String.fromCodePoint(text.codePointAt(isSecond ? at - 1 : at) ?? 0)
 }
 
 /** Names that are compared in one step. */

@@ -1,5 +1,5 @@
 /** Event streams are cut into events, in bounded work for any stream. */
-import { dataOf, EventSplitter, linesOf } from '../../../src/pipeline/mcp/event-splitter.ts'
+import { EventSplitter, readEvent, withData } from '../../../src/pipeline/mcp/event-splitter.ts'
 import t from '../../fixtures/tap.ts'
 
 const shortest = 28
@@ -27,7 +27,7 @@ t.test('an event is the same in however many chunks it comes, and no byte is los
     for (let at = 0; at < text.length; at += size) pieces.push(...splitter.push(Buffer.from(text.slice(at, at + size))))
     pieces.push(splitter.rest())
     t.equal(pieces.map(({ bytes }) => bytes.toString()).join(''), text)
-    const whole = pieces.filter(({ isShort }) => !isShort).map(({ bytes }) => dataOf(linesOf(bytes.toString()) ?? []))
+    const whole = pieces.filter(({ isShort }) => !isShort).map(({ bytes }) => readEvent(bytes.toString())?.data)
     t.strictSame(
       whole,
       ['x', 'x', 'x'].map(char => char.repeat(shortest)),
@@ -46,6 +46,39 @@ t.test('a chunk has no more pieces than events that are not short have room in i
 })
 
 t.test('an event of too many lines is not read', async t => {
-  t.equal(linesOf('data\n'.repeat(9_999))?.length, 10_000)
-  for (const end of ['\n', '\r', '\r\n']) t.equal(linesOf(`data${end}`.repeat(10_000)), undefined)
+  t.equal(readEvent('data\n'.repeat(9_999))?.data.length, 9_998)
+  for (const end of ['\n', '\r', '\r\n', '\u2028']) t.equal(readEvent(`data${end}`.repeat(10_000)), undefined)
+})
+
+t.test('the data of an event is what every reader finds in it', async t => {
+  const one = 'event: a\nid: 1\ndata: x\n\n'
+  for (const event of [
+    one,
+    one.replaceAll('\n', '\r\n'),
+    'data:x\r\r',
+    '\ufeffdata: x\n\n',
+    'event:a\u2028b\ndata: x\n\n',
+  ]) {
+    t.equal(readEvent(event)?.data, 'x', JSON.stringify(event))
+  }
+  t.equal(readEvent('data: x\ndata: y\n\n')?.data, 'x\ny')
+  for (const event of [
+    // Go does not end a line at a return.
+    'data:\rx\n\n',
+    'data: {\r"result":1}\n\n',
+    // Python ends it at these.
+    'event: a\u2028data: x\ndata: y\n\n',
+    'data: x\u0085data: y\n\n',
+    'data: x\vdata: y\n\n',
+    // Some readers drop the mark, and some the line.
+    '\ufeffdata: x\ndata: y\n\n',
+    '"result":1}\n\n',
+  ]) {
+    t.equal(readEvent(event), undefined, JSON.stringify(event))
+  }
+})
+
+t.test('an event with other data keeps its other lines, and no mark', async t => {
+  const event = readEvent('\ufeffdata: x\nid: 1\nevent: a\n\n')
+  t.equal(event && withData(event, 'y'), 'id: 1\nevent: a\ndata: y\n\n')
 })
