@@ -10,10 +10,18 @@ const method = 'tools/list'
 const listing = jsonString(method)
 /** Bytes of its longest spelling. */
 const longestListing = 2 + 6 * method.length
+/** The end of its name, unless a character of it is escaped. */
+const plainEnd = Buffer.from('/list"')
+const escaped = Buffer.from('\\u00')
+const mayList = (piece: Buffer): boolean => piece.includes(plainEnd) || piece.includes(escaped)
+const searchListing = (): TextSearch => new TextSearch(listing, longestListing, mayList)
+
 /** How an object or a list begins. Some servers skip a byte order mark. */
 const jsonStart = /^(?:\xef\xbb\xbf)?[ \t\r\n]*[[{]/
 const onlySpace = /^(?:\xef\xbb\xbf)?[ \t\r\n]*$/
 
+/** White space in front of it that is looked at, bytes. */
+const longestSpace = 1_024
 /** Bytes that are searched in one step, and the steps that they take at most. */
 const pieceBytes = 65_536
 const stepsPerPiece = 8_192
@@ -23,21 +31,21 @@ const mostValues = 10_000
 
 /** Searches a body that streams for the name of the method. */
 export class ListSearch {
-  readonly #search = new TextSearch(listing, longestListing)
+  readonly #search = searchListing()
   #isJson: boolean | undefined
 
   /** Whether the name ends in this piece. */
   finds(piece: Buffer): boolean {
     this.#isJson ??= beginsAsJson(piece)
-    return this.#isJson === true && this.#search.push(piece)
+    return this.#isJson !== false && this.#search.push(piece)
   }
 }
 
-/** Undefined when nothing but white space has come. */
+/** Undefined when it begins with white space alone, and much of it. */
 function beginsAsJson(piece: Buffer): boolean | undefined {
-  const text = piece.toString('latin1', 0, pieceBytes)
+  const text = piece.toString('latin1', 0, longestSpace)
   if (jsonStart.test(text)) return true
-  return onlySpace.test(text) && piece.length <= pieceBytes ? undefined : false
+  return onlySpace.test(text) ? undefined : false
 }
 
 /**
@@ -47,7 +55,7 @@ function beginsAsJson(piece: Buffer): boolean | undefined {
 export class ListQuestion implements Work {
   asks = false
   readonly #body: Buffer
-  readonly #search = new TextSearch(listing, longestListing)
+  readonly #search = searchListing()
   #reading: JsonReading | undefined
   #at = 0
 

@@ -2,20 +2,29 @@
 export class TextSearch {
   readonly #pattern: RegExp
   readonly #longest: number
+  readonly #mayHold: (piece: Buffer) => boolean
   /** The end of what came before. */
   #tail = ''
 
-  /** @param longest characters of the longest text that the pattern matches */
-  constructor(pattern: RegExp, longest: number) {
+  /**
+   * @param longest characters of the longest text that the pattern matches
+   * @param mayHold false for bytes in which it does not match, told without making a text of them
+   */
+  constructor(pattern: RegExp, longest: number, mayHold = (_: Buffer) => true) {
     this.#pattern = pattern
     this.#longest = longest
+    this.#mayHold = mayHold
   }
 
   /** Whether the pattern ends in this piece. */
   push(piece: Buffer): boolean {
-    const text = this.#tail + piece.toString('latin1')
-    this.#tail = text.slice(1 - this.#longest)
-    return this.#pattern.test(text)
+    const begin = this.#tail + piece.toString('latin1', 0, this.#longest)
+    const isShort = piece.length <= this.#longest
+    const end = isShort ? begin : piece.toString('latin1', piece.length - this.#longest)
+    this.#tail = end.slice(1 - this.#longest)
+    return (
+      this.#pattern.test(begin) || (!isShort && this.#mayHold(piece) && this.#pattern.test(piece.toString('latin1')))
+    )
   }
 }
 
