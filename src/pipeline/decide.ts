@@ -188,10 +188,14 @@ export function agentFacts(agent: AgentRecord, claims: AgentFacts['claims'], now
   return { id, name, ownerId, status, policyName, createdAt, tags, claims, trustScore: trustScore(agent, now) }
 }
 
-/** Whether the rules in force now still allow a request without a body. The new decision replaces the earlier one. */
-export function stillAllows(exchange: Decided, parts: Parts): boolean {
+/**
+ * Whether the rules in force now still allow a request without a body.
+ *
+ * @param anew decides again although the rules are the same: time, trust and counters may have changed
+ */
+export function stillAllows(exchange: Decided, parts: Parts, anew: boolean): boolean {
   const rulebook = parts.rulebookOf(exchange.agent)
-  if (rulebook === exchange.rulebook) return true
+  if (rulebook === exchange.rulebook && !anew) return true
   const found = decideHead(rulebook, new RequestView(exchange, parts))
   if (parts.config.Policy.Mode !== 'observe' && ('need' in found || found.decision !== 'Allow')) return false
   exchange.rulebook = rulebook

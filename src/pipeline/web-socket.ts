@@ -166,6 +166,8 @@ interface Ends {
 
 /** Interval of the checks of rights and limits, milliseconds. */
 const lookMs = 1_000
+/** The handshake is decided anew with each so many checks: a decision costs more than they do. */
+const looksPerDecision = 5
 /** Longest time for the last bytes, milliseconds. */
 const lingerMs = 10_000
 
@@ -180,6 +182,7 @@ class Tunnel {
   /** When the last byte moved, steady milliseconds. */
   #movedAt: number
   #timer: NodeJS.Timeout | undefined
+  #looks = 0
   #isOver = false
 
   constructor(exchange: Sendable, { upstream, control }: Ends, parts: Parts) {
@@ -229,8 +232,9 @@ class Tunnel {
     const { UpgradeMaxBytes, UpgradeMaxSeconds, UpgradeIdleSeconds } = this.#parts.config.Proxy
     const { bytesUp, bytesDown } = this.#exchange
     const now = this.#parts.clock.steady()
+    const isDue = ++this.#looks % looksPerDecision === 0
     if (!isStillAdmitted(this.#exchange, this.#parts)) this.cut(refuse('unauthenticated'))
-    else if (!stillAllows(this.#exchange, this.#parts)) this.cut(refuse('policy_denied'))
+    else if (!stillAllows(this.#exchange, this.#parts, isDue)) this.cut(refuse('policy_denied'))
     else if (now - this.#since > UpgradeMaxSeconds * 1_000) this.#limit('upgrade_time')
     else if (now - this.#movedAt > UpgradeIdleSeconds * 1_000) this.#limit('upgrade_idle')
     else if (UpgradeMaxBytes > 0 && bytesUp + bytesDown > UpgradeMaxBytes) this.#limit('upgrade_bytes')

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { createClock } from '../fixtures/clock.ts'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
 import t, { type Test } from '../fixtures/tap.ts'
@@ -236,6 +237,39 @@ t.test('a policy that no longer allows it ends a tunnel, one that still does not
   await raw.closed()
   const lines = () => gateway.log.filter(({ status, ending }) => status === 101 && ending === 'broken')
   t.match((await eventually(lines, ({ length }) => length === 4)).at(-1), { refusal: 'policy_denied' })
+})
+
+t.test('a tunnel ends when time, trust or counters no longer allow its handshake', async t => {
+  const clock = createClock(Date.UTC(2026, 0, 5, 10))
+  const own = await startGateway(t, { config, clock })
+  const is = (field: string, operator: string, value: unknown) => ({ field, operator, value })
+  const deny = (name: string, ...conditions: object[]) => ({ name, effect: 'Deny', conditions })
+  const rules = {
+    window: deny('window', is('time.clock', 'between', '10:05-23:00')),
+    counter: deny('counter', is('agent.deniedLast10m', 'gte', 2)),
+    trust: deny('trust', is('agent.trustScore', 'lt', 0.48)),
+    open: deny('open', is('agent.deniedLast10m', 'gt', 2)),
+  }
+  const tunnels = []
+  for (const [name, rule] of Object.entries(rules)) {
+    const denied = deny('denied', is('input.path', 'eq', '/denied'))
+    const policyName = await own.policy({ name: `ws-${name}`, default: 'Allow', rules: [rule, denied] })
+    const { token } = await own.agent({ policyName })
+    tunnels.push({ name, token, ...(await opened(t, { by: own, token })) })
+  }
+  for (const { token, upstream } of tunnels) {
+    for (const _ of [1, 2]) t.equal((await own.proxy(token, `${upstream.url}/denied`)).status, 403)
+  }
+  clock.jump(6 * 60_000)
+  const [open, ...ended] = tunnels.reverse()
+  for (const { raw } of ended) await raw.closed()
+  const refusals = () => own.log.filter(({ status, ending }) => status === 101 && ending === 'broken')
+  t.match(
+    await eventually(refusals, ({ length }) => length === 3),
+    ended.map(() => ({ refusal: 'policy_denied' })),
+  )
+  open?.raw.write('more')
+  await open?.raw.until(/more$/)
 })
 
 t.test('limits on bytes, silence and life, and the expiry of the token, end a tunnel', async t => {
