@@ -55,8 +55,10 @@ export class Form {
       const other = names[at]!
       if (other.length === name.length && readsLike(other, name)) return true
     }
-    if (isOdd(name)) return this.#hasLike(partsOf(name), name)
-    return this.#hasOddNames && this.#changedNames().has(foldName(name))
+    if (!isOdd(name) && !this.#hasOddNames) return false
+    // So many are not compared: most of them are doubtful anyway.
+    if (names.length > mostVariables) return true
+    return isOdd(name) ? this.#hasLike(partsOf(name), name) : this.#changedNames().has(foldName(name))
   }
 
   #changedNames(): ReadonlySet<string> {
@@ -73,10 +75,12 @@ export class Form {
   }
 
   #hasLike(parts: readonly string[], name: string): boolean {
-    return Object.keys(this.pairs).some(other => {
+    const names = Object.keys(this.pairs)
+    const all = names.map(each => {
       spend(stepsPerOddName)
-      return other !== name && mayMeet(parts, partsOf(other))
+      return partsOf(each)
     })
+    return all.some((other, at) => names[at] !== name && mayMeet(parts, other)) || mayMove(name, names, all)
   }
 }
 
@@ -119,4 +123,24 @@ const joined = (parts: readonly string[]): string => parts.join('_')
 function mayMeet(one: readonly string[], other: readonly string[]): boolean {
   const [short, long] = one.length < other.length ? [one, other] : [other, one]
   return short.every((part, at) => part === long[at] || part === '' || long[at] === '') || joined(one) === joined(other)
+}
+
+/**
+ * Whether an element of a list that the name goes through may be another one: Express moves elements to the places of those
+ * that are missing.
+ *
+ * @param all the parts of the names
+ */
+function mayMove(name: string, names: readonly string[], all: readonly (readonly string[])[]): boolean {
+  const parts = partsOf(name)
+  return [...name.matchAll(/[.[](\d+)(?=[\].[]|$)/g)].some(({ index, 1: own }) => {
+    const before = name.slice(0, index + 1)
+    // Those that every framework takes for elements of the same list.
+    const sure = names.filter(each => each.startsWith(before)).map(each => /^\d+/.exec(each.slice(before.length))?.[0])
+    const indexes = new Set(sure)
+    if ([...indexes].some(each => each === undefined || Number(each) >= indexes.size)) return true
+    const depth = partsOf(before).length - 1
+    const beside = all.filter(other => parts.slice(0, depth).every((part, at) => other[at] === part))
+    return !indexes.has(own) && beside.some(other => /^\d+$/.test(other[depth] ?? '') && !indexes.has(other[depth]))
+  })
 }
