@@ -174,6 +174,7 @@ class EventAnswer implements ToolAnswer {
   }
 
   take(chunk: Buffer): void {
+    if (this.#isOver) return
     for (const piece of this.#splitter.push(chunk)) {
       if (this.#isOver) return
       if (this.#passing !== undefined) this.#passPart(piece.bytes, this.#passing)
@@ -193,7 +194,7 @@ class EventAnswer implements ToolAnswer {
     if (this.#passing !== undefined) this.#passPart(rest.bytes, this.#passing)
     else if (rest.bytes.length > 0) this.#waiting.push(rest)
     this.#hasEnded = true
-    if (!this.#isWorking) void this.#work()
+    if (!this.#isWorking && !this.#isOver) void this.#work()
   }
 
   #mayList({ bytes }: Piece): boolean {
