@@ -11,10 +11,15 @@ const wellKnown = '/.well-known/oauth-protected-resource'
 /** Longer answers are not read as metadata, bytes: parsing the longest answer would block the event loop. */
 const mostValues = 1_000
 
-/** Whether a request asks a virtual host for the metadata. */
-export function asksForMetadata({ addressing, target }: Answered, method: string): boolean {
-  if (typeof addressing === 'string' || method !== 'GET') return false
-  return target.path === wellKnown || target.path.startsWith(`${wellKnown}/`)
+/** Whether a request asks a virtual host for the metadata, by the path that they have as a rule. */
+export function asksForMetadata(exchange: Answered, method: string): boolean {
+  const { path } = exchange.target
+  return mayBeMetadata(exchange, method) && (path === wellKnown || path.startsWith(`${wellKnown}/`))
+}
+
+/** A challenge may name any path (RFC 9728 section 5.1): MCP clients send their header fields with this request too. */
+export function mayBeMetadata({ addressing }: Answered, method: string): boolean {
+  return typeof addressing !== 'string' && method === 'GET'
 }
 
 /** The document with the resource as the client knows it. Any other document is returned unchanged. */

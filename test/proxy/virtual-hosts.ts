@@ -18,7 +18,7 @@ const origin = await startOrigin(t, (req, res) => {
 const resource = await startOrigin(t, (req, res) => {
   const [path = '', part = '/mcp'] = (req.url ?? '').split('?')
   const body = JSON.stringify({ resource: `${resource.url}${part}`, authorization_servers: ['https://id.test'] })
-  const isPlain = path === '/.well-known/oauth-protected-resource/mcp'
+  const isPlain = path === '/.well-known/oauth-protected-resource/mcp' || path === '/custom/meta'
   res.writeHead(200, { 'Content-Type': 'application/json', ETag: '"1"' }).end(isPlain ? body : `${body} not JSON`)
 })
 const second = await startOrigin(t)
@@ -287,6 +287,14 @@ t.test('metadata of an OAuth resource names the virtual host, by the port that t
   t.equal(headers.etag, undefined)
   const odd = await call({ host: 'mcp.gateway.test', path: '/.well-known/oauth-protected-resource' })
   t.match(odd.text, new RegExp(`${resource.url}/mcp.*not JSON$`), 'what cannot be read is left as it is')
+  // A challenge may name any path; MCP clients send their fields with this request.
+  const fields = ['MCP-Protocol-Version', '2025-11-25']
+  for (const asked of ['/custom/meta', '/custom/meta?/mcp']) {
+    const found = await call({ host: 'mcp.gateway.test:8080', path: asked, fields: [...bearer, ...fields] })
+    t.same(JSON.parse(found.text), expected, asked)
+  }
+  const plain = await call({ host: 'mcp.gateway.test:8080', path: '/custom/meta' })
+  t.match(JSON.parse(plain.text), { resource: `${resource.url}/mcp` }, 'without a field of MCP')
   const throughProxy = await gateway.proxy(token, `${resource.url}${path}`)
   t.match(await throughProxy.json(), { resource: `${resource.url}/mcp` })
 })

@@ -4,7 +4,7 @@ import { fieldValues } from '../../http/headers.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Asks, Exchange, Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
-import { asksForMetadata } from '../resource-metadata.ts'
+import { asksForMetadata, mayBeMetadata } from '../resource-metadata.ts'
 import { workInTurns, workOneTurn } from '../work-turns.ts'
 import { ListQuestion, ListSearch } from './list-search.ts'
 import { longestList } from './tool-list.ts'
@@ -42,7 +42,8 @@ function readsLists({ config }: Pick<Parts, 'config'>): boolean {
 function asksByHead(exchange: Sendable, parts: Parts): Asks {
   const { method, fields, req } = exchange
   if (asksForMetadata(exchange, method)) return 'metadata'
-  if (!(fields.mcpStream || fields.acceptsEvents) || !readsLists(parts)) return undefined
+  if (!(fields.mcpStream || fields.acceptsEvents)) return undefined
+  if (!readsLists(parts)) return fields.mcpStream && mayBeMetadata(exchange, method) ? 'metadata' : undefined
   // MCP wants both types in `Accept`, literally.
   const isClient =
     fields.mcpStream || fieldValues(req.rawHeaders, 'accept').join().toLowerCase().includes('application/json')

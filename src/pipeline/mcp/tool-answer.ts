@@ -4,7 +4,7 @@ import { Gathered } from '../../base/gathered.ts'
 import { type Refusal, refuse } from '../../errors.ts'
 import type { Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
-import { onVirtualHost } from '../resource-metadata.ts'
+import { mayBeMetadata, onVirtualHost } from '../resource-metadata.ts'
 import { isOver } from '../rights.ts'
 import { mustBeList } from './asks.ts'
 import { EventSplitter, type Piece, readEvent, withData } from './event-splitter.ts'
@@ -125,9 +125,12 @@ class WholeAnswer implements ToolAnswer {
   }
 
   async #read(whole: Buffer): Promise<Buffer | undefined> {
-    if (this.#exchange.asks === 'metadata') return onVirtualHost(whole, this.#exchange, this.#parts.links)
-    if (this.#isWide(whole)) return undefined
-    if (!this.#isList && !mayHoldList(whole)) return whole
+    const exchange = this.#exchange
+    const isMetadata = exchange.asks === 'metadata'
+    if (!isMetadata && this.#isWide(whole)) return undefined
+    if (isMetadata || (!this.#isList && !mayHoldList(whole))) {
+      return mayBeMetadata(exchange, exchange.method) ? onVirtualHost(whole, exchange, this.#parts.links) : whole
+    }
     return (await readToolList(whole, this.#exchange, this.#parts))?.bytes
   }
 
