@@ -129,12 +129,18 @@ function scopedCookie(cookie: string, { target, addressing }: Answered): string 
 
 const nameOf = (attribute: string): string => attribute.split('=', 1)[0]!.trim().toLowerCase()
 
+/** The folder of the request, or the nearest one above it that an attribute can hold: a semicolon would end the attribute. */
+function folderOf(requested: string): string {
+  const semicolon = requested.indexOf(';')
+  return requested.slice(0, Math.max(1, requested.lastIndexOf('/', semicolon < 0 ? Infinity : semicolon)))
+}
+
 /** A path that does not begin with a slash counts as absent (RFC 6265 section 5.2.4). */
 function cookiePath(
   given: string,
   { path: requested, origin }: Answered['target'],
   addressing: 'url' | 'path',
 ): string {
-  const path = given.startsWith('/') ? given : requested.slice(0, Math.max(1, requested.lastIndexOf('/')))
+  const path = given.startsWith('/') ? given : folderOf(requested)
   return `/proxy/${addressing === 'url' ? origin.key : origin.key.replace('://', '/')}${path === '/' ? '' : path}`
 }

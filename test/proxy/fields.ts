@@ -139,7 +139,7 @@ behaviour(t, 'early hints reach the client before the answer', async t => {
   const raw = await openRaw(t, gateway.port)
   raw.write(ask(origin.port, '/', 'Connection: close\r\n'))
   const text = await raw.closed()
-  t.match(text, /^HTTP\/1.1 103 Early Hints\r\nLink: <\/style.css>; rel=preload\r\n/i)
+  t.match(text, /^HTTP\/1.1 103 Early Hints\r\nLink: <\/proxy\/http:\/\/127\.0\.0\.1:\d+\/style.css>; rel=preload\r\n/i)
   t.match(text, /HTTP\/1.1 200 OK[\s\S]*done/)
 })
 

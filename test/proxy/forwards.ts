@@ -19,7 +19,10 @@ t.test('an allowed request reaches the upstream with method, path, query, header
   t.equal(answer.statusText, 'Short and stout')
   t.equal(await answer.text(), 'from upstream')
   t.equal(answer.headers.get('x-upstream'), 'yes')
-  t.strictSame(answer.headers.getSetCookie(), ['a=1', 'b=2', 'c=3'])
+  t.strictSame(
+    answer.headers.getSetCookie(),
+    ['a', 'b', 'c'].map((name, i) => `${name}=${i + 1}; Path=/proxy/${origin.url}`),
+  )
   const [seen] = origin.seen
   t.equal(origin.seen.length, 1)
   t.equal(seen?.method, 'POST')

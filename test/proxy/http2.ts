@@ -115,7 +115,7 @@ t.test('method, target, fields and body go out and come back as over HTTP/1.1', 
   t.equal(answer.status, 207)
   t.equal(answer.statusText, 'Multi-Status')
   t.equal(answer.headers.get('x-answer'), 'caf\xe9')
-  t.strictSame(answer.headers.getSetCookie(), ['a=1', 'b=2'])
+  t.strictSame(answer.headers.getSetCookie(), [`a=1; Path=/proxy/${origin.url}`, `b=2; Path=/proxy/${origin.url}`])
   t.equal(answer.headers.get('gateway-error'), null)
   t.ok(Buffer.from(await answer.arrayBuffer()).equals(back))
   const [seen] = origin.seen
@@ -161,7 +161,7 @@ t.test('HEAD, an empty answer, trailers and early hints', async t => {
   t.match(await raw('/trailers'), /\r\n4\r\nbody\r\n0\r\nx-sum: abc\r\n\r\n$/)
   t.match(
     await raw('/hints'),
-    /^HTTP\/1\.1 103 Early Hints\r\nlink: <\/a\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/i,
+    /^HTTP\/1\.1 103 Early Hints\r\nlink: <\/proxy\/https:\/\/[^>]*\/a\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/i,
   )
 })
 
