@@ -95,6 +95,12 @@ export const refusalKinds = {
     title: 'Withdrawn',
     detail: 'The agent withdrew the request, or its client left, before a verdict. It was not sent.',
   },
+  last_admin: {
+    status: 409,
+    title: 'Last admin',
+    detail:
+      'This is the last active admin. Make another agent an admin first: POST /agents, or PUT /agents/{agentId}/roles.',
+  },
   wrong_state: { status: 409, title: 'Wrong state', detail: 'The state of the agent or request does not allow this.' },
   read_only: {
     status: 409,

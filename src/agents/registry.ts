@@ -166,7 +166,8 @@ class StoredRegistry implements Registry {
     const agent = this.get(key)
     const before = agent === undefined ? null : recorded(agent)
     const entry = this.#entry('agent.remove', key, by, { before })
-    return (await this.#options.store.agents.remove(key, entry)) ? { removed: key } : refuse('not_found')
+    const result = await this.#options.store.agents.remove(key, entry)
+    return result === 'removed' ? { removed: key } : refuse(refusals[result])
   }
 
   recordTrust(id: string, cause: TrustCause, requestId: string | null) {
@@ -182,14 +183,15 @@ class StoredRegistry implements Registry {
   async #change(id: string, fields: AgentChange, { action, by, from }: Change): Promise<AgentRecord | Refusal> {
     const key = id.toLowerCase()
     const result = await this.#options.store.agents.update(key, fields, this.#entry(action, key, by), from)
-    if (result === 'wrongState') return refuse('wrong_state')
     if (result === 'subjectTaken') return refuseSubject()
-    return result === 'notFound' ? refuse('not_found') : result
+    return typeof result === 'string' ? refuse(refusals[result]) : result
   }
 
   #entry(action: string, subject: string, by: By, details: AuditEntry['details'] = {}): AuditEntry {
     return { at: this.#options.clock.now(), ...by, action, subject, details }
   }
 }
+
+const refusals = { notFound: 'not_found', wrongState: 'wrong_state', lastAdmin: 'last_admin' } as const
 
 const refuseSubject = (): Refusal => refuse('already_exists', 'Another agent is bound to this external subject.')

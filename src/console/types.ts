@@ -546,6 +546,7 @@ export interface Problem {
     | 'already_exists'
     | 'already_decided'
     | 'withdrawn'
+    | 'last_admin'
     | 'wrong_state'
     | 'read_only'
     | 'too_many_keys'

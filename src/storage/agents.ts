@@ -67,14 +67,15 @@ export interface AgentTable {
   insert(agent: AgentRecord, secretHash: string, entry: AuditEntry): Promise<'stored' | 'exists' | 'subjectTaken'>
   /**
    * Changes an agent if it exists and its status is one of `from` (any, when absent).
-   * The audit entry gets `before` and `after` of the changed fields, but never the hash.
+   * The audit entry gets `before` and `after` of the changed fields, but never the hash. `lastAdmin`: nobody could administer
+   * any more; of changes at the same time one gets this.
    */
   update(
     id: string,
     change: AgentChange,
     entry: AuditEntry,
     from?: readonly AgentStatus[],
-  ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
+  ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
   /** Undefined when there is no such agent. */
   standing(id: string): Promise<AgentStanding | undefined>
   /** Writes what became of the standing `read`, with an entry like that of `update`. `stale`: it is another one by now. */
@@ -89,9 +90,9 @@ export interface AgentTable {
     id: string,
     change: AgentChange,
     entry: AuditEntry,
-  ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken'>
-  /** False when there was no such agent. */
-  remove(id: string, entry: AuditEntry): Promise<boolean>
+  ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
+  /** `lastAdmin` as in `update`. */
+  remove(id: string, entry: AuditEntry): Promise<'removed' | 'notFound' | 'lastAdmin'>
   /** `full`: the agent has `most` keys already. `wrongState`: it is revoked. */
   addKey(
     id: string,

@@ -2,18 +2,25 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BootstrapOptions, bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
 import { StartupError } from '../../src/errors.ts'
-import { by, openBench } from '../fixtures/registry.ts'
+import { by, openBench, openOwn } from '../fixtures/registry.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 
 const id = '0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11'
 
 async function openData(t: Test) {
-  const bench = await openBench()
+  const bench = await openBench({ store: await openOwn(t) })
   const dataDirectory = join(t.testdir(), 'data')
   const unset = { agentId: undefined, clientSecret: undefined, mayMakeCredential: true }
   const options: BootstrapOptions = { ...bench, dataDirectory, ...unset }
   const file = bootstrapFile(dataDirectory)
   return { ...bench, options, file, credential: () => parseCredential(readFileSync(file, 'utf8'))! }
+}
+
+/** Bars the last admin as lost trust does: no operation of the API may. */
+async function bar({ store }: Pick<BootstrapOptions, 'store'>, agentId: string): Promise<void> {
+  const read = await store.agents.standing(agentId)
+  const entry = { at: 0, ...by, action: 'agent.quarantine', subject: agentId, details: {} }
+  await store.agents.judge(agentId, read!, { ...read!, status: 'Quarantined' }, entry)
 }
 
 t.test('the first start makes an admin whose credential lies in a file for its owner alone', async t => {
@@ -51,7 +58,8 @@ t.test('after a crash between file and store, the next start takes the file up',
 t.test('when the only admin is barred, the next start makes a new one', async t => {
   const { registry, options, credential } = await openData(t)
   const first = await bootstrapAdmin(options)
-  await registry.transition(first!, 'revoke', by)
+  await bar(options, first!)
+  t.equal(registry.get(first!)?.status, 'Quarantined')
   const second = await bootstrapAdmin(options)
   t.not(second, first)
   t.equal(credential().agentId, second)
@@ -76,7 +84,7 @@ t.test('a configured id alone gets a secret in the file', async t => {
 t.test('a damaged file is replaced', async t => {
   const { options, file, credential } = await openData(t)
   await bootstrapAdmin(options)
-  await options.registry.remove(credential().agentId, by)
+  await bar(options, credential().agentId)
   writeFileSync(file, '{"agentId":')
   t.equal(await bootstrapAdmin(options), credential().agentId)
 })
@@ -91,7 +99,7 @@ t.test('an id that a barred agent has already cannot become the admin', async t 
 t.test('a file that others can read stops the start', async t => {
   const { options, file, credential } = await openData(t)
   await bootstrapAdmin(options)
-  await options.registry.remove(credential().agentId, by)
+  await bar(options, credential().agentId)
   chmodSync(file, 0o644)
   await t.rejects(bootstrapAdmin(options), { name: 'StartupError', message: /chmod 600/ })
 })

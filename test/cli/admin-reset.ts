@@ -21,6 +21,8 @@ t.test('the first admin gets a new secret, every token is void, and the audit tr
   const before = await startGateway(t, { directory })
   const { agentId, clientSecret } = credentialIn(directory)
   const bot = await before.agent()
+  const other = { name: 'second', ownerId: 'operator', roles: ['admin'] }
+  t.equal((await before.manage('POST', '/agents', other)).status, 201)
   t.equal((await before.manage('POST', `/agents/${agentId}/quarantine`)).status, 200)
   t.match(await reset(directory), { code: 1, said: /in use by another gateway\. Stop that one first/ })
   await before.close()

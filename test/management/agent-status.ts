@@ -42,3 +42,21 @@ t.test('a quarantined agent cannot lift its own quarantine', async t => {
   t.equal(status, 403)
   t.equal(registry.get(other.agent.id)?.status, 'Quarantined')
 })
+
+t.test('the last active admin stays one, by whatever operation', async t => {
+  const { call, admin, person, registry } = await startControl(t)
+  const { id } = admin.agent
+  const operations = [
+    ...['deactivate', 'quarantine', 'revoke'].map(verb => ['POST', `/agents/${id}/${verb}`] as const),
+    ['PUT', `/agents/${id}/roles`, { roles: ['reviewer'] }] as const,
+    ['DELETE', `/agents/${id}`] as const,
+  ]
+  for (const [method, path, body] of operations) {
+    const answer = await call(method, path, { token: admin.token, body })
+    t.match(answer, { status: 409, json: { code: 'last_admin', detail: /another agent an admin first/ } }, path)
+  }
+  t.match(registry.get(id), { status: 'Active', roles: ['admin'] })
+  const other = await person('admin')
+  t.equal((await call('POST', `/agents/${id}/deactivate`, { token: admin.token })).status, 200)
+  t.match(await call('DELETE', `/agents/${other.agent.id}`, { token: other.token }), { status: 409 })
+})

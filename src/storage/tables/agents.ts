@@ -49,10 +49,12 @@ export const agents: Operations<'agents'> = {
   },
 
   async update(unit, id, change, entry, from) {
+    if (endsAdmin(change)) await unit.alone('admins')
     const before = await find(unit.db, id, true)
     if (before === undefined) return 'notFound'
     if (from !== undefined && !from.includes(before.status)) return 'wrongState'
     if (await isTaken(unit.db, id, change.externalSubject)) return 'subjectTaken'
+    if (endsAdmin(change) && (await isLastAdmin(unit.db, before))) return 'lastAdmin'
     const row = change.trustValue === undefined ? change : { ...change, standing: null }
     const after = { ...toRecord(await changeRow(unit.db, id, row).executeTakeFirstOrThrow(), []), keys: before.keys }
     tell(unit, before, { after, change, entry })
@@ -86,12 +88,15 @@ export const agents: Operations<'agents'> = {
   },
 
   async remove(unit, id, entry) {
-    const { numDeletedRows } = await unit.db.deleteFrom('agents').where('id', '=', id).executeTakeFirst()
-    if (numDeletedRows === 0n) return false
+    await unit.alone('admins')
+    const before = await find(unit.db, id, true)
+    if (before === undefined) return 'notFound'
+    if (await isLastAdmin(unit.db, before)) return 'lastAdmin'
+    await unit.db.deleteFrom('agents').where('id', '=', id).execute()
     await unit.db.deleteFrom('seen_tools').where('agentId', '=', id).execute()
     unit.audit(entry)
     unit.change({ table: 'agents', key: id, now: undefined })
-    return true
+    return 'removed'
   },
 
   async addKey(unit, id, key, most, entry) {
@@ -179,6 +184,17 @@ async function isTaken(db: Db, id: string, subject: string | null | undefined): 
   if (subject == null) return false
   const holder = db.selectFrom('agents').select('id').where('externalSubject', '=', subject).where('id', '!=', id)
   return (await holder.executeTakeFirst()) !== undefined
+}
+
+/** Whether an agent is no active admin after the change. */
+const endsAdmin = ({ status, roles }: AgentChange): boolean =>
+  (status !== undefined && status !== 'Active') || roles?.includes('admin') === false
+
+/** Whether nobody could administer without this agent. No other operation may remove an admin meanwhile. */
+async function isLastAdmin(db: Db, { id, status, roles }: AgentRecord): Promise<boolean> {
+  if (status !== 'Active' || !roles.includes('admin')) return false
+  const others = db.selectFrom('agents').select('id').where('status', '=', 'Active').where('id', '!=', id)
+  return (await others.where('roles', 'like', '%"admin"%').limit(1).executeTakeFirst()) === undefined
 }
 
 async function find(db: Db, id: string, toChange = false): Promise<AgentRecord | undefined> {

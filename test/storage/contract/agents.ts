@@ -1,3 +1,4 @@
+import type { AgentStatus } from '../../../src/storage/store.ts'
 import type { Test } from '../../fixtures/tap.ts'
 import { actions, agent, type Engine, entry, trail } from './samples.ts'
 
@@ -172,10 +173,27 @@ export function agents(t: Test, engine: Engine): void {
   t.test('a removed agent is gone, and removing it again says so', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
-    t.equal(await store.agents.remove('a1', entry('agent.delete')), true)
-    t.equal(await store.agents.remove('a1', entry('agent.delete')), false)
+    t.equal(await store.agents.remove('a1', entry('agent.delete')), 'removed')
+    t.equal(await store.agents.remove('a1', entry('agent.delete')), 'notFound')
     t.same(await store.agents.all(), [])
     t.same(await actions(store), ['agent.register', 'agent.delete'])
+  })
+
+  t.test('the last active admin stays one', async t => {
+    const store = await engine(t)
+    await store.agents.insert(agent('a1', { roles: ['agent', 'admin'] }), 'h', entry('agent.register'))
+    await store.agents.insert(agent('a2', { roles: ['admin'], status: 'Inactive' }), 'h', entry('agent.register'))
+    await store.agents.insert(agent('a3', { roles: ['auditor'], name: '"admin"' }), 'h', entry('agent.register'))
+    const status = (id: string, to: AgentStatus) => store.agents.update(id, { status: to }, entry('agent.status'))
+    for (const to of ['Inactive', 'Quarantined', 'Revoked'] as const) t.equal(await status('a1', to), 'lastAdmin', to)
+    t.equal(await store.agents.update('a1', { roles: ['agent'] }, entry('agent.roles')), 'lastAdmin')
+    t.equal(await store.agents.remove('a1', entry('agent.remove')), 'lastAdmin')
+    t.match(await store.agents.update('a1', { roles: ['admin'] }, entry('agent.roles')), { roles: ['admin'] })
+    t.match(await status('a2', 'Quarantined'), { status: 'Quarantined' }, 'it is no active admin')
+    t.match(await status('a2', 'Active'), { status: 'Active' })
+    t.match(await status('a1', 'Revoked'), { status: 'Revoked' })
+    t.equal(await store.agents.remove('a1', entry('agent.remove')), 'removed')
+    t.equal(await store.agents.remove('a2', entry('agent.remove')), 'lastAdmin')
   })
 
   t.test('keys are kept with their agent, and go with it', async t => {
@@ -202,7 +220,7 @@ export function agents(t: Test, engine: Engine): void {
     await store.agents.noteKeyUses([{ keyId: 'k2', at: 4_000 }])
     t.same(await store.agents.keyUses('a1'), [{ keyId: 'k2', at: 5_000 }], 'the latest')
     t.same(await store.agents.keyUses('a2'), [])
-    t.ok(await store.agents.remove('a1', entry('agent.remove')))
+    t.equal(await store.agents.remove('a1', entry('agent.remove')), 'removed')
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
     t.equal(await store.agents.addKey('a1', second, 2, entry('agent.addKey')), 'stored')
     const told = ['addKey', 'addKey', 'policy', 'removeKey', 'policy', 'remove', 'register', 'addKey'].map(

@@ -112,6 +112,28 @@ export function races(t: Test, engine: Engine, other: Store): void {
     }
   })
 
+  t.test('admins who remove each other at the same time leave one', async t => {
+    const store = await engine(t)
+    const ways: readonly ((on: Store, id: string) => Promise<unknown>)[] = [
+      (on, id) => on.agents.update(id, { status: 'Inactive' }, entry('agent.deactivate'), ['Active']),
+      (on, id) => on.agents.update(id, { roles: ['auditor'] }, entry('agent.roles')),
+      (on, id) => on.agents.remove(id, entry('agent.remove')),
+    ]
+    for (let n = 0; n < 9; n++) {
+      const ids = [`x${n}`, `y${n}`]
+      for (const id of ids) await store.agents.insert(agent(id, { roles: ['agent', 'admin'] }), 'h', entry('a'))
+      for (const { id } of await store.agents.all()) {
+        if (!ids.includes(id)) await store.agents.update(id, { status: 'Revoked' }, entry('agent.revoke'))
+      }
+      const both = await over(2, store, (on, which) => ways[(n + which * (n % 2)) % 3]!(on, ids[which]!))
+      t.equal(both.filter(result => result === 'lastAdmin').length, 1)
+      const active = (await store.agents.all()).filter(
+        ({ status, roles }) => status === 'Active' && roles.includes('admin'),
+      )
+      t.equal(active.length, 1)
+    }
+  })
+
   t.test('expired and lapsed requests are given to one caller each', async t => {
     const store = await engine(t)
     for (let n = 0; n < 20; n++) await suspend(store, `e${n}`)
