@@ -33,7 +33,11 @@ export const refusalKinds = {
     detail:
       'A browser must not load pages, scripts or images of an upstream from the origin of the gateway. Use fetch, or a virtual host.',
   },
-  unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Missing or invalid authentication' },
+  unauthenticated: {
+    status: 401,
+    title: 'Unauthorized',
+    detail: 'The token or the code is missing, wrong or no longer valid. Get a new token with POST /tokens.',
+  },
   agent_revoked: {
     status: 403,
     title: 'Agent revoked',

@@ -3,6 +3,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
 import { type Refusal, refusalKinds } from '../errors.ts'
+import { fieldValues } from './headers.ts'
+import { prefersJson } from './media-types.ts'
 import { requestIdField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
@@ -11,6 +13,9 @@ const drainBytes = 65_536
 const drainMs = 2_000
 /** Milliseconds that a sender of a longer body gets to see the answer before the connection is closed. */
 const lingerMs = 1_000
+
+/** Body of a 401 for clients that do not ask for JSON (spec.md 5.4). */
+const unauthenticatedText = 'Missing or invalid authentication'
 
 /** An answer as a value. */
 export interface Reply {
@@ -68,8 +73,8 @@ async function sendStream(res: ServerResponse, status: number, { headers, body }
 }
 
 /**
- * Sends a refusal: `application/problem+json` (RFC 9457), or the plain text of spec.md 5.4 for a 401. The header
- * `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an upstream. The rest of a
+ * Sends a refusal: `application/problem+json` (RFC 9457); a 401 is the text of the specification (spec.md 5.4) unless
+ * the client asks for JSON. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an upstream. The rest of a
  * request body is read and dropped when it is short; otherwise the connection is closed, since bytes after an unread body
  * cannot be trusted to be a request.
  */
@@ -78,10 +83,11 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
     res.destroy()
     return
   }
-  const plain = refusal.refusal === 'unauthenticated'
-  const body = plain ? refusal.detail : printableJson(JSON.stringify(problem(refusal, requestId)))
+  const isUnauthenticated = refusal.refusal === 'unauthenticated'
+  const plain = isUnauthenticated && !prefersJson(fieldValues(res.req.rawHeaders, 'accept'))
+  const body = plain ? unauthenticatedText : printableJson(JSON.stringify(problem(refusal, requestId)))
   const headers = ['Content-Type', plain ? 'text/plain; charset=utf-8' : 'application/problem+json']
-  if (plain && refusal.headers === undefined) headers.push('WWW-Authenticate', 'Bearer')
+  if (isUnauthenticated && refusal.headers === undefined) headers.push('WWW-Authenticate', 'Bearer')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
   headers.push('Gateway-Error', refusal.refusal, 'Content-Length', String(Buffer.byteLength(body)))
   const unread = unreadBody(res.req)

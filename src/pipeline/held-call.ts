@@ -6,6 +6,7 @@ import { type Refusal, refuse } from '../errors.ts'
 import type { Suspended } from '../hitl/model.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { fieldValues } from '../http/headers.ts'
+import { prefersJson } from '../http/media-types.ts'
 import { requestIdField } from '../http/names.ts'
 import { longestWait, preferenceApplied, statedWait } from '../http/prefer.ts'
 import { waitingForReview } from '../http/quiet.ts'
@@ -102,7 +103,7 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
 function accepted(exchange: Decided, { suspended, terms: { applied } }: HeldCall, parts: Parts): undefined {
   const { id, expiresAt } = suspended
   const statusUrl = statusUrlOf(suspended, parts)
-  const asJson = fieldValues(exchange.req.rawHeaders, 'accept').some(value => /\bapplication\/json\b/i.test(value))
+  const asJson = prefersJson(fieldValues(exchange.req.rawHeaders, 'accept'))
   const until = new Date(expiresAt).toISOString()
   const where = [...locationOf(exchange, suspended, parts), 'Retry-After', String(pollSeconds), 'Gateway-Hitl-Id', id]
   const type = asJson ? 'application/json; charset=utf-8' : 'text/plain; charset=utf-8'

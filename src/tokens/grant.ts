@@ -38,6 +38,10 @@ export interface GrantParts {
 /** Exchanges credentials for a token. `peer` is the address of the client. Rejects with StoreError. */
 export type Grant = (request: GrantRequest, peer: string) => Promise<TokenReply | Refusal>
 
+/** One text for every cause: a guesser must not learn which agents exist. */
+const wrongCredentials =
+  'The credentials are wrong, or the agent is not active. Check agentId and clientSecret or externalToken, or ask an admin.'
+
 const isUuid = (text: string): boolean => uuid(text) === undefined
 
 export function createGrant(parts: GrantParts): Grant {
@@ -60,7 +64,7 @@ export function createGrant(parts: GrantParts): Grant {
       if (wait > 0) return refuseAttempt(wait)
       const agent = await authenticate(id, request, parts)
       failed = agent === undefined
-      if (agent === undefined) return refuse('unauthenticated')
+      if (agent === undefined) return refuse('unauthenticated', wrongCredentials)
       if (isRefusal(agent)) return agent
       if (request.console === true && isPrivileged(agent)) return tokenOf(await parts.console.issue(agent))
       return await parts.issue({ id: agent.id, name: agent.name, trustScore: parts.trustOf(agent) })

@@ -19,6 +19,15 @@ const texts = {
 
 export type TokenProblem = keyof typeof texts
 
+const newToken = 'Get a new one with POST /tokens, or use a key of the agent.'
+const remedies: Readonly<Partial<Record<TokenProblem, string>>> = {
+  malformed: 'Send a token from POST /tokens, or a key of the agent.',
+  not_yet_valid: 'Compare the clocks of the two machines.',
+  issuer: 'Send a token from POST /tokens, or of the configured identity provider.',
+  no_key: 'Ask an admin for a new key.',
+  unknown_agent: 'Ask an admin to register the agent.',
+}
+
 /** 401 for a token that was presented in `field`, with the reason in the challenge (RFC 6750 section 3). */
 export function refuseToken(problem: TokenProblem, field: string): Refusal {
   // A new token would not help: the same one may be fine in a moment.
@@ -26,7 +35,8 @@ export function refuseToken(problem: TokenProblem, field: string): Refusal {
     const detail = `The token in ${field} ${texts[problem]} now. Try again.`
     return refuse('busy', detail, { headers: ['Retry-After', '1'], cause: problem })
   }
-  return challenge(problem, `error="invalid_token", error_description="The token in ${field} ${texts[problem]}"`)
+  const reason = `The token in ${field} ${texts[problem]}`
+  return challenge(problem, { reason, remedy: remedies[problem] ?? newToken, error: 'invalid_token' })
 }
 
 /**
@@ -52,17 +62,17 @@ export function basicPassword(value: string): string | undefined {
   return colon < 0 ? undefined : pair.slice(colon + 1)
 }
 
+const ofToken = 'POST /tokens gives one; a key of the agent is one too.'
+
 /** 401 for a request without a token. */
 export function refuseMissing(field: string): Refusal {
-  return challenge('missing', `error_description="Send the token as ${field}: Bearer <token>"`)
+  return challenge('missing', { reason: `Send the token as ${field}: Bearer <token>`, remedy: ofToken })
 }
 
 /** 401 for a field that does not have one token. */
 export function refuseUnreadable(field: string): Refusal {
-  return challenge(
-    'unreadable',
-    `error="invalid_request", error_description="Send one token, as ${field}: Bearer <token>"`,
-  )
+  const reason = `Send one token, as ${field}: Bearer <token>`
+  return challenge('unreadable', { reason, remedy: ofToken, error: 'invalid_request' })
 }
 
 const basicChallenge = ['WWW-Authenticate', 'Basic realm="agent-gateway", charset="UTF-8"']
@@ -77,6 +87,16 @@ export function withBasic(refusal: Refusal): Refusal {
     : refusal
 }
 
-function challenge(cause: string, parameters: string): Refusal {
-  return refuse('unauthenticated', undefined, { headers: ['WWW-Authenticate', `Bearer ${parameters}`], cause })
+interface Challenge {
+  /** A sentence without its full stop. */
+  readonly reason: string
+  readonly remedy: string
+  /** Code of RFC 6750 section 3.1; none for a request without a token. */
+  readonly error?: string
+}
+
+function challenge(cause: string, { reason, remedy, error }: Challenge): Refusal {
+  const code = error === undefined ? '' : `error="${error}", `
+  const headers = ['WWW-Authenticate', `Bearer ${code}error_description="${reason}"`]
+  return refuse('unauthenticated', `${reason}. ${remedy}`, { headers, cause })
 }

@@ -66,6 +66,23 @@ t.test('a 401 is the plain text of the specification', async t => {
   t.match(Object.fromEntries(res.headers), { 'www-authenticate': 'Bearer', 'content-type': 'text/plain' })
 })
 
+t.test('a 401 is a problem document for a client that asks for JSON, with the same challenge', async t => {
+  const port = await serve(t, res => sendRefusal(res, refuse('unauthenticated', 'do this'), 'r-1'))
+  const bodyFor = async (Accept: string) => {
+    const res = await fetch(`http://127.0.0.1:${port}/`, { headers: { Accept } })
+    t.match(Object.fromEntries(res.headers), { 'www-authenticate': 'Bearer', 'gateway-error': 'unauthenticated' })
+    return res.headers.get('content-type') === 'application/problem+json'
+      ? ((await res.json()) as { detail: string }).detail
+      : res.text()
+  }
+  for (const accept of ['application/json', 'application/json, text/plain, */*', 'application/vnd.github.v3+json']) {
+    t.equal(await bodyFor(accept), 'do this', accept)
+  }
+  for (const accept of ['*/*', 'text/html,application/xml;q=0.9,*/*;q=0.8', 'application/json;q=0']) {
+    t.equal(await bodyFor(accept), 'Missing or invalid authentication', accept)
+  }
+})
+
 t.test('after headers are out a refusal can only cut the connection', async t => {
   const port = await serve(t, res => {
     res.writeHead(200, { 'Content-Length': '10' })

@@ -13,7 +13,7 @@ import { openInternal } from '../fixtures/tokens.ts'
 const nobody = '00000000-0000-4000-8000-000000000000'
 const secret = 'correct horse battery staple'
 const peer = '192.0.2.1'
-const unauthorized = { refusal: 'unauthenticated', status: 401, detail: 'Missing or invalid authentication' }
+const unauthorized = { refusal: 'unauthenticated', status: 401, detail: /^The credentials are wrong, / }
 
 async function openGrant(parts: Partial<GrantParts> = {}) {
   const { issue, verify, clock, keys } = await openInternal()
