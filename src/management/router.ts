@@ -25,9 +25,6 @@ interface Match {
   readonly named: string
 }
 
-/** The router finds nothing for a method that none of its routes has. */
-const methodOf = (method: string) => method as findMyWay.HTTPMethod
-
 /**
  * Routes calls to handlers by what openapi.json says: path, method, roles, query, body.
  *
@@ -37,20 +34,24 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   const operations = readOperations(document)
   assertComplete(operations, handlers)
   const checks = createChecks(document)
-  const routes = findMyWay({ maxParamLength })
-  for (const operation of operations) {
-    const path = operation.path.replace(/\{\w+\}/, ':named')
-    const route: Route = { operation, inputs: createInputs(operation, checks) }
-    routes.on(methodOf(operation.method), path, () => {}, route)
+  // One entry for a path with all its methods, so that a fixed path is never taken for a parameter of another.
+  const paths = findMyWay({ maxParamLength })
+  for (const [path, here] of Map.groupBy(operations, operation => operation.path)) {
+    const routes = here.map((operation): [string, Route] => [
+      operation.method,
+      { operation, inputs: createInputs(operation, checks) },
+    ])
+    paths.on('GET', path.replace(/\{\w+\}/, ':named'), () => {}, new Map(routes))
   }
-  const methods = [...new Set(operations.map(operation => methodOf(operation.method)))]
 
   function find(method: string, path: string): Match | Refusal {
-    const found = routes.find(methodOf(method), path)
-    if (found !== null) return { route: found.store, named: found.params['named'] ?? '' }
-    const offered = methods.filter(other => routes.find(other, path) !== null)
-    if (offered.length === 0) return refuse('not_found')
-    if (offered.includes('GET')) offered.push('HEAD')
+    const found = paths.find('GET', path)
+    if (found === null) return refuse('not_found')
+    const routes: ReadonlyMap<string, Route> = found.store
+    const route = routes.get(method)
+    if (route !== undefined) return { route, named: found.params['named'] ?? '' }
+    const offered = [...routes.keys()]
+    if (routes.has('GET')) offered.push('HEAD')
     return refuse('method_not_allowed', undefined, { headers: ['Allow', offered.join(', ')] })
   }
 
