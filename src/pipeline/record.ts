@@ -99,7 +99,7 @@ function countExchange(exchange: Exchange, metrics: Metrics, ms: number): void {
   metrics.observe(overhead, (sentAt - startedAt) / 1e3)
   metrics.add(requestBytes, exchange.body?.length ?? exchange.bytesUp)
   metrics.add(responseBytes, exchange.bytesDown)
-  if (upstreamStatus !== undefined) metrics.count(answers, statusClasses[Math.floor(upstreamStatus / 100)] ?? '')
+  if (upstreamStatus !== undefined) metrics.count(answers, classOf(upstreamStatus))
 }
 
 /** A refusal by its code; what the gateway answered for itself without refusing anything is `answered`. */
@@ -108,6 +108,9 @@ function outcomeOf({ ending, refusal }: Exchange): string {
 }
 
 const statusClasses: readonly string[] = ['', '', '2xx', '3xx', '4xx', '5xx']
+
+/** A status that has no class is read as a fault of the server (RFC 9110 section 15). */
+const classOf = (status: number): string => statusClasses[Math.min(Math.floor(status / 100), 5)] ?? ''
 
 /** The rule that decided, and those in shadow that would have decided otherwise. */
 function noteDecision(decision: Decision, ofAgent: string, { hits, shadows }: RecorderParts): void {

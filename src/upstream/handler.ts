@@ -76,9 +76,9 @@ export function failUnsent(handler: UpstreamHandler, lease: Lease, error: Error)
   handler.onResponseError(error)
 }
 
-/** Statuses that HTTP has (RFC 9110 section 15). */
+/** Statuses that an answer can carry: three digits. Servers use some above 599, which RFC 9110 section 15 has no class for. */
 export function isStatus(status: number): boolean {
-  return status >= 100 && status <= 599
+  return status >= 100 && status <= 999
 }
 
 /** Faults of an upstream, beside system errors. */

@@ -74,8 +74,8 @@ const accepted: readonly Accepted[] = [
   { what: 'no reason and no space before it', text: 'HTTP/1.1 200\r\n', head: { status: 200, reason: '' } },
   {
     what: 'a reason with colons, tabs and obs-text',
-    text: 'HTTP/1.1 599 a: b\t\xe9\r\n',
-    head: { status: 599, reason: 'a: b\t\xe9' },
+    text: 'HTTP/1.1 999 a: b\t\xe9\r\n',
+    head: { status: 999, reason: 'a: b\t\xe9' },
   },
   {
     what: 'fields in their order and case, without the space around their values',
@@ -157,8 +157,6 @@ const refused: Readonly<Record<string, string>> = {
   'no status and no space': 'HTTP/1.1\r\n',
   'status 099': 'HTTP/1.1 099 OK\r\n',
   'status 1000': 'HTTP/1.1 1000 OK\r\n',
-  'status 600': 'HTTP/1.1 600 OK\r\n',
-  'status 999': 'HTTP/1.1 999 OK\r\n',
   'status 20': 'HTTP/1.1 20 OK\r\n',
   'status abc': 'HTTP/1.1 abc OK\r\n',
   'status 2.0': 'HTTP/1.1 2.0 OK\r\n',
@@ -261,7 +259,7 @@ t.test('a head is refused at the byte that makes it malformed', async t => {
     ['\x15', '\x03\x01'],
     ['\r\n', 'HTTP/1.1 200'],
     ['HTTP/2', '.0 200'],
-    ['HTTP/1.1 6', '00 OK'],
+    ['HTTP/1.1 0', '99 OK'],
     ['HTTP/1.1 099'.slice(0, 10), '99 OK'],
     ['HTTP/1.1 200x', ''],
     ['HTTP/1.1 200 O\0', 'K'],
