@@ -578,11 +578,21 @@ export interface Problem {
     | 'http_version_not_supported'
     | 'loop_detected'
   readonly detail: string
-  readonly error?: {
-    readonly type: 'permission_error' | 'not_found_error' | 'rate_limit_error' | 'invalid_request_error' | 'api_error'
-    readonly code: string
-    readonly message: string
-  }
+  readonly message?: string
+  readonly error?:
+    | {
+        readonly type?:
+          | 'authentication_error'
+          | 'permission_error'
+          | 'not_found_error'
+          | 'rate_limit_error'
+          | 'invalid_request_error'
+          | 'api_error'
+        readonly code: string | number
+        readonly message: string
+        readonly status?: string
+      }
+    | string
   readonly requestId: string
   readonly errors?: readonly FieldError[]
   readonly failure?: string

@@ -3,8 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
 import { type Refusal, refusalKinds } from '../errors.ts'
-import { fieldValues } from './headers.ts'
-import { prefersJson } from './media-types.ts'
+import { type ErrorFormat, refusalBody } from './error-body.ts'
 import { requestIdField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
@@ -13,9 +12,6 @@ const drainBytes = 65_536
 const drainMs = 2_000
 /** Milliseconds that a sender of a longer body gets to see the answer before the connection is closed. */
 const lingerMs = 1_000
-
-/** Body of a 401 for clients that do not ask for JSON (spec.md 5.4). */
-const unauthenticatedText = 'Missing or invalid authentication'
 
 /** An answer as a value. */
 export interface Reply {
@@ -73,26 +69,25 @@ async function sendStream(res: ServerResponse, status: number, { headers, body }
 }
 
 /**
- * Sends a refusal: `application/problem+json` (RFC 9457); a 401 is the text of the specification (spec.md 5.4) unless
- * the client asks for JSON. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an upstream. The rest of a
+ * Sends a refusal, with a body for the clients that call hosts with errors in this `format`. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an upstream. The rest of a
  * request body is read and dropped when it is short; otherwise the connection is closed, since bytes after an unread body
  * cannot be trusted to be a request.
  */
-export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string): void {
+export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string, format?: ErrorFormat): void {
   if (res.headersSent) {
     res.destroy()
     return
   }
-  const isUnauthenticated = refusal.refusal === 'unauthenticated'
-  const plain = isUnauthenticated && !prefersJson(fieldValues(res.req.rawHeaders, 'accept'))
-  const body = plain ? unauthenticatedText : printableJson(JSON.stringify(problem(refusal, requestId)))
-  const headers = ['Content-Type', plain ? 'text/plain; charset=utf-8' : 'application/problem+json']
-  if (isUnauthenticated && refusal.headers === undefined) headers.push('WWW-Authenticate', 'Bearer')
+  const { type, body } = refusalBody(res.req.rawHeaders, refusal, { requestId, format })
+  const headers = ['Content-Type', type]
+  if (refusal.refusal === 'unauthenticated' && refusal.headers === undefined) headers.push('WWW-Authenticate', 'Bearer')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
   headers.push('Gateway-Error', refusal.refusal, 'Content-Length', String(Buffer.byteLength(body)))
   const unread = unreadBody(res.req)
   if (unread) headers.push('Connection', 'close')
-  res.writeHead(refusal.status, ownHeaders(headers, requestId))
+  // pip, npm and `raise_for_status` of Python show the reason phrase alone.
+  const { title } = refusalKinds[refusal.refusal]
+  res.writeHead(refusal.status, title, ownHeaders(headers, requestId))
   if (unread) linger(res, body)
   else {
     res.end(body)
@@ -105,32 +100,6 @@ function awaitEnd(req: IncomingMessage): void {
   const timer = setTimeout(() => req.socket.destroy(), drainMs)
   const done = () => clearTimeout(timer)
   req.once('end', done).once('close', done)
-}
-
-/**
- * The problem document of a refusal (RFC 9457). `error`, and `error` as its type, are where SDKs of model providers look
- * for the reason that they show.
- */
-export function problemOf({ refusal: code, status, detail }: Refusal): Record<string, unknown> {
-  const { title } = refusalKinds[code]
-  return { type: 'error', title, status, code, detail, error: { type: errorTypeOf(status), code, message: detail } }
-}
-
-/** Error types of the SDKs of model providers, by status. */
-function errorTypeOf(status: number): string {
-  if (status === 403) return 'permission_error'
-  if (status === 404) return 'not_found_error'
-  if (status === 429) return 'rate_limit_error'
-  return status < 500 ? 'invalid_request_error' : 'api_error'
-}
-
-function problem(refusal: Refusal, requestId: string): Record<string, unknown> {
-  return {
-    ...problemOf(refusal),
-    requestId,
-    ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
-    ...refusal.members,
-  }
 }
 
 /** Adds the fields that every answer of the gateway has, unless `headers` has them. */

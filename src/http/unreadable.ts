@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type RefusalCode, refusalKinds, refuse } from '../errors.ts'
+import { problemOf } from './error-body.ts'
 import { http2Answer } from './http2-preface.ts'
 import { requestIdField } from './names.ts'
-import { problemOf } from './respond.ts'
 
 interface Answering {
   /** The current answer of a connection, and in it whether its head was written. */

@@ -1,6 +1,7 @@
 import type { Refusal } from '../errors.ts'
 import { resetConnection } from '../http/reset.ts'
 import { sendRefusal } from '../http/respond.ts'
+import { errorFormatOf } from './error-format.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Refuses an exchange, once: one that was ended while it waited stays as it was answered then. */
@@ -17,7 +18,7 @@ export function answer(exchange: Exchange, refusal: Refusal): void {
   }
   if (res.headersSent) exchange.ending = 'broken'
   else exchange.ending ??= 'refused'
-  sendRefusal(res, refusal, requestId)
+  sendRefusal(res, refusal, requestId, errorFormatOf(exchange.rawTarget))
 }
 
 /**

@@ -84,7 +84,7 @@ function passBack(answer: IncomingMessage, { req, res }: Incoming): void {
   // The unread rest of an upload would be taken for the next request.
   if (!req.complete) headers.push('Connection', 'close')
   res.sendDate = false
-  res.writeHead(answer.statusCode ?? 500, headers)
+  res.writeHead(answer.statusCode ?? 500, answer.statusMessage, headers)
   res.flushHeaders()
   answer.on('error', () => res.destroy())
   answer.pipe(res)

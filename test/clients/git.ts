@@ -24,6 +24,14 @@ t.test('the shipped policy lets git clone and fetch', async t => {
   t.ok(origin.seen.some(({ method, target }) => method === 'POST' && target === '/code.git/git-upload-pack'))
 })
 
+t.test('git prints why a clone was refused', async t => {
+  const rules = [{ name: 'closed', effect: 'Deny', reason: 'Closed on Sundays', conditions: [] }]
+  const denied = await gateway.agent({ policyName: await gateway.policy({ name: 'closed', rules }) })
+  const asDenied = `http.extraHeader=Gateway-Authorization: Bearer ${denied.token}`
+  const said = git('-c', asDenied, 'clone', '--quiet', remote, join(root, 'none'))
+  await t.rejects(said, /remote: Denied by policy: .*Closed on Sundays/)
+})
+
 /** Pushes, with a verdict while git waits; gives the log of the repository. */
 async function push(verdict: 'approve' | 'deny') {
   await git('-C', clone, 'commit', '--quiet', '--allow-empty', `--message=${verdict}`)

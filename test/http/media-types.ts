@@ -27,4 +27,7 @@ for (const [accept, expected] of cases) {
 t.test('several fields count as one list', t => {
   t.equal(prefersJson(['text/plain;q=0.1', 'application/json']), true)
   t.equal(prefersJson([]), false)
+  t.equal(prefersJson([], true), true)
+  t.equal(prefersJson(['*/*'], true), true)
+  t.equal(prefersJson(['text/plain, */*;q=0.1'], true), false)
 })

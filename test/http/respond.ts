@@ -51,6 +51,7 @@ t.test('a refusal is a problem document, named in a header, never cached', async
     status: 429,
     code: 'rate_limited',
     detail: 'slow down',
+    message: 'slow down',
     error: { type: 'rate_limit_error', code: 'rate_limited', message: 'slow down' },
     requestId: 'r-1',
     errors,

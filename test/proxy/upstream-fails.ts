@@ -91,7 +91,7 @@ for (const [what, bytes] of malformedBodies) {
     }
     raw.write(`${request(server.url)}\r\n`)
     const text = await raw.until(/\}$/)
-    t.match(text, /^HTTP\/1\.1 502 Bad Gateway\r\n/)
+    t.match(text, /^HTTP\/1\.1 502 Upstream failed\r\n/)
     t.match(text, /^Gateway-Error: upstream_failed\r$/m)
     t.notMatch(text, /x-upstream|transfer-encoding|good/i)
     const origin = await startOrigin(t)

@@ -48,8 +48,10 @@ const isSame = (one: Found | undefined, other: Found | undefined): boolean =>
 
 export const llmProviders: readonly string[] = [...new Set(formats.map(({ provider }) => provider))]
 
+export const providerOfPath = (path: string): Format['provider'] | undefined => formatOf(path)?.format.provider
+
 /** By the path alone. */
-export const llmProvider = ({ path }: Facts): unknown => formatOf(path)?.format.provider ?? missing
+export const llmProvider = ({ path }: Facts): unknown => providerOfPath(path) ?? missing
 
 type Body = Readonly<Record<string, unknown>>
 
