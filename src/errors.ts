@@ -221,6 +221,10 @@ export const refusalKinds = {
   loop_detected: { status: 508, title: 'Loop detected', detail: 'The request has already passed this gateway.' },
 } as const satisfies Record<string, RefusalKind>
 
+/** For clients that forgot `/proxy/`, or that have the gateway as their HTTP_PROXY. */
+export const howToCall =
+  'Upstreams are called as /proxy/<URL>, such as /proxy/https://example.com/path; HTTP_PROXY does not work here.'
+
 export type RefusalCode = keyof typeof refusalKinds
 
 /** Why an upstream could not be reached, or broke off. */

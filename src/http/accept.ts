@@ -8,7 +8,7 @@ import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitTurn, type ParserError, putBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
-import { endRaw, refuseUnreadable } from './unreadable.ts'
+import { refuseTunnel, refuseUnreadable } from './unreadable.ts'
 import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
 
 /** A request whose head is read and whose framing is valid. */
@@ -113,7 +113,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
         const res = responseOn(req, socket, head)
         if (res !== undefined) take(req, res, false, true)
       })
-      server.on('connect', (_req, socket) => endRaw(socket, 'method_not_allowed', nextId()))
+      server.on('connect', (_req, socket) => refuseTunnel(socket, nextId()))
       server.on('clientError', (error: ParserError, socket: Socket) => {
         if (putBack(error, socket)) return
         const code = refuseUnreadable(error, socket, nextId())

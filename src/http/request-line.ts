@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from '../errors.ts'
+import { howToCall, type Refusal, refuse } from '../errors.ts'
 import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
 
 const proxyPrefix = '/proxy/'
@@ -24,7 +24,7 @@ export type Route =
 export function readRequestTarget(url: string, host: string, hosts: VirtualHosts | undefined): Route | Refusal {
   const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
   if (path === undefined) {
-    return refuse('invalid_request', 'The request target must be a path. Upstreams are called as /proxy/<URL>.')
+    return refuse('invalid_request', `The request target must be a path, or a URL of the host in Host. ${howToCall}`)
   }
   const virtual = hosts?.find(host)
   if (virtual !== undefined) {

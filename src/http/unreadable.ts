@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type RefusalCode, refusalKinds, refuse } from '../errors.ts'
+import { howToCall, type Refusal, type RefusalCode, refusalKinds, refuse } from '../errors.ts'
 import { problemOf } from './error-body.ts'
 import { http2Answer } from './http2-preface.ts'
 import { requestIdField } from './names.ts'
@@ -69,18 +69,33 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
 }
 
 /** Writes an answer without a response object, and closes the connection. */
-export function endRaw(socket: Duplex, code: RefusalCode, requestId: string): void {
+function endRaw(socket: Duplex, code: RefusalCode, requestId: string): void {
+  sendRaw(socket, refuse(code), { requestId, phrase: refusalKinds[code].title })
+}
+
+/** Answers CONNECT. Clients whose tunnel fails show the reason phrase at most. */
+export function refuseTunnel(socket: Duplex, requestId: string): void {
+  const refusal = refuse('method_not_allowed', `The gateway opens no tunnels. ${howToCall}`)
+  sendRaw(socket, refusal, { requestId, phrase: 'No tunnels here: call /proxy/<URL>' })
+}
+
+interface RawOptions {
+  readonly requestId: string
+  readonly phrase: string
+}
+
+function sendRaw(socket: Duplex, refusal: Refusal, { requestId, phrase }: RawOptions): void {
   if (!socket.writable) {
     socket.destroy()
     return
   }
-  const { status, body } = textOf(code, requestId)
+  const body = textOf(refusal, requestId)
   const head = [
-    `HTTP/1.1 ${status} ${refusalKinds[code].title}`,
+    `HTTP/1.1 ${refusal.status} ${phrase}`,
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
-    `Gateway-Error: ${code}`,
+    `Gateway-Error: ${refusal.refusal}`,
     `${requestIdField}: ${requestId}`,
     'Connection: close',
   ]
@@ -89,7 +104,9 @@ export function endRaw(socket: Duplex, code: RefusalCode, requestId: string): vo
 
 function endHttp2(socket: Duplex, requestId: string): void {
   const code = 'http_version_not_supported'
-  const { status, detail, body } = textOf(code, requestId)
+  const refusal = refuse(code)
+  const { status, detail } = refusal
+  const body = textOf(refusal, requestId)
   const type = ['content-type', 'application/problem+json', 'cache-control', 'no-store']
   const headers = [...type, 'gateway-error', code, requestIdField.toLowerCase(), requestId]
   lingering.add(socket)
@@ -98,7 +115,4 @@ function endHttp2(socket: Duplex, requestId: string): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-function textOf(code: RefusalCode, requestId: string) {
-  const refusal = refuse(code)
-  return { ...refusal, body: JSON.stringify({ ...problemOf(refusal), requestId }) }
-}
+const textOf = (refusal: Refusal, requestId: string): string => JSON.stringify({ ...problemOf(refusal), requestId })

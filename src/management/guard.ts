@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { agentProblem, refuseStatus } from '../agents/agent.ts'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { howToCall, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { keyIdOf } from '../tokens/agent-key.ts'
 import { sessionClaim } from '../tokens/issue.ts'
@@ -49,7 +49,9 @@ export function createGuard(parts: ManagementParts): Guard {
       const { host: named = '' } = req.headers
       const host = named === '' ? nameless : parseHost(`http://${named}`)
       if (host === undefined) return refuse('foreign_origin')
-      if (allowedHosts.size > 0 && !allowedHosts.has(host.hostname)) return refuse('foreign_origin')
+      if (allowedHosts.size > 0 && !allowedHosts.has(host.hostname)) {
+        return refuse('foreign_origin', `The Host header does not belong to this gateway. ${howToCall}`)
+      }
       const { origin } = req.headers
       if (origin === undefined || readingMethods.has(req.method ?? '')) return undefined
       const from = parseHost(origin)

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import findMyWay from 'find-my-way'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { howToCall, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
 import { orUnavailable } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
@@ -46,7 +46,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
 
   function find(method: string, path: string): Match | Refusal {
     const found = paths.find('GET', path)
-    if (found === null) return refuse('not_found')
+    if (found === null) return refuse('not_found', `The gateway has nothing under this path. ${howToCall}`)
     const routes: ReadonlyMap<string, Route> = found.store
     const route = routes.get(method)
     if (route !== undefined) return { route, named: found.params['named'] ?? '' }
