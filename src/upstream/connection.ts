@@ -27,6 +27,8 @@ export interface Pool {
 export interface ConnectionOwner {
   /** It has room for a request. */
   giveBack(connection: Connection): void
+  /** It accepts no more requests; those under way go on. Called once, before `discard`, if there are any. */
+  retired(connection: Connection): void
   /** It is closed or unusable, and carries nothing. Called once. */
   discard(connection: Connection): void
   /** The upstream closed it while it was idle. Called before `discard`. */
@@ -46,6 +48,8 @@ export interface Carrier {
 export interface CarrierEvents {
   /** It accepts requests again. */
   onDrain(): void
+  /** It accepts no more until `onDrain`: the upstream has changed its mind. */
+  onFull(): void
   /** The upstream closes it while it carries nothing. `onDisconnect` follows. */
   onDropped(): void
   /** It accepts no more requests. */
@@ -155,9 +159,13 @@ export class Connection implements Lease, CarrierEvents {
   /** Accepts no further requests, and closes when those in flight are over. */
   retire(): void {
     if (this.#gone) return
+    const isFirst = !this.#retired
     this.#retired = true
     this.#unlist()
-    if (this.#underway > 0) return
+    if (this.#underway > 0) {
+      if (isFirst) this.#owner.retired(this)
+      return
+    }
     this.#gone = true
     this.#owner.discard(this)
   }
@@ -168,6 +176,11 @@ export class Connection implements Lease, CarrierEvents {
 
   onDropped(): void {
     this.#owner.dropped(this)
+  }
+
+  onFull(): void {
+    this.#full = true
+    this.#unlist()
   }
 
   onDrain(): void {

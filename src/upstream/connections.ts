@@ -140,6 +140,13 @@ export class Connections implements ConnectionOwner {
     if (pool.http2) this.#openForWaiting(pool)
   }
 
+  /** Those that wait for a connection that is being opened wait for it no longer. */
+  retired(connection: Connection): void {
+    if (!connection.opening) return
+    this.#settle(connection, false)
+    this.#openForWaiting(connection.pool)
+  }
+
   /** Opens a connection for a waiting request in its place. */
   discard(connection: Connection): void {
     const { pool } = connection

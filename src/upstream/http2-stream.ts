@@ -89,6 +89,11 @@ export class Http2Exchange extends Exchange {
     })
   }
 
+  /** The connection takes no more streams: ends the exchange if no byte of it was sent. */
+  refuseUnsent(): void {
+    if (this.#stream.state.state === constants.NGHTTP2_STREAM_STATE_IDLE) this.fail(new RefusedStreamError())
+  }
+
   protected hold(isHeld: boolean): void {
     if (isHeld) this.#stream.pause()
     else this.#stream.resume()

@@ -19,7 +19,7 @@ export class Http2Session implements Carrier {
   readonly #session: ClientHttp2Session
   readonly #events: CarrierEvents
   #mostStreams = 1
-  #streams = 0
+  readonly #exchanges = new Set<Http2Exchange>()
   /** An exchange has ended on this connection. */
   #served = false
   #idle: NodeJS.Timeout | undefined
@@ -35,10 +35,7 @@ export class Http2Session implements Carrier {
     })
     this.#session = session
     session.once('connect', () => session.setLocalWindowSize(connectionWindow))
-    session.on('remoteSettings', ({ maxConcurrentStreams = maxStreams }) => {
-      this.#mostStreams = Math.min(maxConcurrentStreams, maxStreams)
-      if (this.#hasRoom) this.#events.onDrain()
-    })
+    session.on('remoteSettings', ({ maxConcurrentStreams = maxStreams }) => this.#allow(maxConcurrentStreams))
     session.on('goaway', () => this.#retire())
     // Each stream gets its own event.
     session.on('error', () => {})
@@ -55,15 +52,15 @@ export class Http2Session implements Carrier {
       return this.#hasRoom
     }
     clearTimeout(this.#idle)
-    this.#streams += 1
-    const exchange = new Http2Exchange(request, handler, {
+    const exchange: Http2Exchange = new Http2Exchange(request, handler, {
       stream,
       limits: this.#settings,
       lease,
       retire: () => this.#retire(),
       isStale: () => this.#served && this.#session.destroyed,
-      onEnd: () => this.#closed(),
+      onEnd: () => this.#closed(exchange),
     })
+    this.#exchanges.add(exchange)
     exchange.start()
     return this.#hasRoom
   }
@@ -78,7 +75,7 @@ export class Http2Session implements Carrier {
   }
 
   get #hasRoom(): boolean {
-    return this.#streams < this.#mostStreams && !this.destroyed
+    return this.#exchanges.size < this.#mostStreams && !this.destroyed
   }
 
   #open(request: UpstreamRequest): ClientHttp2Stream | Error {
@@ -110,10 +107,20 @@ export class Http2Session implements Carrier {
     return fields
   }
 
-  #closed(): void {
-    this.#streams -= 1
+  /** The upstream says how many streams it allows. Without any, the connection serves nobody, maybe for ever. */
+  #allow(streams: number): void {
+    this.#mostStreams = Math.min(streams, maxStreams)
+    if (this.#hasRoom) this.#events.onDrain()
+    else this.#events.onFull()
+    if (streams > 0) return
+    this.#retire()
+    for (const exchange of this.#exchanges) exchange.refuseUnsent()
+  }
+
+  #closed(exchange: Http2Exchange): void {
+    this.#exchanges.delete(exchange)
     this.#served = true
-    if (this.#streams === 0 && !this.#session.closed) {
+    if (this.#exchanges.size === 0 && !this.#session.closed) {
       this.#idle = setTimeout(() => this.#session.close(), this.#settings.keepAliveMs).unref()
     }
     if (this.#hasRoom) this.#events.onDrain()
