@@ -225,9 +225,13 @@ export const schema = {
       max: 1,
     }),
     TimeoutSeconds: integer(3_600, 'Time a request waits for review before it expires.', { min: 1, max: 2_592_000 }),
-    WaitSeconds: integer(0, 'How long a held call waits for its outcome unless its rule says otherwise.', {
-      max: 2_592_000,
-    }),
+    WaitSeconds: integer(
+      0,
+      'How long a held call waits for its outcome unless its rule says otherwise. With 0, calls of models wait 240 seconds.',
+      {
+        max: 2_592_000,
+      },
+    ),
     MaxPendingRequests: integer(1_000, 'Requests waiting for review, in all; more get 429.', { min: 1 }),
     MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests that one agent may hold.', {
       min: 1,

@@ -11,6 +11,7 @@ import { requestIdField } from '../http/names.ts'
 import { longestWait, preferenceApplied, statedWait } from '../http/prefer.ts'
 import { waitingForReview } from '../http/quiet.ts'
 import { sendReply } from '../http/respond.ts'
+import { providerOfPath } from '../policy/language/fields/llm.ts'
 import { answerFields } from './answer-fields.ts'
 import type { Decided, Outcome } from './exchange.ts'
 import type { Parts } from './parts.ts'
@@ -18,6 +19,8 @@ import { isOver, isStillAdmitted } from './rights.ts'
 
 /** When an agent should look again, seconds. */
 const pollSeconds = 5
+/** How long a call of a model waits when nothing is set, seconds: less than `fetch` of Node waits for an answer, 300. */
+const modelWaitSeconds = 240
 /** Idle time before TCP keep-alive probes the client, milliseconds. */
 const probeAfterMs = 30_000
 /** SDKs retry 409 and 5xx by themselves: the request would be held, and sent, a second time. */
@@ -37,24 +40,32 @@ export interface HeldCall {
   readonly cancelKey: string | undefined
 }
 
-/** How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds. */
+/**
+ * How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds. SDKs of MCP and of model
+ * providers take 202 for the answer: they wait unless told otherwise, and get 503.
+ */
 export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms {
   const { decision, req, rpc, claims } = exchange
   const { WaitSeconds, TimeoutSeconds } = config.HumanInTheLoop
   const terms = decision.decision === 'Allow' ? undefined : decision
-  const usual = terms?.waitSeconds ?? WaitSeconds
+  const isModelCall = rpc === undefined && terms?.waitSeconds !== 0 && callsModel(exchange)
+  const set = terms?.waitSeconds ?? WaitSeconds
+  const usual = set === 0 && isModelCall ? Math.min(modelWaitSeconds, TimeoutSeconds) : set
   const stated = statedWait(req.rawHeaders, Math.max(longestWait, usual))
   const wanted = stated ?? (rpc !== undefined && usual === 0 ? TimeoutSeconds : usual)
   // The agent cannot be given the outcome after its token has expired.
   const left = Math.floor(claims.exp - clock.now() / 1_000)
   const seconds = Math.max(0, Math.min(wanted, left))
-  const refused = rpc !== undefined || (stated === undefined && terms?.whenUndecided === 'refused')
+  const refused = rpc !== undefined || (stated === undefined && (isModelCall || terms?.whenUndecided === 'refused'))
   return {
     seconds,
     applied: preferenceApplied(stated === undefined ? 0 : seconds),
     refused,
   }
 }
+
+const callsModel = ({ method, target }: Decided): boolean =>
+  method === 'POST' && providerOfPath(target.path) !== undefined
 
 /** Answers the call: at once, or when the outcome is known or the wait is over. */
 export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts): Promise<Outcome> {

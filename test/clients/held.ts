@@ -1,6 +1,8 @@
 /** Held requests in SDKs without a line of code of their own: docs/agents.md. */
+import { readFileSync } from 'node:fs'
 import Anthropic, { PermissionDeniedError as AnthropicDenied } from '@anthropic-ai/sdk'
 import OpenAI, { PermissionDeniedError } from 'openai'
+import { parse } from 'yaml'
 import { eventually } from '../fixtures/gateway.ts'
 import t, { type Test } from '../fixtures/tap.ts'
 import { said } from './fixtures/model-api.ts'
@@ -27,6 +29,8 @@ async function decide(t: Test, verdict: 'approve' | 'deny', body: object = {}): 
 const token = await heldToken(600)
 const openai = new OpenAI({ apiKey: token, baseURL: `${baseUrl}/v1` })
 const anthropic = new Anthropic({ authToken: token, apiKey: null, baseURL: baseUrl })
+
+const shipped = parse(readFileSync(new URL('../../policies/default.yaml', import.meta.url), 'utf8'))
 
 t.beforeEach(() => {
   api.seen.length = 0
@@ -75,4 +79,30 @@ t.test('anthropic waits, and gets its answer or the comment of a denial', async 
   await decide(t, 'deny', { comment: 'not on Fridays' })
   t.ok((await denied) instanceof AnthropicDenied)
   t.match(await denied, { status: 403, message: /not on Fridays/ })
+})
+
+t.test('under the shipped policy openai and anthropic wait, with nothing set', async t => {
+  const policyName = await gateway.policy({ ...shipped, name: 'as-shipped' })
+  const agent = await gateway.agent({ policyName })
+  const own = new OpenAI({ apiKey: agent.token, baseURL: `${baseUrl}/v1` })
+  const chat = own.chat.completions.create({ model: 'gpt-4o-mini', messages }).then(answer => answer)
+  await decide(t, 'approve')
+  t.equal((await chat).choices[0]?.message.content, said.join(''))
+  const message = new Anthropic({ authToken: agent.token, apiKey: null, baseURL: baseUrl }).messages
+    .create(request)
+    .then(answer => answer)
+  await decide(t, 'approve')
+  t.match((await message).content, [{ type: 'text', text: said.join('') }])
+})
+
+t.test('openai and anthropic that nobody answers in time say that the review is pending', async t => {
+  const rules = [{ name: 'chat', effect: 'Hitl', waitSeconds: 1, conditions: [] }]
+  const { token: apiKey } = await gateway.agent({ policyName: await gateway.policy({ name: 'brief', rules }) })
+  const own = new OpenAI({ apiKey, baseURL: `${baseUrl}/v1`, maxRetries: 0 })
+  const chat = await own.chat.completions.create({ model: 'gpt-4o-mini', messages }).catch((error: unknown) => error)
+  t.match(chat, { status: 503, code: 'review_pending', message: /held for review/ })
+  const claude = new Anthropic({ authToken: apiKey, apiKey: null, baseURL: baseUrl, maxRetries: 0 })
+  const said = await claude.messages.create(request).catch((error: unknown) => error)
+  t.match(said, { status: 503, message: /held for review/ })
+  t.equal(api.seen.length, 0)
 })

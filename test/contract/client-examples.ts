@@ -16,6 +16,9 @@ const gateway = await startGateway(t, { config: { Policies: [{ name: 'default', 
 const origin = await startOrigin(t)
 const agent = await gateway.agent({ policyName: 'default' })
 
+const made = await gateway.manage('POST', `/agents/${agent.id}/keys`, { name: 'examples' })
+const agentKey = JSON.parse(made.text).key as string
+
 const blocks = Array.from(page.matchAll(/^```(sh|js|python)\n([\s\S]*?)^```/gm), ([, language = '', code = '']) => ({
   language,
   code: code.replaceAll('http://127.0.0.1:7080', gateway.url).replaceAll('https://api.example.com', origin.url),
@@ -23,7 +26,7 @@ const blocks = Array.from(page.matchAll(/^```(sh|js|python)\n([\s\S]*?)^```/gm),
 
 const { PATH, HOME } = process.env
 const env = {
-  ...{ PATH, HOME, ADMIN: gateway.adminToken, TOKEN: agent.token },
+  ...{ PATH, HOME, ADMIN: gateway.adminToken, TOKEN: agent.token, AGENT_KEY: agentKey },
   ...{ AGENT_ID: agent.id, AGENT_SECRET: agent.clientSecret },
 }
 
