@@ -6,19 +6,21 @@ import { createSelfTest } from '../compose/policy-tests.ts'
 import { describeStorage } from '../compose/storage.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import { checkHooks } from '../compose/webhooks.ts'
-import type { Environment } from '../config/environment.ts'
-import type { Config } from '../config/schema.ts'
+import { type Environment, misnamedVariables } from '../config/environment.ts'
+import { formatProblem } from '../config/given.ts'
+import { type Config, schema } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { machineChecks } from './machine.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway check [--config FILE]
 
 Checks the configuration, the files and variables it names (certificate, credentials, webhooks), the policies and their
-tests, without starting the gateway. Prints every mistake with its place. Exit code 0 when there is none, else 1.
-It does not check policies created over the API.
+tests, the data folder and the addresses, without starting the gateway. Prints every mistake with its place. Exit code 0
+when there is none, else 1. Run it as the user of the gateway. It does not check policies created over the API.
 
 ${configHelp}`
 
@@ -29,7 +31,8 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const { entries, lines: mistakes } = await readPolicies(configuration.config, configuration.baseDirectory)
   const failing = mistakes.length > 0 ? [] : await failingTests(configuration, entries)
-  const lines = [...(await startProblems(configuration, shell.env)), ...mistakes, ...failing]
+  const misnamed = misnamedVariables(schema, shell.env).map(formatProblem)
+  const lines = [...misnamed, ...(await startProblems(configuration, shell.env)), ...mistakes, ...failing]
   for (const line of lines) shell.complain(line)
   if (lines.length > 0) return 1
   const names = [...entries.values()].map(describePolicy).join(', ') || 'none'
@@ -49,11 +52,13 @@ function failingTests({ config, baseDirectory }: Configuration, entries: Entries
 }
 
 /** Problems beyond the text of the configuration that would stop the start. Each part is checked by itself. */
-async function startProblems({ config, baseDirectory }: Configuration, env: Environment): Promise<readonly string[]> {
+async function startProblems(configuration: Configuration, env: Environment): Promise<readonly string[]> {
+  const { config, baseDirectory } = configuration
   const parts = [
     readCurrentCertificate(config, baseDirectory, systemClock.now()),
     tryUpstreams(config, baseDirectory, env),
     tryStorage(config, baseDirectory),
+    ...machineChecks(configuration),
   ]
   return (await Promise.allSettled(parts)).flatMap(part => {
     if (part.status === 'fulfilled') return []

@@ -64,12 +64,14 @@ export interface JsonCall {
   readonly path: string
   readonly body?: unknown
   readonly token?: string
+  /** Milliseconds. */
+  readonly withinMs?: number
 }
 
 /** @throws StartupError when no gateway answers */
 export async function callJson(
   entrypoint: Entrypoint,
-  { method, path, body, token }: JsonCall,
+  { method, path, body, token, withinMs }: JsonCall,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const text = body === undefined ? undefined : JSON.stringify(body)
   const headers = {
@@ -79,6 +81,7 @@ export async function callJson(
   const sent = (entrypoint.secure ? secureRequest : request)({
     ...entrypoint.options,
     ...{ path, method, headers, agent: false },
+    ...(withinMs !== undefined && { signal: AbortSignal.timeout(withinMs) }),
   })
   sent.end(text)
   const answering = once(sent, 'response').catch((error: NodeJS.ErrnoException) => {

@@ -187,8 +187,13 @@ function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: stri
   if ((entry.ValueFromEnv === undefined) === (entry.ValueFromFile === undefined)) {
     return 'one of ValueFromEnv and ValueFromFile must be set'
   }
+  if (isBareScheme(entry)) return 'Prefix must end with a space, in quotes: "Bearer "'
   return entry.Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
 }
+
+/** Without a space the scheme and the credential would be one word, which no server takes. */
+const isBareScheme = ({ Header, Prefix = '' }: Config['Upstreams'][number]): boolean =>
+  /^(?:proxy-)?authorization$/i.test(Header) ? /^[\w-]+$/.test(Prefix) : /^(?:bearer|basic|token)$/i.test(Prefix)
 
 const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
 

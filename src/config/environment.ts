@@ -1,5 +1,6 @@
-import { type Child, childOf, type Findings, record, unknownKey } from './given.ts'
-import { isSetting, type Setting, type SettingTree } from './setting.ts'
+import { didYouMean } from '../base/nearest.ts'
+import { type Child, type ConfigProblem, childOf, type Findings, record, unknownKey } from './given.ts'
+import { isSetting, type Setting, type SettingTree, settingsOf } from './setting.ts'
 import { readFromText } from './value.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -25,6 +26,23 @@ export function readEnvironment(schema: SettingTree, env: Environment, findings:
     seen.set(target.setting, name)
     record(findings, target.setting, { place, name: '' }, readFromText(target.setting, text))
   }
+}
+
+/** Variables that are not read, but whose names look like settings: `SYSTEM_SERVER_HTTP_PORT`, `SYSTM__SERVER__HTTP__PORT`. */
+export function misnamedVariables(schema: SettingTree, env: Environment): readonly ConfigProblem[] {
+  const bare = (name: string) => name.replaceAll(/[-_:.]/g, '').toLowerCase()
+  const names = new Map([...settingsOf(schema)].map(([path]) => [bare(path.join('')), path]))
+  return Object.keys(env).flatMap(name => {
+    const [first = '', ...rest] = name.split('__')
+    if (rest.length > 0 && childOf(schema, first) !== undefined) return []
+    const near = Object.keys(schema).find(
+      key => didYouMean(first, [key]) !== '' && 'setting' in find(schema, [key, ...rest]),
+    )
+    const path = /[-_:.]/.test(name) ? (names.get(bare(name)) ?? (near === undefined ? [] : [near, ...rest])) : []
+    if (path.length < 2) return []
+    const right = path.join('__').replaceAll('-', '_').toUpperCase()
+    return [{ place: `env ${name}`, message: `is not read: the name of the setting is ${right}` }]
+  })
 }
 
 function find(

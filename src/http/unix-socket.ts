@@ -46,6 +46,20 @@ export async function listenUnix(server: Server, place: UnixPlace): Promise<() =
 }
 
 /**
+ * Checks that a socket can be made at a path, without making it.
+ *
+ * @throws StartupError
+ */
+export async function assertUsable(path: string): Promise<void> {
+  try {
+    await checkPath(path)
+    rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true })
+  } catch (error) {
+    throw unixProblem(asError(error), path)
+  }
+}
+
+/**
  * The socket is created in a private folder and moved into place once its mode is set: nobody can connect before that,
  * and clients never find the path without a socket.
  */

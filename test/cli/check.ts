@@ -1,6 +1,8 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { chdir, cwd } from 'node:process'
 import { runCommand } from '../../src/cli/commands.ts'
+import { startGateway } from '../fixtures/gateway.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 import t from '../fixtures/tap.ts'
 
@@ -107,4 +109,80 @@ System: { Server: { Tls: { CertificateFile: none.pem, KeyFile: none.key } } }
     `Proxy:CaFile: ${folder}/authorities.pem contains no certificate in PEM form.`,
   ])
   t.match(await complaints('authorities.yaml', { PROXY__CAFILE: 'none.pem' }), [/none\.pem cannot be read \(ENOENT\)/])
+})
+
+/** What `check` complains of with this configuration file and environment. */
+async function complaints(folder: string, yaml: string, env = {}): Promise<string> {
+  writeFileSync(`${folder}/gateway.yaml`, yaml)
+  const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`], { SYSTEM__SERVER__HTTP__PORT: '0', ...env })
+  const code = await runCommand(shell)
+  t.equal(code, shell.complained.length > 0 ? 1 : 0)
+  return shell.complained.join('\n')
+}
+
+t.test('a folder of policies that was named must be there', async t => {
+  const folder = t.testdir({})
+  t.match(
+    await complaints(folder, 'Policy: { Directory: polcies }'),
+    /^Policy:Directory: .*\/polcies does not exist\. Correct it, or create the folder\.$/,
+  )
+  mkdirSync(`${folder}/polcies`)
+  t.equal(await complaints(folder, 'Policy: { Directory: polcies }'), '')
+})
+
+t.test('the data folder must be writable, and its secrets private', async t => {
+  const folder = t.testdir({ file: '', data: { 'signing.key': 'x' } })
+  t.equal(await complaints(folder, 'Storage: { DataDirectory: new/one }'), '')
+  for (const DataDirectory of ['file', 'file/data', '/proc/data']) {
+    const said = await complaints(folder, `Storage: { DataDirectory: ${DataDirectory} }`)
+    t.match(said, /cannot be written \(E[A-Z]+\)\. Set Storage:DataDirectory to a writable folder\.$/, DataDirectory)
+  }
+  chmodSync(`${folder}/data/signing.key`, 0o644)
+  t.match(await complaints(folder, ''), /signing\.key: others can read this secret/)
+})
+
+t.test('the addresses must be of this machine, and free unless a gateway answers there', async t => {
+  const folder = t.testdir({})
+  const at = (Host: string) => complaints(folder, `System: { Server: { Http: { Host: ${Host} } } }`)
+  t.match(await at('192.0.2.1'), /192\.0\.2\.1 is not an address of this machine\. Set System:Server:Http:Host/)
+  const port = (SYSTEM__SERVER__HTTP__PORT: number) => complaints(folder, '', { SYSTEM__SERVER__HTTP__PORT })
+  const other = createServer(socket => socket.on('error', () => {}))
+  await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => other.close())
+  t.match(await port((other.address() as AddressInfo).port), /in use\. Stop what listens there/)
+  t.equal(await port((await startGateway(t)).port), '')
+  const unix = (path: string) => complaints(folder, `System: { Server: { Unix: { Path: ${path} } } }`)
+  t.match(await unix('none/gateway.sock'), /none is not a folder\. Create it, or set System:Server:Unix:Path/)
+  t.match(await unix('gateway.yaml'), /exists and is not a socket/)
+  t.equal(await unix('gateway.sock'), '')
+})
+
+t.test('a scheme before a credential ends with a space', async t => {
+  const folder = t.testdir({})
+  const entry = (fields: string) =>
+    complaints(folder, `Upstreams: [{ Host: a.example, ValueFromEnv: KEY, ${fields} }]`, { KEY: 'k' })
+  const problem = /Upstreams: entry 0: Prefix must end with a space, in quotes: "Bearer "/
+  for (const fields of ['Prefix: Bearer', 'Prefix: ApiKey', 'Header: X-Api-Key, Prefix: bearer']) {
+    t.match(await entry(fields), problem, fields)
+  }
+  for (const fields of ['Prefix: "Bearer "', 'Prefix: "Token token="', 'Header: X-Api-Key, Prefix: sk-']) {
+    t.equal(await entry(fields), '', fields)
+  }
+})
+
+t.test('a variable that looks like a setting and is not read is named', async t => {
+  const folder = t.testdir({})
+  const names = {
+    SYSTEM_SERVER_HTTP_PORT: 'SYSTEM__SERVER__HTTP__PORT',
+    'System:Server:Http:Port': 'SYSTEM__SERVER__HTTP__PORT',
+    SYSTM__SERVER__HTTP__PORT: 'SYSTEM__SERVER__HTTP__PORT',
+    Policy_Directory: 'POLICY__DIRECTORY',
+  }
+  for (const [name, right] of Object.entries(names)) {
+    t.equal(
+      await complaints(folder, '', { [name]: '1' }),
+      `env ${name}: is not read: the name of the setting is ${right}`,
+    )
+  }
+  t.equal(await complaints(folder, '', { HOSTS: '1', SYSTEM: '1', MY__OWN: '1', PROXY_URL: '1', LANG: 'C' }), '')
 })

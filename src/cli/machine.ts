@@ -1,0 +1,83 @@
+/** What this machine lacks for a start. */
+import { access, constants, mkdtemp, rmdir, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { bootstrapFile } from '../agents/bootstrap.ts'
+import { asError } from '../base/as-error.ts'
+import { usesPostgres } from '../compose/storage.ts'
+import { schema } from '../config/schema.ts'
+import { StartupError } from '../errors.ts'
+import { assertFree } from '../http/listeners.ts'
+import { assertUsable } from '../http/unix-socket.ts'
+import { readPrivateFile } from '../storage/private-file.ts'
+import type { Configuration } from './configuration.ts'
+import { callJson, findEntrypoint } from './entrypoint.ts'
+
+/** Time in which a gateway that listens already must answer, milliseconds. */
+const probeMs = 1_000
+
+/** Each rejects with StartupError when a start would fail, or would find nothing where something is configured. */
+export function machineChecks(configuration: Configuration): readonly Promise<void>[] {
+  return [checkPolicyFolder(configuration), checkDataFolder(configuration), ...placeChecks(configuration)]
+}
+
+/** A missing folder has no policies, so its agents would be denied everything. The default one need not be there. */
+async function checkPolicyFolder({ config, baseDirectory }: Configuration): Promise<void> {
+  const { Directory } = config.Policy
+  if (Directory === schema.Policy.Directory.default) return
+  const folder = resolve(baseDirectory, Directory)
+  const { code } = await stat(folder).then(() => ({ code: undefined }), asError)
+  if (code === 'ENOENT')
+    throw new StartupError(`Policy:Directory: ${folder} does not exist. Correct it, or create the folder.`)
+}
+
+async function checkDataFolder({ config, baseDirectory }: Configuration): Promise<void> {
+  if (usesPostgres(config)) return
+  const folder = resolve(baseDirectory, config.Storage.DataDirectory)
+  try {
+    // Tried, since the permissions alone do not tell it to every user.
+    await rmdir(await mkdtemp(`${await firstThere(folder)}/.check-`))
+    for (const file of ['gateway.db', 'gateway.lock'])
+      await access(await firstThere(join(folder, file)), constants.W_OK)
+  } catch (error) {
+    const why = asError(error).code
+    throw new StartupError(`${folder} cannot be written (${why}). Set Storage:DataDirectory to a writable folder.`)
+  }
+  for (const file of [bootstrapFile(folder), join(folder, 'signing.key')]) await readPrivateFile(file)
+}
+
+/** The path, or the folder above it in which it would be created. */
+async function firstThere(path: string): Promise<string> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  return found === undefined ? firstThere(dirname(path)) : path
+}
+
+function placeChecks(configuration: Configuration): readonly Promise<void>[] {
+  const { config, baseDirectory } = configuration
+  const { Http, Unix } = config.System.Server
+  const path = Unix.Path && resolve(baseDirectory, Unix.Path)
+  return [
+    ...(Http.Enabled ? [unlessRuns(configuration, undefined, assertFree({ host: Http.Host, port: Http.Port }))] : []),
+    ...(path === undefined ? [] : [unlessRuns(configuration, `unix:${path}`, assertUsable(path))]),
+  ]
+}
+
+/** The configuration may be that of the gateway which runs there. */
+async function unlessRuns(configuration: Configuration, at: string | undefined, check: Promise<void>): Promise<void> {
+  try {
+    await check
+  } catch (error) {
+    if (!(await isGateway(configuration, at))) throw error
+  }
+}
+
+async function isGateway(configuration: Configuration, at: string | undefined): Promise<boolean> {
+  try {
+    const entrypoint = await findEntrypoint(configuration, at)
+    const { text } = await callJson(entrypoint, { method: 'GET', path: '/health', withinMs: probeMs })
+    return text.includes('"healthCheckDuration"')
+  } catch {
+    return false
+  }
+}
