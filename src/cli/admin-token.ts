@@ -14,7 +14,7 @@ export async function requestAdminToken(configuration: Configuration, entrypoint
   return requestToken(entrypoint, await readCredential(configuration))
 }
 
-async function readCredential({ config, baseDirectory }: Configuration): Promise<Credential> {
+async function readCredential({ config, file, baseDirectory }: Configuration): Promise<Credential> {
   const { AgentId, ClientSecret } = config.Security.Bootstrap
   if (AgentId !== undefined && ClientSecret !== undefined) return { agentId: AgentId, clientSecret: ClientSecret }
   if (usesPostgres(config)) {
@@ -23,6 +23,11 @@ async function readCredential({ config, baseDirectory }: Configuration): Promise
   const path = bootstrapFile(resolve(baseDirectory, config.Storage.DataDirectory))
   const credential = parseCredential(await readPrivateFile(path))
   if (credential !== undefined) return credential
+  if (file === undefined) {
+    throw new StartupError(
+      `There is no gateway.yaml here, and ${path} contains no credential. Go to the folder of gateway.yaml, or name it with --config.`,
+    )
+  }
   throw new StartupError(
     `${path} contains no credential. The first start of the gateway writes it; if it was lost: agent-gateway admin reset`,
   )

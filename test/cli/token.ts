@@ -42,7 +42,11 @@ t.test('says what to do when there is no token to be had', async t => {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
-  const cwd = t.testdir({ data: { 'bootstrap.json': JSON.stringify(credential) }, empty: {} })
+  const cwd = t.testdir({
+    data: { 'bootstrap.json': JSON.stringify(credential) },
+    empty: {},
+    fresh: { 'gateway.yaml': '' },
+  })
   const asked = async (folder: string, at: number) => {
     const { code, out, err } = await runToEnd(t, ['token'], { cwd: folder, env: portOf(at) })
     t.strictSame([code, out], [1, ''])
@@ -59,6 +63,10 @@ t.test('says what to do when there is no token to be had', async t => {
   t.match(await asked(cwd, port), /No gateway answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)\. Start it/)
   t.match(
     await asked(`${cwd}/empty`, port),
+    /There is no gateway\.yaml here, and .*bootstrap\.json contains no credential\. Go to the folder .* --config/,
+  )
+  t.match(
+    await asked(`${cwd}/fresh`, port),
     /bootstrap\.json contains no credential\. The first start of the gateway writes it; .*admin reset/,
   )
 })

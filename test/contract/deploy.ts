@@ -15,6 +15,19 @@ t.test('HAProxy reads deploy/haproxy.cfg without a warning', async t => {
   t.strictSame({ status, stderr }, { status: 0, stderr: '' })
 })
 
+t.test('the unit starts the Node.js and the package that the page installs', async t => {
+  const page = readFileSync(fileURLToPath(new URL('../../docs/running.md', import.meta.url)), 'utf8')
+  const [, prefix = '', version] = /npm install --prefix (\S+) node@(\d+) \.\/agent-gateway/.exec(page) ?? []
+  const { engines, bin } = JSON.parse(
+    readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
+  )
+  const [, node, main] =
+    /^ExecStart=(\S+) \S+ (\S+) serve/m.exec(readFileSync(pathOf('agent-gateway.service'), 'utf8')) ?? []
+  t.equal(node, `${prefix}/node_modules/node/bin/node`)
+  t.equal(main, `${prefix}/node_modules/agent-gateway/${bin['agent-gateway']}`)
+  t.ok(Number(version) >= Number(/\d+/.exec(engines.node)?.[0]))
+})
+
 t.test('the units set settings that exist', async t => {
   const known = new Set([...settingsOf(schema)].map(([path]) => path.join('__').toUpperCase()))
   for (const name of ['agent-gateway.service', 'fleet.conf']) {

@@ -12,16 +12,19 @@ const readme = read('README.md')
 const pages = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))
 
 /** The pages whose commands belong to the tour: they run in this order, in one shell. */
-const toured = [readme, read('docs/running.md'), read('docs/metrics.md')].join('\n')
+const toured = [readme, ...['running', 'metrics', 'agents'].map(name => read(`docs/${name}.md`))].join('\n')
 
-/** A command block of the tour, and what the page says that it prints. */
+/** A command block of the tour, and what the page says that it prints; undefined where that depends on the upstream. */
 interface Step {
   readonly script: string
-  readonly printed: string | undefined
+  readonly printed: { readonly kind: 'text' | 'json'; readonly text: string } | undefined
 }
 
-const block = /<!-- tour -->\n```sh\n([\s\S]*?)```\n(?:```text\n([\s\S]*?)```\n)?/g
-const steps: readonly Step[] = [...toured.matchAll(block)].map(([, script = '', printed]) => ({ script, printed }))
+const block = /<!-- tour(: any answer)? -->\n```sh\n([\s\S]*?)```\n(?:```(text|json)\n([\s\S]*?)```\n)?/g
+const steps: readonly Step[] = [...toured.matchAll(block)].map(([, any, script = '', kind, text = '']) => ({
+  script,
+  printed: any === undefined ? { kind: kind === 'json' ? kind : 'text', text: text.trimEnd() } : undefined,
+}))
 
 /** A folder like a fresh clone, with data of its own. */
 function folder(t: Test): string {
@@ -56,32 +59,63 @@ function pattern(printed: string): RegExp {
   return new RegExp(`^${parts.join('.*')}$`)
 }
 
-t.test('the tour of the README works as pasted, and prints what it says', { timeout: 60_000 }, async t => {
-  const directory = folder(t)
-  const [port, upstream] = [await freePort(), await freePort()]
-  const env = { ...process.env, SYSTEM__SERVER__HTTP__PORT: String(port) }
-  const gateway = spawn('node', ['src/main.ts', 'serve'], { cwd: directory, env, stdio: ['ignore', 'ignore', 'pipe'] })
-  t.teardown(() => gateway.kill('SIGKILL'))
-  await ready(gateway)
+/** The names in a JSON answer; its ids and times are others each time. */
+const namesIn = (text: string) => Object.keys(JSON.parse(text))
 
-  // One shell for all steps, as for a reader; a mark on a line of its own tells where a step ends.
-  const shell = spawn('bash', ['-s'], { cwd: directory, env, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
-  t.teardown(() => process.kill(-shell.pid!, 'SIGKILL'))
-  let text = ''
-  shell.stdout.on('data', chunk => {
-    text += chunk
-  })
-  for (const [index, step] of steps.entries()) {
-    text = ''
-    const script = step.script.replaceAll('7080', String(port)).replaceAll('9000', String(upstream))
-    // The first step starts a server in the background; a reader takes longer than it does.
-    shell.stdin.write(`${script}\n${index === 0 ? waitFor(upstream) : ''}\necho; echo "=== ${index}"\n`)
-    while (!text.includes(`=== ${index}`)) await once(shell.stdout, 'data')
-    const printed = text.slice(0, text.indexOf(`\n=== ${index}`)).trimEnd()
-    if (step.printed === undefined) t.equal(printed, '', step.script)
-    else t.match(printed, pattern(step.printed.trimEnd()), step.script)
+t.test(
+  'the tour of the README and the pages works as pasted, and prints what it says',
+  { timeout: 60_000 },
+  async t => {
+    const directory = folder(t)
+    const [port, upstream] = [await freePort(), await freePort()]
+    const env = { ...process.env, SYSTEM__SERVER__HTTP__PORT: String(port) }
+    const gateway = spawn('node', ['src/main.ts', 'serve'], {
+      cwd: directory,
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    t.teardown(() => gateway.kill('SIGKILL'))
+    await ready(gateway)
+
+    // One shell for all steps, as for a reader; a mark on a line of its own tells where a step ends.
+    const shell = spawn('bash', ['-s'], { cwd: directory, env, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
+    t.teardown(() => process.kill(-shell.pid!, 'SIGKILL'))
+    let text = ''
+    shell.stdout.on('data', chunk => {
+      text += chunk
+    })
+    for (const [index, step] of steps.entries()) {
+      text = ''
+      const script = step.script
+        .replaceAll('7080', String(port))
+        .replaceAll('https://api.example.com', 'http://127.0.0.1:9000')
+        .replaceAll('9000', String(upstream))
+      // The first step starts a server in the background; a reader takes longer than it does.
+      shell.stdin.write(`${script}\n${index === 0 ? waitFor(upstream) : ''}\necho; echo "=== ${index}"\n`)
+      while (!text.includes(`=== ${index}`)) await once(shell.stdout, 'data')
+      const printed = text.slice(0, text.indexOf(`\n=== ${index}`)).trimEnd()
+      if (step.printed === undefined) t.not(printed, '', step.script)
+      else if (step.printed.kind === 'text') t.match(printed, pattern(step.printed.text), step.script)
+      else t.strictSame(namesIn(printed), namesIn(step.printed.text), step.script)
+    }
+    t.ok(steps.length >= 13)
+  },
+)
+
+t.test('every variable in a command was set in one above it on the same page', async t => {
+  let count = 0
+  for (const [name, text] of [
+    ['README', readme] as const,
+    ...pages.map(page => [page, read(`docs/${page}`)] as const),
+  ]) {
+    const commands = Array.from(text.matchAll(/^```sh\n([\s\S]*?)^```/gm), ([, code]) => code).join('\n')
+    for (const { 1: variable, index } of commands.matchAll(/\$\{?([A-Z]\w*)/g)) {
+      const isSet = new RegExp(`^${variable}=`, 'm').test(commands.slice(0, index))
+      if (!isSet && variable !== 'PATH') t.fail(`${name}: ${variable} is not set`)
+      count += 1
+    }
   }
-  t.ok(steps.length >= 9)
+  t.ok(count > 20)
 })
 
 const waitFor = (port: number) => `until (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; do :; done`

@@ -32,7 +32,7 @@ t.test('no script runs when a package is installed, except that of the pinned No
 t.test('installing the published package runs no script of any package', async t => {
   const scripted = locked.filter(([, { dev, hasInstallScript }]) => dev !== true && hasInstallScript)
   t.strictSame(scripted, [])
-  t.notOk(['preinstall', 'install', 'postinstall'].some(name => name in readJson('package.json').scripts))
+  t.notOk(['preinstall', 'install', 'postinstall', 'prepare'].some(name => name in readJson('package.json').scripts))
 })
 
 t.test('every package of the lock file has one exact version, and comes from the registry alone', async t => {
