@@ -80,6 +80,13 @@ function limitsOf({ createdAt }: HitlRecord, settings: HitlOptions['settings']):
   }
 }
 
+/** Characters of a URL in the trail, which is kept for good. The digest is over the whole request. */
+const longestUrl = 512
+
+function startOf(url: string): string {
+  return url.length <= longestUrl ? url : `${url.slice(0, longestUrl)}...`
+}
+
 function suspendEntry(record: HitlRecord, held: Suspension) {
   return {
     at: record.createdAt,
@@ -89,7 +96,7 @@ function suspendEntry(record: HitlRecord, held: Suspension) {
     subject: record.id,
     details: {
       method: record.method,
-      url: record.url,
+      url: startOf(record.url),
       digest: record.digest,
       policy: record.policyName,
       rule: record.rule,

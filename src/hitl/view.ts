@@ -28,6 +28,8 @@ type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy
 
 /** Shown instead of a body that was sealed under another key. */
 const sealedBody = '[SEALED]'
+/** Shown instead of the body of a withdrawn request. */
+const deletedBody = '[DELETED]'
 
 /** One line of the list. */
 export interface RequestView extends Partial<ReviewView> {
@@ -219,11 +221,15 @@ export function detailView(
     ...requestView(item, sight),
     headers: Object.fromEntries(headers),
     ...(isPrivileged(sight.viewer) && { addedFields: sight.addedFields(item) }),
-    body: body === undefined ? sealedBody : shownBody(body, item.bodyEncoding),
+    body: body === undefined ? missingBody(item) : shownBody(body, item.bodyEncoding),
     bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
     ...outcomePart(item),
     responseStored: item.responseStored,
   }
+}
+
+function missingBody({ status }: HitlItem): string {
+  return status === 'Withdrawn' ? deletedBody : sealedBody
 }
 
 function shownBody(body: Buffer, encoding: 'utf8' | 'base64'): string {

@@ -246,7 +246,8 @@ export interface HitlTable {
     entry: AuditEntry,
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly denied: HitlBrief }>
   /**
-   * Withdraws a pending item of `agentId`. Its idempotency key is free again, since nothing was sent.
+   * Withdraws a pending item of `agentId`. Its idempotency key is free again, since nothing was sent. The fields and the body
+   * are gone: `headers` and `body` are empty.
    */
   withdraw(
     id: string,

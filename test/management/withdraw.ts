@@ -10,6 +10,10 @@ t.test('what its agent withdraws is not sent, and a verdict that comes later is 
   const id = await suspend(bot.agent)
   t.match(await call('DELETE', `/hitl/${id}`, { token: bot.token }), { status: 200, text: '' })
   t.match(await call('GET', `/hitl/status/${id}`, { token: bot.token }), { json: { status: 'Withdrawn' } })
+  const { json } = await call('GET', `/hitl/${id}`, { token: reviewer.token })
+  t.match(json.past ?? json.pending ?? json, { status: 'Withdrawn', headers: {}, body: '[DELETED]' })
+  const kept = await store.hitl.get(id, control.clock.now())
+  t.strictSame([kept?.headers, kept?.body, await store.hitl.sealed(id)], [{}, '', undefined], 'nothing of it is stored')
   for (const verdict of ['approve', 'deny']) {
     const refused = await call('POST', `/hitl/${id}/${verdict}`, { token: reviewer.token })
     t.match(refused, { status: 409, json: { code: 'withdrawn', hitlId: id, hitlStatus: 'Withdrawn' } })

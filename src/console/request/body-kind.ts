@@ -2,7 +2,7 @@
 import type { HitlRequest } from '../types.ts'
 
 export type BodyKind =
-  | { readonly kind: 'none' | 'sealed' }
+  | { readonly kind: 'none' | 'sealed' | 'deleted' }
   | { readonly kind: 'json'; readonly value: unknown }
   | { readonly kind: 'tool'; readonly tool: string; readonly arguments: unknown }
   | {
@@ -29,6 +29,7 @@ type Given = Pick<HitlRequest, 'body' | 'bodyEncoding' | 'headers' | 'bodyBytes'
 export function readBody({ body, bodyEncoding, headers, bodyBytes }: Given): BodyKind {
   if (bodyBytes === 0 || body === '') return { kind: 'none' }
   if (body === '[SEALED]' && bodyBytes !== body.length) return { kind: 'sealed' }
+  if (body === '[DELETED]' && bodyBytes !== body.length) return { kind: 'deleted' }
   if (bodyEncoding === 'base64') return { kind: 'hex', text: hexOf(body) }
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? ''
   if (/^application\/x-www-form-urlencoded/i.test(type)) return { kind: 'form', pairs: [...new URLSearchParams(body)] }

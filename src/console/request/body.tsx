@@ -21,6 +21,8 @@ export function Body({ view }: { readonly view: HitlRequest }) {
       </p>
     )
   }
+  if (kind.kind === 'deleted')
+    return <p class="notice">The header fields and the body were deleted when the agent withdrew the request.</p>
   const hasRaw = kind.kind !== 'text' && kind.kind !== 'hex'
   return (
     <div class="body">

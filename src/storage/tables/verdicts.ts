@@ -212,12 +212,18 @@ const freeKey = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl').set({ idempotencyKey: null, repeatDigest: null }).where('id', '=', id),
 )
 
+/** Nobody decides it any more. Kept as long as the line is, an agent could fill the disk by holding and withdrawing. */
+const emptyShown = statement((db, { id }: { id: string }) =>
+  db.updateTable('hitl_shown').set({ headers: '{}', body: '' }).where('id', '=', id),
+)
+
 export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, entry) => {
   const before = await findToChange(unit.db, id, now)
   if (before?.agentId !== agentId) return 'notFound'
   const withdrawn = await close(unit, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)
   if (withdrawn === undefined) return { lost: before }
   unit.send(freeKey(unit.db, { id }))
+  unit.send(emptyShown(unit.db, { id }))
   unit.event({ type: 'withdrawn', at: now, hitlId: id, data: { agentId, cause: entry.details['cause'] } })
   return { withdrawn }
 }
