@@ -64,7 +64,7 @@ function redactEncodedPair(piece: string): string {
 }
 
 /** The name before an equals sign: behind the last separator, and of `filter[token]` or `user.token` the last word. */
-function nameIn(start: string): string {
+export function nameIn(start: string): string {
   return /[^/&;?#:@,\s]*$/.exec(decode(start.slice(-longestName)).replace(/=$/, ''))?.[0] ?? ''
 }
 

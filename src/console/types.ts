@@ -288,6 +288,12 @@ export interface HitlRequest {
   readonly operation?: string | null
   readonly matched?: readonly Readonly<Record<string, unknown>>[]
   readonly risk?: Readonly<Record<string, unknown>> | null
+  readonly digests?: {
+    readonly query: string
+    readonly fields: string
+    readonly body: string
+  }
+  readonly findings?: Readonly<Record<string, number>>
   readonly waitedSeconds?: number
   readonly approvalsNeeded?: number
   readonly approvedBy?: readonly string[]
@@ -295,6 +301,11 @@ export interface HitlRequest {
   readonly decidedBy?: string | null
   readonly headers: Readonly<Record<string, string>>
   readonly addedFields?: readonly string[]
+  readonly findingPlaces?: readonly {
+    readonly detector: string
+    readonly from: number
+    readonly to: number
+  }[]
   readonly body: string
   readonly bodyEncoding?: 'utf8' | 'base64'
   readonly replay?: Replay
@@ -335,6 +346,12 @@ export interface HitlSummary {
   readonly operation?: string | null
   readonly matched?: readonly Readonly<Record<string, unknown>>[]
   readonly risk?: Readonly<Record<string, unknown>> | null
+  readonly digests?: {
+    readonly query: string
+    readonly fields: string
+    readonly body: string
+  }
+  readonly findings?: Readonly<Record<string, number>>
   readonly waitedSeconds?: number
   readonly approvalsNeeded?: number
   readonly approvedBy?: readonly string[]
@@ -440,6 +457,12 @@ export interface PastRequest {
   readonly operation?: string | null
   readonly matched?: readonly Readonly<Record<string, unknown>>[]
   readonly risk?: Readonly<Record<string, unknown>> | null
+  readonly digests?: {
+    readonly query: string
+    readonly fields: string
+    readonly body: string
+  }
+  readonly findings?: Readonly<Record<string, number>>
   readonly waitedSeconds?: number
   readonly approvalsNeeded?: number
   readonly approvedBy?: readonly string[]

@@ -9,6 +9,7 @@ import { type Refusal, refuse } from '../errors.ts'
 import type { AgentRecord, AuditEntry, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
 import type { AttemptLease } from './attempts.ts'
 import type { EventLog } from './events.ts'
+import type { BodyFindings } from './findings.ts'
 
 /** A request as it will be sent, without the gateway's token and hop-by-hop fields. */
 export interface HeldRequest {
@@ -45,6 +46,22 @@ export interface HeldDecision {
   readonly approvals: number
   readonly matched: readonly unknown[]
   readonly risk: { readonly score: number; readonly threshold: number; readonly signals: readonly unknown[] } | null
+}
+
+/** SHA-256, hex, of parts of a request as it is sent. Two requests have the same part when these are equal. */
+export interface PartDigests {
+  /** Behind the question mark of the URL. */
+  readonly query: string
+  /** Names and values of all header fields, in their order. */
+  readonly fields: string
+  readonly body: string
+}
+
+/** The decision as it is stored, with what is known of the request that it holds. Earlier versions have no such members. */
+export interface StoredDecision extends HeldDecision {
+  readonly digests?: PartDigests
+  /** Absent also for a body with a content coding. */
+  readonly findings?: BodyFindings
 }
 
 /** Longest Idempotency-Key, characters. */

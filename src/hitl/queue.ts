@@ -24,6 +24,11 @@ import { approve, deny, extend, leave, type Withdrawal, withdraw } from './verdi
 import { type DetailView, detailView, lineText, pastView } from './view.ts'
 import { createWaiters, isUndecided } from './wait.ts'
 
+/** How the body is shown: its text with escapes, or its bytes in base64. */
+export interface BodyForm {
+  readonly exact?: boolean
+}
+
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
   /** Stores the request before it resolves. Refusals: hitl_queue_full, body_too_large, already_exists, ... */
@@ -40,7 +45,7 @@ export interface Queue {
   /** Number of requests that wait, and since when, in milliseconds since the epoch; undefined when none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
   /** Undefined when there is none, or none that this viewer may see. */
-  get(id: string, viewer: Person): Promise<DetailView | undefined>
+  get(id: string, viewer: Person, form?: BodyForm): Promise<DetailView | undefined>
   /** The upstream's answer, for the agent that asked; undefined when none is kept. */
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
   /**
@@ -50,7 +55,7 @@ export interface Queue {
   waitForVerdict(
     id: string,
     viewer: Person,
-    wait: { readonly ms: number; readonly signal: AbortSignal },
+    wait: { readonly ms: number; readonly signal: AbortSignal } & BodyForm,
   ): Promise<DetailView | undefined>
   /** The same for the call that made the request: `calls.ts`. */
   waitAsCall: Calls['wait']
@@ -90,16 +95,16 @@ export function createQueue(options: HitlOptions): Queue {
   const read = (id: string, viewer: Person) => store.hitl.get(id, clock.now(), callerOf(viewer))
   const brief = (id: string, viewer: Person) => store.hitl.brief(id, clock.now(), callerOf(viewer))
   const waiters = createWaiters({ events, stopping })
-  const show = (item: HitlItem | undefined, viewer: Person) => {
+  const show = (item: HitlItem | undefined, viewer: Person, { exact = false }: BodyForm = {}) => {
     const seen = visible(item, viewer)
-    return seen && detailView(seen, openBody(sealingKeys, seen), { ...options, viewer, now: clock.now() })
+    return seen && detailView(seen, openBody(sealingKeys, seen), { ...options, viewer, now: clock.now(), exact })
   }
 
-  const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal }) => {
+  const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal, ...form }) => {
     // A waiting call must not keep the body in memory.
     if (visible(await brief(id, viewer), viewer) === undefined) return undefined
     await waiters.wait(id, async () => isUndecided(await brief(id, viewer)), { ms, signal })
-    return show(await read(id, viewer), viewer)
+    return show(await read(id, viewer), viewer, form)
   }
   const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
   const end: CallOptions['leave'] = (id, call) => leave(options, id, call)
@@ -119,7 +124,7 @@ export function createQueue(options: HitlOptions): Queue {
     pending: filter => listPending(options, filter),
     history: (page, filter) => listPast(options, page, filter),
     waiting: () => countWaiting(options),
-    get: async (id, viewer) => show(await read(id, viewer), viewer),
+    get: async (id, viewer, form) => show(await read(id, viewer), viewer, form),
     async answer(id, viewer) {
       const item = await read(id, viewer)
       if (item?.agentId !== viewer.id || !item.responseStored) return undefined

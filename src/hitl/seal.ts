@@ -3,7 +3,7 @@
  * the authenticated data, so that no copy can replace another.
  */
 import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto'
-import type { HeldFacts, HeldRequest, StoredAnswer } from './model.ts'
+import type { HeldFacts, HeldRequest, PartDigests, StoredAnswer } from './model.ts'
 
 /** First byte of a sealed copy; a new layout gets a new number. */
 const version = 1
@@ -42,7 +42,17 @@ export function parseAnswer(bytes: Buffer): StoredAnswer {
   return { status: Number(status), rawHeaders, body }
 }
 
-export function digestOf(bytes: Uint8Array): string {
+/** The parts of which reviewers are told whether they are the same as those of another request. */
+export function partDigests({ url, rawHeaders, body }: HeldRequest): PartDigests {
+  const mark = url.indexOf('?')
+  return {
+    query: digestOf(mark < 0 ? '' : url.slice(mark)),
+    fields: digestOf(JSON.stringify(rawHeaders)),
+    body: digestOf(body),
+  }
+}
+
+export function digestOf(bytes: Uint8Array | string): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 

@@ -7,9 +7,10 @@ import { mark, redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
-import { type HitlOptions, maxIdempotencyKey, type Suspended, type Suspension } from './model.ts'
+import { findInBody } from './findings.ts'
+import { type HitlOptions, maxIdempotencyKey, type StoredDecision, type Suspended, type Suspension } from './model.ts'
 import { repeatDigestOf } from './repeat.ts'
-import { type Frame, frameRequest, seal, sealHeld } from './seal.ts'
+import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
 import { summaryView } from './view.ts'
 
 /** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
@@ -28,9 +29,10 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   if ((held.idempotencyKey?.length ?? 0) > maxIdempotencyKey) {
     return refuse('invalid_request', `Idempotency-Key must have at most ${maxIdempotencyKey} characters.`)
   }
+  const decision = await storedDecision(held)
   const frame = frameRequest(held.request)
-  const shown = makeRecord(options, held, frame)
-  const record = { ...shown, summary: JSON.stringify(summaryView(shown, held.decision)) }
+  const shown = makeRecord(options, { ...held, decision }, frame)
+  const record = { ...shown, summary: JSON.stringify(summaryView(shown, decision)) }
   const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
   const stored = await store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
   if (stored === 'queueFull' || stored === 'agentQueueFull') {
@@ -40,6 +42,11 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   if (stored === 'keyUsed') return keyUsed()
   if (stored !== 'stored') return repeated(stored.existing, record)
   return { id: record.id, expiresAt: record.expiresAt }
+}
+
+async function storedDecision({ request, decision }: Suspension): Promise<StoredDecision> {
+  const findings = await findInBody(request.body, request.rawHeaders)
+  return { ...decision, digests: partDigests(request), ...(findings && { findings }) }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {

@@ -7,7 +7,8 @@ import { escapeDeceptive, escapeDeceptiveIn, escapeLines } from '../base/decepti
 import { isPrivileged } from '../storage/agents.ts'
 import type { EventNote } from '../storage/events.ts'
 import type { HitlItem, HitlPast, HitlRecord } from '../storage/store.ts'
-import type { HeldDecision, HitlOptions, Person } from './model.ts'
+import type { BodyFindings } from './findings.ts'
+import type { HeldDecision, HitlOptions, PartDigests, Person, StoredDecision } from './model.ts'
 
 const deciders = new Set(['reviewer', 'admin'])
 
@@ -62,6 +63,10 @@ export interface ReviewView {
   readonly operation: string | null
   readonly matched: readonly unknown[]
   readonly risk: HeldDecision['risk']
+  /** Absent for requests that were held by an earlier version, like `findings`. */
+  readonly digests?: PartDigests
+  /** How often each detector fired in the body; absent when the body was not searched. */
+  readonly findings?: BodyFindings['counts']
   readonly waitedSeconds: number
   readonly approvalsNeeded: number
   readonly approvedBy: readonly string[]
@@ -74,6 +79,8 @@ export interface DetailView extends RequestView {
   readonly headers: Readonly<Record<string, string>>
   /** For reviewers: names of the header fields that the gateway adds, such as those of credentials. */
   readonly addedFields?: readonly string[]
+  /** For reviewers: bytes of the body in which detectors found something; the first 500 of `findings`. */
+  readonly findingPlaces?: BodyFindings['places']
   readonly body: string
   readonly bodyEncoding: 'utf8' | 'base64'
   readonly replay: HitlItem['replay']
@@ -91,7 +98,7 @@ export function mayDecide({ roles }: Person): boolean {
 }
 
 /** The part of a reviewer's line that does not change until the verdict; made once, when the request is suspended. */
-export function summaryView(record: Shown, decision: HeldDecision) {
+export function summaryView(record: Shown, decision: StoredDecision) {
   // Reviewers may extend it.
   const { expiresAt: _, ...fixed } = requestPart(record, record.reason)
   return {
@@ -184,7 +191,8 @@ function requestPart(item: Shown, reason: string) {
   }
 }
 
-function reasonPart(item: Shown, { ruleReason, title, operation, matched, risk }: HeldDecision) {
+function reasonPart(item: Shown, decision: StoredDecision) {
+  const { ruleReason, title, operation, matched, risk, digests, findings } = decision
   return {
     ownerId: escapeDeceptive(item.ownerId),
     host: URL.parse(item.url)?.host ?? '',
@@ -198,6 +206,8 @@ function reasonPart(item: Shown, { ruleReason, title, operation, matched, risk }
     matched: escapeDeceptiveIn(matched),
     risk: escapeDeceptiveIn(risk),
     approvalsNeeded: item.approvalsNeeded,
+    ...(digests && { digests }),
+    ...(findings && { findings: findings.counts }),
   }
 }
 
@@ -206,23 +216,29 @@ function escaped(text: string | null | undefined): string | null {
   return text == null ? null : escapeDeceptive(text)
 }
 
+export interface DetailSight extends Sight, Pick<HitlOptions, 'addedFields'> {
+  /** Whether the body is shown as its bytes, in base64. */
+  readonly exact: boolean
+}
+
 /**
  * Everything, headers and body included.
  *
  * @param body undefined when it cannot be opened
  */
-export function detailView(
-  item: HitlItem,
-  body: Buffer | undefined,
-  sight: Sight & Pick<HitlOptions, 'addedFields'>,
-): DetailView {
+export function detailView(item: HitlItem, body: Buffer | undefined, sight: DetailSight): DetailView {
   const headers = Object.entries(item.headers).map(([name, value]) => [name, escapeDeceptive(value)])
+  const { findings } = parseDecision(item)
+  const bodyEncoding = sight.exact ? 'base64' : item.bodyEncoding
   return {
     ...requestView(item, sight),
     headers: Object.fromEntries(headers),
-    ...(isPrivileged(sight.viewer) && { addedFields: sight.addedFields(item) }),
-    body: body === undefined ? missingBody(item) : shownBody(body, item.bodyEncoding),
-    bodyEncoding: body === undefined ? 'utf8' : item.bodyEncoding,
+    ...(isPrivileged(sight.viewer) && {
+      addedFields: sight.addedFields(item),
+      ...(findings && { findingPlaces: findings.places }),
+    }),
+    body: body === undefined ? missingBody(item) : shownBody(body, bodyEncoding),
+    bodyEncoding: body === undefined ? 'utf8' : bodyEncoding,
     ...outcomePart(item),
     responseStored: item.responseStored,
   }
@@ -236,6 +252,6 @@ function shownBody(body: Buffer, encoding: 'utf8' | 'base64'): string {
   return encoding === 'base64' ? body.toString('base64') : escapeLines(body.toString())
 }
 
-function parseDecision(item: HitlItem): HeldDecision {
+function parseDecision(item: Pick<HitlItem, 'decision'>): StoredDecision {
   return JSON.parse(item.decision)
 }

@@ -18,10 +18,11 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
     const seconds = preferredWait(call.req.rawHeaders)
     const { named: id, caller } = call
     const { agent } = caller
+    const form = { exact: textsOf(call)['bodyEncoding'] === 'base64' }
     const read: DetailView | undefined =
       seconds === 0
-        ? await queue.get(id, agent)
-        : await queue.waitForVerdict(id, agent, { ms: seconds * 1_000, signal: call.left })
+        ? await queue.get(id, agent, form)
+        : await queue.waitForVerdict(id, agent, { ms: seconds * 1_000, signal: call.left, ...form })
     const problem = call.problemNow()
     if (problem !== undefined) return problem
     if (read === undefined) return refuse('not_found')

@@ -35,3 +35,27 @@ for (const [path, member] of [
     t.match(await call('GET', path + id, { token: await tokenOf(reviewer.agent) }), { status: 404 })
   })
 }
+
+t.test(
+  'reviewers are given the exact bytes, digests of the parts, and places of findings; the agent its bytes alone',
+  async t => {
+    const { call, person, suspend } = control
+    const bot = await person('agent')
+    const reviewer = await person('reviewer')
+    const id = await suspend(bot.agent)
+    const read = async (token: string) =>
+      (await call('GET', `/hitl/${id}?bodyEncoding=base64`, { token })).json['pending'] as Record<string, unknown>
+    const body = Buffer.from('{"amount":250}').toString('base64')
+    t.match(await read(reviewer.token), {
+      body,
+      bodyEncoding: 'base64',
+      digests: { query: /^[0-9a-f]{64}$/, fields: /^[0-9a-f]{64}$/, body: /^[0-9a-f]{64}$/ },
+      findings: {},
+      findingPlaces: [],
+    })
+    const own = await read(bot.token)
+    t.match(own, { body, bodyEncoding: 'base64' })
+    for (const name of ['digests', 'findings', 'findingPlaces']) t.notOk(name in own, name)
+    t.match(await call('GET', `/hitl/${id}?bodyEncoding=hex`, { token: bot.token }), { status: 400 })
+  },
+)

@@ -138,5 +138,8 @@ function passesFor(chosen: ReadonlySet<Detector>): readonly Pass[] {
 
 const searchFor = (group: Detector['group']) => new Search(new Set(detectors.filter(one => one.group === group)))
 
+/** The passes that look for everything. */
+export const allPasses = passesFor(new Set(detectors))
+
 export const secretSearch = searchFor('secret')
 export const personalDataSearch = searchFor('pii')

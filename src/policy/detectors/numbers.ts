@@ -52,11 +52,11 @@ export class NumberPass implements Pass {
     const { card, socialSecurity, iban } = this.#wanted
     if (bytes[at]! < 58) {
       if (word[before] === 1) return
-      if (card !== undefined && isCardAt(text, at)) found.note(card)
-      else if (socialSecurity !== undefined && isSocialSecurity(text, at)) found.note(socialSecurity)
+      if (card !== undefined && isCardAt(text, at)) found.note(card, at)
+      else if (socialSecurity !== undefined && isSocialSecurity(text, at)) found.note(socialSecurity, at)
     } else if (iban !== undefined && iban.rank < found.rank && alphanumeric[before] === 0 && beginsIban(bytes, at)) {
       found.looks += 8
-      if (isIban(bytes, at)) found.note(iban)
+      if (isIban(bytes, at)) found.note(iban, at)
     }
   }
 }

@@ -24,8 +24,8 @@ export class PrivateKeyPass implements Pass {
     for (let at = piece.indexOf(begin); at >= 0; at = piece.indexOf(begin, at + begin.length)) {
       found.looks += callSteps
       if (!isKey(bytes, from + at + begin.length)) continue
-      found.note(this.#privateKey)
-      break
+      found.note(this.#privateKey, from + at)
+      if (found.rank === this.best) break
     }
     return to
   }

@@ -27,7 +27,8 @@ export class Findings {
     return this.#end - from
   }
 
-  note({ rank, id }: Ranked): void {
+  /** @param _at the place at which the detector fired; `extentOf` says what it found there */
+  note({ rank, id }: Ranked, _at: number): void {
     if (rank >= this.rank) return
     this.rank = rank
     this.id = id

@@ -22,8 +22,8 @@ export class SignPass implements Pass {
     let at = nextByte(bytes, this.#sign, from)
     while (at < to) {
       if (this.#isAt(text, at)) {
-        found.note(this.#wanted)
-        return at
+        found.note(this.#wanted, at)
+        if (found.rank === this.best) return at
       }
       // The search around one sign ends at the next one.
       const next = nextByte(bytes, this.#sign, at + 1)

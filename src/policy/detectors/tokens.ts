@@ -96,7 +96,7 @@ export class TokenPass implements Pass {
       if (start.literal.length > 3 && start.literal[3] !== text.bytes[at + 3]) continue
       const { literal, set, least } = start
       if (startsWith(text.bytes, at, literal) && found.runFrom(text, at + literal.length, set, least) >= least) {
-        found.note(start)
+        found.note(start, at)
         return
       }
     }
@@ -105,8 +105,8 @@ export class TokenPass implements Pass {
   /** A JWT begins its payload behind a dot; the secret key of AWS stands behind an equals sign or begins a run. */
   #findOther(text: Text, at: number, found: Findings): void {
     found.looks += 2
-    if (this.#jwt !== undefined && isJwt(text, at, found)) found.note(this.#jwt)
-    if (this.#awsSecret !== undefined && isAwsSecret(text, at)) found.note(this.#awsSecret)
+    if (this.#jwt !== undefined && isJwt(text, at, found)) found.note(this.#jwt, at)
+    if (this.#awsSecret !== undefined && isAwsSecret(text, at)) found.note(this.#awsSecret, at)
   }
 }
 

@@ -1,0 +1,58 @@
+/** Where secrets stand in a text that is shown as it is: by the name before them, or by their form. */
+import { nameIn } from './redact.ts'
+import { isSecretName } from './secret-names.ts'
+
+/** Characters from `from` on and before `to`. */
+interface Place {
+  readonly detector: string
+  readonly from: number
+  readonly to: number
+}
+
+/** Characters that are searched at a time, and how many of the next ones with them. */
+const pieceLength = 16_384
+const overlap = 2_048
+/** Longest name before an equals sign, characters as they are encoded. */
+const longestName = 128
+
+const member = /"([^"\\]{1,64})"\s{0,8}:\s{0,8}(?:"((?:[^"\\]|\\.)*)"?|([\w.+-]+))/dg
+const part = /\bform-data; ?name="([^"\r\n]{1,64})"[^\r\n]{0,256}\r?\n(?:[^\r\n]{1,256}\r?\n){0,8}\r?\n([^\r\n]+)/dgi
+const element = /<([\w:.-]{1,64})(?:\s[^<>]{0,256})?>([^<>]+)<\//dg
+const word = /[^&;?#,\s"'<>(){}|]+/g
+const gatewayKey = /\b(agw_[\w-]{8,})/dg
+const bearer = /\b(?:bearer|dpop)(?: |%20|\+)([\w.~+/=-]{8,})/dgi
+
+const byName = 'secret-name'
+
+/** Yields after each piece, so that others are served in between. Linear in the length. */
+export function* secretPlaces(text: string): Generator<void, readonly Place[], void> {
+  const places: Place[] = []
+  for (let at = 0; at < text.length; at += pieceLength) {
+    for (const { detector, from, to } of placesIn(text.slice(at, at + pieceLength + overlap))) {
+      // What begins behind the piece is found with the next one.
+      if (from < pieceLength) places.push({ detector, from: at + from, to: at + to })
+    }
+    yield
+  }
+  return places
+}
+
+function placesIn(text: string): readonly Place[] {
+  const named = [member, part, element].flatMap(form =>
+    [...text.matchAll(form)].flatMap(found =>
+      isSecretName(found[1] ?? '') ? placeOf(byName, found.indices?.[2] ?? found.indices?.[3]) : [],
+    ),
+  )
+  const pairs = [...text.matchAll(word)].flatMap(({ 0: found, index }) => {
+    const equals = found.indexOf('=')
+    const isSecret = equals > 0 && isSecretName(nameIn(found.slice(Math.max(0, equals - longestName), equals + 1)))
+    return isSecret ? placeOf(byName, [index + equals + 1, index + found.length]) : []
+  })
+  const formed = [...text.matchAll(gatewayKey)].flatMap(found => placeOf('gateway-key', found.indices?.[1]))
+  const tokens = [...text.matchAll(bearer)].flatMap(found => placeOf('bearer-token', found.indices?.[1]))
+  return [...named, ...pairs, ...formed, ...tokens]
+}
+
+function placeOf(detector: string, range: readonly [number, number] | undefined): readonly Place[] {
+  return range === undefined || range[0] === range[1] ? [] : [{ detector, from: range[0], to: range[1] }]
+}
