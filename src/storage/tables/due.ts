@@ -1,26 +1,26 @@
-/** What a sweep would find: one look, so that gateways on which nothing is due write nothing. */
-
+/**
+ * What a sweep would find: one look, so that gateways on which nothing is due write nothing. Each part asks for the first row
+ * in the order of an index and compares it here: with the time in the condition, a plan for any time may read all rows.
+ */
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { Deadlines, Due } from '../store.ts'
 
-const selectDue = statement((db, { now, decided, delivered, most }: Deadlines) =>
+const selectFirst = statement((db, { most }: Pick<Deadlines, 'most'>) =>
   db.selectNoFrom(({ exists, selectFrom }) => [
-    exists(selectFrom('hitl').select('id').where('replay', '=', 'inFlight').where('leaseUntil', '<=', now)).as('lapse'),
-    exists(selectFrom('hitl').select('id').where('status', '=', 'Pending').where('expiresAt', '<=', now)).as('expire'),
-    exists(
-      selectFrom('hitl')
-        .select('id')
-        .where('decidedAt', '<', decided)
-        .where(eb => eb.or([eb('replay', 'is', null), eb('replay', '!=', 'inFlight')])),
-    ).as('prune'),
-    exists(
-      selectFrom('grants')
-        .select('id')
-        .where(eb => eb.or([eb('expiresAt', '<=', now), eb('uses', '>=', eb.ref('maxUses'))])),
-    ).as('grants'),
-    exists(selectFrom('granted_keys').select('key').where('expiresAt', '<=', now)).as('keys'),
-    exists(selectFrom('deliveries').select('id').where('at', '<', delivered)).as('old'),
+    selectFrom('hitl').select('leaseUntil').where('replay', '=', 'inFlight').orderBy('leaseUntil').limit(1).as('lease'),
+    selectFrom('hitl').select('expiresAt').where('status', '=', 'Pending').orderBy('expiresAt').limit(1).as('expiry'),
+    selectFrom('hitl')
+      .select('decidedAt')
+      .where('decidedAt', 'is not', null)
+      .where(eb => eb.or([eb('replay', 'is', null), eb('replay', '!=', 'inFlight')]))
+      .orderBy('decidedAt')
+      .limit(1)
+      .as('decided'),
+    selectFrom('grants').select('expiresAt').orderBy('expiresAt').limit(1).as('grant'),
+    exists(selectFrom('grants').select('id').whereRef('uses', '>=', 'maxUses')).as('used'),
+    selectFrom('granted_keys').select('expiresAt').orderBy('expiresAt').limit(1).as('key'),
+    selectFrom('deliveries').select('at').orderBy('at').limit(1).as('delivery'),
     exists(
       selectFrom('deliveries')
         .select('hook')
@@ -30,14 +30,14 @@ const selectDue = statement((db, { now, decided, delivered, most }: Deadlines) =
   ]),
 )
 
-export async function due(db: Db, at: Deadlines): Promise<Due> {
-  const [found] = (await selectDue(db, at)).rows
-  const { lapse, expire, prune, grants, keys, old, many } = found ?? {}
+export async function due(db: Db, { now, decided, delivered, most }: Deadlines): Promise<Due> {
+  const [first] = (await selectFirst(db, { most })).rows
+  const isOver = (time: number | null | undefined, end = now) => time != null && time <= end
   return {
-    lapse: Boolean(lapse),
-    expire: Boolean(expire),
-    prune: Boolean(prune),
-    grants: Boolean(grants) || Boolean(keys),
-    deliveries: Boolean(old) || Boolean(many),
+    lapse: isOver(first?.lease),
+    expire: isOver(first?.expiry),
+    prune: isOver(first?.decided, decided - 1),
+    grants: isOver(first?.grant) || Boolean(first?.used) || isOver(first?.key),
+    deliveries: isOver(first?.delivery, delivered - 1) || Boolean(first?.many),
   }
 }

@@ -5,6 +5,7 @@ import { createSchema, type Server } from '../../fixtures/postgres.ts'
 import type { Test } from '../../fixtures/tap.ts'
 import { contract } from '../contract.ts'
 import { subscriptions } from './deliveries.ts'
+import { duePlan } from './due.ts'
 import { tables } from './samples.ts'
 import { turnPlan } from './turn.ts'
 
@@ -29,4 +30,5 @@ export async function postgresContract(t: Test, server?: Server): Promise<void> 
   }
   contract(t, emptied, other)
   turnPlan(t, server)
+  duePlan(t, server)
 }
