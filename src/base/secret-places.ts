@@ -2,8 +2,8 @@
 import { nameIn } from './redact.ts'
 import { isSecretName } from './secret-names.ts'
 
-/** Characters from `from` on and before `to`. */
-interface Place {
+/** Characters, or bytes, from `from` on and before `to`. */
+export interface Place {
   readonly detector: string
   readonly from: number
   readonly to: number
@@ -24,17 +24,21 @@ const bearer = /\b(?:bearer|dpop)(?: |%20|\+)([\w.~+/=-]{8,})/dgi
 
 const byName = 'secret-name'
 
-/** Yields after each piece, so that others are served in between. Linear in the length. */
-export function* secretPlaces(text: string): Generator<void, readonly Place[], void> {
+/**
+ * Yields between pieces, so that others are served in between. Linear in the length.
+ *
+ * @param most places that are looked for
+ */
+export function* secretPlaces(text: string, most: number): Generator<void, readonly Place[], void> {
   const places: Place[] = []
-  for (let at = 0; at < text.length; at += pieceLength) {
+  for (let at = 0; at < text.length && places.length < most; at += pieceLength) {
+    if (at > 0) yield
     for (const { detector, from, to } of placesIn(text.slice(at, at + pieceLength + overlap))) {
       // What begins behind the piece is found with the next one.
       if (from < pieceLength) places.push({ detector, from: at + from, to: at + to })
     }
-    yield
   }
-  return places
+  return places.slice(0, most)
 }
 
 function placesIn(text: string): readonly Place[] {

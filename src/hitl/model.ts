@@ -71,6 +71,8 @@ export interface Suspension {
   readonly request: HeldRequest
   readonly facts: HeldFacts
   readonly decision: HeldDecision
+  /** What was found in the body; undefined when it was not searched. */
+  readonly findings?: BodyFindings | undefined
   readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
   readonly idempotencyKey?: string | undefined

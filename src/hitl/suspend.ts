@@ -7,7 +7,6 @@ import { mark, redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
-import { findInBody } from './findings.ts'
 import { type HitlOptions, maxIdempotencyKey, type StoredDecision, type Suspended, type Suspension } from './model.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
@@ -29,7 +28,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   if ((held.idempotencyKey?.length ?? 0) > maxIdempotencyKey) {
     return refuse('invalid_request', `Idempotency-Key must have at most ${maxIdempotencyKey} characters.`)
   }
-  const decision = await storedDecision(held)
+  const decision = storedDecision(held)
   const frame = frameRequest(held.request)
   const shown = makeRecord(options, { ...held, decision }, frame)
   const record = { ...shown, summary: JSON.stringify(summaryView(shown, decision)) }
@@ -44,8 +43,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   return { id: record.id, expiresAt: record.expiresAt }
 }
 
-async function storedDecision({ request, decision }: Suspension): Promise<StoredDecision> {
-  const findings = await findInBody(request.body, request.rawHeaders)
+function storedDecision({ request, decision, findings }: Suspension): StoredDecision {
   return { ...decision, digests: partDigests(request), ...(findings && { findings }) }
 }
 

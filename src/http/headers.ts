@@ -176,6 +176,11 @@ export function fieldValues(raw: readonly string[], lowerName: string): string[]
   return values
 }
 
+/** Whether the body is not as it is meant to be read (RFC 9110 section 8.4). */
+export function hasContentCoding(raw: readonly string[]): boolean {
+  return fieldValues(raw, 'content-encoding').some(coding => coding.toLowerCase() !== 'identity')
+}
+
 /**
  * The fields to send upstream: all end-to-end ones in their order, without the tokens (spec 4.4).
  *

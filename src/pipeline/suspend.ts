@@ -1,6 +1,8 @@
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { type BodyFindings, findInBody } from '../hitl/findings.ts'
 import type { HeldFacts, Suspension } from '../hitl/model.ts'
 import { withoutNominated, withoutTokens } from '../http/headers.ts'
+import { stepsPerTurn } from '../policy/turns/evaluation.ts'
 import type { HitlCall } from '../storage/store.ts'
 import { closeCircuit } from './circuit.ts'
 import type { Decided, Outcome } from './exchange.ts'
@@ -10,6 +12,7 @@ import { requestFields, withoutCoding } from './hops.ts'
 import { cancelKeyOf, cancelsHeld, readRpc } from './mcp/requests.ts'
 import type { Parts } from './parts.ts'
 import { holds, isOver } from './rights.ts'
+import { doPartsInTurns } from './work-turns.ts'
 
 /** Holds the request for a person. The call waits as its rule or its client says (`held-call.ts`). */
 export async function suspend(exchange: Decided, parts: Parts): Promise<Outcome> {
@@ -32,6 +35,9 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   if (isOver(exchange)) return undefined
   exchange.body = body
   exchange.loan?.keep()
+  const findings = await searchBody(exchange, body, parts)
+  if (isOver(exchange)) return undefined
+  // The search of a long body waits for turns.
   if (!holds(exchange, parts)) return 'again'
   if ((await cancelsHeld(exchange, body, parts)) || isOver(exchange)) return undefined
   // Cancelling another request waited for the store: the rights may have changed again.
@@ -40,11 +46,18 @@ async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcom
   const terms = termsOf(exchange, parts)
   const cancelKey = cancelKeyOf(exchange)
   const call = { kind: kindOf(terms), cancelKey }
-  const suspended = await parts.queue.suspend({ ...suspensionOf(exchange, body, parts), call })
+  const suspended = await parts.queue.suspend({ ...suspensionOf(exchange, body, parts), findings, call })
   exchange.body = undefined
   letGo(exchange, parts)
   exchange.bytesUp = body.length
   return isRefusal(suspended) ? suspended : { suspended, terms, cancelKey }
+}
+
+/** The reading thread searches, in turns: the thread of the queue serves people, and one agent may send many long bodies. */
+function searchBody(exchange: Decided, body: Buffer, parts: Parts): Promise<BodyFindings | undefined> {
+  const search = findInBody(body, heldFields(exchange, parts))
+  const steps = Math.min(body.length, stepsPerTurn)
+  return doPartsInTurns(search, { agentId: exchange.agent.id, steps, turns: parts.workTurns })
 }
 
 function kindOf({ seconds, refused }: WaitTerms): HitlCall['kind'] {

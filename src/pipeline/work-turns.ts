@@ -1,5 +1,6 @@
 import { once } from '../base/once.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
+import type { Divided } from '../policy/turns/turns.ts'
 import type { Work } from '../policy/values/work.ts'
 
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
@@ -68,6 +69,23 @@ export async function workInTurns(work: Work, agentId: string, turns: WorkTurns,
   for (let again = begun; ; again = true) {
     await turns.next(agentId, again)
     if (workOneTurn(work, turns)) return
+  }
+}
+
+/**
+ * Does divided work in turns of the agent, at once when there is room for it.
+ *
+ * @param steps of each part
+ */
+export async function doPartsInTurns<T>(
+  parts: Divided<T>,
+  { agentId, steps, turns }: { readonly agentId: string; readonly steps: number; readonly turns: WorkTurns },
+): Promise<T> {
+  for (let begun = false; ; begun = true) {
+    if (begun || !turns.hasRoom) await turns.next(agentId, begun)
+    const { done, value } = parts.next()
+    turns.spend(steps)
+    if (done === true) return value
   }
 }
 

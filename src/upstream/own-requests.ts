@@ -4,7 +4,7 @@ import { literalAddress } from '../base/address.ts'
 import { normaliseHost } from '../base/host.ts'
 import { createOrigin, type Origin } from '../base/origin.ts'
 import { isRefusal, type Refusal } from '../errors.ts'
-import { fieldValues } from '../http/headers.ts'
+import { hasContentCoding } from '../http/headers.ts'
 import type { Connections } from './connections.ts'
 import { failureKind } from './failure.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
@@ -58,7 +58,7 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
     const limits = { ms: fetchTimeoutMs, bytes: mostDocumentBytes, signal: neverAborts, isTrusted }
     const { status, fields, body } = await exchange(origin, { ...request, path }, limits, parts)
     if (status !== 200) throw new OwnRequestError(`${origin.host}: status ${status}`)
-    if (isCompressed(fields)) throw new OwnRequestError(`${origin.host}: a compressed answer`)
+    if (hasContentCoding(fields)) throw new OwnRequestError(`${origin.host}: a compressed answer`)
     return body
   }
 
@@ -90,9 +90,6 @@ function destinationOf(url: URL): { readonly origin: Origin; readonly path: stri
   const host = normaliseHost(url.hostname) ?? url.hostname
   return { origin: createOrigin(scheme, host, port), path: url.pathname + url.search }
 }
-
-const isCompressed = (fields: readonly string[]): boolean =>
-  fieldValues(fields, 'content-encoding').some(coding => coding.toLowerCase() !== 'identity')
 
 interface Limits {
   readonly ms: number

@@ -1,4 +1,4 @@
-import { createWorkTurns } from '../../src/pipeline/work-turns.ts'
+import { createWorkTurns, doPartsInTurns } from '../../src/pipeline/work-turns.ts'
 import t from '../fixtures/tap.ts'
 
 /** Turns whose rounds of the event loop the test makes. */
@@ -84,4 +84,24 @@ t.test('work that comes while others wait does not overtake them', async t => {
   await round()
   await waiting
   t.equal(turns.hasRoom, true)
+})
+
+t.test('parts of divided work are turns of its agent, and the first is done at once where there is room', async t => {
+  const { take, taken, round, turns } = turnsByHand()
+  function* work(name: string, parts: number): Generator<void, string> {
+    for (let part = 1; part <= parts; part++) {
+      taken.push(`${name} ${part}`)
+      if (part < parts) yield
+    }
+    return name
+  }
+  const greedy = doPartsInTurns(work('greedy', 6), { agentId: 'greedy', steps: 1_000_000, turns })
+  t.same(taken, ['greedy 1'])
+  const other = take('other', 1)
+  const short = doPartsInTurns(work('short', 1), { agentId: 'short', steps: 1, turns })
+  for (let count = 0; count < 3; count++) await round()
+  t.ok(taken.includes('other 1') && taken.includes('short 1'), String(taken))
+  t.notOk(taken.includes('greedy 6'))
+  for (let count = 0; count < 9; count++) await round()
+  t.same([await greedy, await short, await other], ['greedy', 'short', undefined])
 })

@@ -1,28 +1,30 @@
 /** Every place at which a detector fires, for the eyes of reviewers: decisions need the first finding only. */
+import type { Place } from '../../base/secret-places.ts'
 import { charset, runLength, type Text, urlSafe } from './bytes.ts'
 import { allPasses } from './detectors.ts'
 import { Findings, type Ranked } from './scan.ts'
 
-/** Bytes from `from` on and before `to`. */
-export interface Place {
-  readonly detector: string
-  readonly from: number
-  readonly to: number
-}
+/** Bytes looked at between two turns: a millisecond for the worst text. */
+const pieceBytes = 16_384
 
-/** Most places that one pass remembers. */
-const mostPlaces = 10_000
-/** Bytes looked at between two turns: 4 ms for the worst text. */
-const pieceBytes = 65_536
-
-/** Yields after each piece of the text, so that others are served in between. */
-export function* findAll(text: Text): Generator<void, readonly Place[], void> {
+/**
+ * Yields between pieces of the text, so that others are served in between.
+ *
+ * @param most places that each pass looks for
+ */
+export function* findAll(text: Text, most: number): Generator<void, readonly Place[], void> {
   const places: Place[] = []
+  let looked = 0
   for (const pass of allPasses) {
-    const found = new Places(text)
-    for (let at = 0; at < text.bytes.length; ) {
-      at = pass.run(text, at, Math.min(text.bytes.length, at + pieceBytes), found)
-      yield
+    const found = new Places(text, most)
+    for (let at = 0; at < text.bytes.length && !found.isFull; ) {
+      if (looked >= pieceBytes) {
+        yield
+        looked = 0
+      }
+      const from = at
+      at = pass.run(text, from, Math.min(text.bytes.length, from + pieceBytes), found)
+      looked += at - from
     }
     places.push(...found.places)
   }
@@ -33,15 +35,21 @@ export function* findAll(text: Text): Generator<void, readonly Place[], void> {
 class Places extends Findings {
   readonly places: Place[] = []
   readonly #text: Text
+  readonly #most: number
 
-  constructor(text: Text) {
+  constructor(text: Text, most: number) {
     super()
     this.#text = text
+    this.#most = most
+  }
+
+  get isFull(): boolean {
+    return this.places.length === this.#most
   }
 
   override note({ id }: Ranked, at: number): void {
     const last = this.places.at(-1)
-    if (this.places.length === mostPlaces || (last !== undefined && at < last.to)) return
+    if (this.isFull || (last !== undefined && at < last.to)) return
     this.places.push({ detector: id, ...extentOf(this.#text, id, at) })
   }
 }
