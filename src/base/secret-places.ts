@@ -18,7 +18,8 @@ const longestName = 128
 const member = /"([^"\\]{1,64})"\s{0,8}:\s{0,8}(?:"((?:[^"\\]|\\.)*)"?|([\w.+-]+))/dg
 const part = /\bform-data; ?name="([^"\r\n]{1,64})"[^\r\n]{0,256}\r?\n(?:[^\r\n]{1,256}\r?\n){0,8}\r?\n([^\r\n]+)/dgi
 const element = /<([\w:.-]{1,64})(?:\s[^<>]{0,256})?>([^<>]+)<\//dg
-const word = /[^&;?#,\s"'<>(){}|]+/g
+const wordEnd = /[&;?#,\s"'<>(){}|]|$/g
+const startOfWord = /[^&;?#,\s"'<>(){}|]*$/
 const gatewayKey = /\b(agw_[\w-]{8,})/dg
 const bearer = /\b(?:bearer|dpop)(?: |%20|\+)([\w.~+/=-]{8,})/dgi
 
@@ -47,14 +48,22 @@ function placesIn(text: string): readonly Place[] {
       isSecretName(found[1] ?? '') ? placeOf(byName, found.indices?.[2] ?? found.indices?.[3]) : [],
     ),
   )
-  const pairs = [...text.matchAll(word)].flatMap(({ 0: found, index }) => {
-    const equals = found.indexOf('=')
-    const isSecret = equals > 0 && isSecretName(nameIn(found.slice(Math.max(0, equals - longestName), equals + 1)))
-    return isSecret ? placeOf(byName, [index + equals + 1, index + found.length]) : []
-  })
   const formed = [...text.matchAll(gatewayKey)].flatMap(found => placeOf('gateway-key', found.indices?.[1]))
   const tokens = [...text.matchAll(bearer)].flatMap(found => placeOf('bearer-token', found.indices?.[1]))
-  return [...named, ...pairs, ...formed, ...tokens]
+  return [...named, ...pairsIn(text), ...formed, ...tokens]
+}
+
+/** Values behind the first equals sign of a word. Most words have none, so these are looked for, and not words. */
+function pairsIn(text: string): readonly Place[] {
+  const places: Place[] = []
+  let end = 0
+  for (let equals = text.indexOf('='); equals >= 0; equals = text.indexOf('=', end)) {
+    const [name = ''] = startOfWord.exec(text.slice(Math.max(end, equals - longestName), equals)) ?? []
+    wordEnd.lastIndex = equals
+    end = wordEnd.exec(text)!.index
+    if (name !== '' && isSecretName(nameIn(`${name}=`))) places.push(...placeOf(byName, [equals + 1, end]))
+  }
+  return places
 }
 
 function placeOf(detector: string, range: readonly [number, number] | undefined): readonly Place[] {
