@@ -69,9 +69,11 @@ async function sendStream(res: ServerResponse, status: number, { headers, body }
 }
 
 /**
- * Sends a refusal, with a body for the clients that call hosts with errors in this `format`. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an upstream. The rest of a
- * request body is read and dropped when it is short; otherwise the connection is closed, since bytes after an unread body
- * cannot be trusted to be a request.
+ * Sends a refusal. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an
+ * upstream. The rest of a request body is read and dropped when it is short; otherwise the connection is closed, since
+ * bytes after an unread body cannot be trusted to be a request.
+ *
+ * @param format of errors that the client of the called host reads
  */
 export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string, format?: ErrorFormat): void {
   if (res.headersSent) {
