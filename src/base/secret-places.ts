@@ -60,7 +60,7 @@ function pairsIn(text: string): readonly Place[] {
   for (let equals = text.indexOf('='); equals >= 0; equals = text.indexOf('=', end)) {
     const [name = ''] = startOfWord.exec(text.slice(Math.max(end, equals - longestName), equals)) ?? []
     wordEnd.lastIndex = equals
-    end = wordEnd.exec(text)!.index
+    end = wordEnd.exec(text)?.index ?? text.length
     if (name !== '' && isSecretName(nameIn(`${name}=`))) places.push(...placeOf(byName, [equals + 1, end]))
   }
   return places
