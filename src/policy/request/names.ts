@@ -51,14 +51,18 @@ function foldAlikeAt(name: string, other: string, at: number): boolean {
   const wide = Math.max(name.charCodeAt(at), other.charCodeAt(at))
   const narrow = Math.min(name.charCodeAt(at), other.charCodeAt(at))
   if (wide < 128 || (narrow < 128 && !foldsToAscii(wide))) return false
-  return foldChar(characterAt(name, at)) === foldChar(characterAt(other, at))
+  const from = startOfCharacter(name, at)
+  if (from !== startOfCharacter(other, at)) return false
+  return foldChar(characterAt(name, from)) === foldChar(characterAt(other, from))
 }
 
-/** The character of which this is a unit. */
-function characterAt(text: string, at: number): string {
+/** Where the character begins of which this is a unit. */
+function startOfCharacter(text: string, at: number): number {
   const isSecond = (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
-  return String.fromCodePoint(text.codePointAt(isSecond ? at - 1 : at) ?? 0)
+  return isSecond ? at - 1 : at
 }
+
+const characterAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0)
 
 /** Names that are compared in one step. */
 const namesPerStep = 4

@@ -64,7 +64,8 @@ t.test('names read alike when they differ and fold to the same', async () => {
     fc.property(name, name, (one, other) => {
       return readsLike(one, other) === (one !== other && foldName(one) === foldName(other))
     }),
-    { numRuns: runs(40_000) },
+    // Halves of characters, one of them alone, that fold alike where they are compared but not as a whole.
+    { numRuns: runs(40_000), examples: [['\ud801\udc28\udc00', '\ud801\ud801\udc00']] },
   )
 })
 
