@@ -13,13 +13,19 @@ const probeHolds = 1_000
 export interface StoreParts extends Pick<Store, 'feed' | 'close'> {
   readonly call: Call
   readonly clock: Clock
+  /** Rejects when there is no room for more, on an engine where the write of `probe` does not need any. */
+  readonly assertRoom?: () => Promise<void>
 }
 
 /** A store whose methods are sent through `call`. */
-export function createStore({ call, feed, clock, close }: StoreParts): Store {
+export function createStore({ call, feed, clock, close, assertRoom = async () => {} }: StoreParts): Store {
   const health = createHealth(clock)
   const { probe, ...tables } = bind((...what) => health.watch(call(...what)))
-  return { ...tables, feed, ping: () => health.check(() => probe.ping()), close }
+  const test = async () => {
+    await probe.ping()
+    await assertRoom()
+  }
+  return { ...tables, feed, ping: () => health.check(test), close }
 }
 
 /** The tables of the contract, each method sent through `call`. */

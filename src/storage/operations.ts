@@ -12,7 +12,7 @@ import { tokens } from './tables/tokens.ts'
 import { tools } from './tables/tools.ts'
 import type { Unit } from './unit.ts'
 
-/** Longer than a page, so that the probe needs free space and not only an overwrite. */
+/** Longer than a page of SQLite, so that the probe needs free space and not only an overwrite. */
 const payload = new Uint8Array(8192)
 
 const probe: Operations<'probe'> = {

@@ -11,7 +11,7 @@ function startWrites(fleet: Fleet) {
 }
 
 for (const how of ['killed', 'restarted']) {
-  const setup = { long: how === 'restarted', ownServer: true, config: { Fleet: { FenceAfterSeconds: 10 } } }
+  const setup = { long: how === 'restarted', ownServer: {}, config: { Fleet: { FenceAfterSeconds: 10 } } }
   fault(14, `the server is ${how}, with a fence of 10 s`, setup, async (t, fleet) => {
     const { a, server } = fleet
     const bot = await fleet.bot()
@@ -29,7 +29,7 @@ for (const how of ['killed', 'restarted']) {
   })
 }
 
-fault(15, 'the server stops for a while', { ownServer: true }, async (t, fleet) => {
+fault(15, 'the server stops for a while', { ownServer: {} }, async (t, fleet) => {
   const { a, server } = fleet
   const bot = await fleet.bot()
   const reads = startLoad(() => fleet.get(a, bot))

@@ -5,7 +5,7 @@ import { codeOf } from '../fixtures/fleet/ledger.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { copyTables } from '../fixtures/postgres-faults.ts'
 
-fault(18, 'an older copy of the data is put back', { ownServer: true }, async (t, fleet) => {
+fault(18, 'an older copy of the data is put back', { ownServer: {} }, async (t, fleet) => {
   const { a, b, members } = fleet
   const [bot, revoked] = [await fleet.bot(), await fleet.bot()]
   const sent = heldId(await fleet.hold(a, bot))

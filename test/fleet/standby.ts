@@ -7,7 +7,7 @@ import { eventually } from '../fixtures/gateway.ts'
 import { cancelCommits, setStandbys } from '../fixtures/postgres-faults.ts'
 
 for (const how of ['hang', 'hang, and are cancelled']) {
-  fault(17, `commits ${how}`, { ownServer: true }, async (t, fleet) => {
+  fault(17, `commits ${how}`, { ownServer: {} }, async (t, fleet) => {
     const { a, b, db, members } = fleet
     const bot = await fleet.bot()
     const id = heldId(await fleet.hold(a, bot))

@@ -28,6 +28,7 @@ import { prepareDatabase } from './migrate.ts'
 import { Patience } from './patience.ts'
 import { callerOf, placeOf } from './place.ts'
 import { leaseTokens } from './rates.ts'
+import { assertRoom } from './room.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
 import type { Attempt, CommitParts, Committed } from './transaction.ts'
 import { undoOf } from './undo.ts'
@@ -128,6 +129,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     feed: patience.with(feeds.channels),
     clock,
     close,
+    assertRoom: () => assertRoom(connections, callMs),
   })
   function tell(what: Partial<Told>): void {
     self.told = { ...self.told, ...what }
