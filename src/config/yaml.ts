@@ -1,20 +1,15 @@
-import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml'
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
+import {
+  describeMistake,
+  firstMistakes,
+  type Mistake,
+  type Position,
+  positionsIn,
+  type YamlProblem,
+} from './yaml-problems.ts'
 
 /** Aliases of one document that may be followed; more is a bomb (policy-language section 8, E_YAML). */
 const mostAliases = 100
-
-export interface Position {
-  /** Both counted from 1. */
-  readonly line: number
-  readonly column: number
-}
-
-export interface YamlProblem extends Position {
-  /** Says it fully; may repeat a piece of the text. */
-  readonly message: string
-  /** The kind of mistake; repeats nothing. */
-  readonly kind: string
-}
 
 /** A YAML document as a value, which still knows where each part of it stands. */
 export interface YamlText {
@@ -23,19 +18,19 @@ export interface YamlText {
   locate(path: readonly string[]): Position
 }
 
-/** Parses one YAML 1.2 document. A key given twice, an unknown tag and a bomb of aliases are problems. */
+/**
+ * Parses one YAML 1.2 document. A key given twice, an unknown tag and a bomb of aliases are problems. Of mistakes in syntax
+ * only the first is reported.
+ */
 export function parseYaml(text: string): YamlText | { readonly problems: readonly YamlProblem[] } {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
-  const at = (offset: number): Position => {
-    const { line, col } = lines.linePos(offset)
-    // An empty document has no lines yet.
-    return { line: Math.max(line, 1), column: Math.max(col, 1) }
+  const at = positionsIn(lines)
+  const found = firstMistakes([...document.errors, ...document.warnings])
+  const mistakes = found.length > 0 ? found : danglingAliases(document)
+  if (mistakes.length > 0) {
+    return { problems: mistakes.map(mistake => ({ ...at(mistake.offset), ...describeMistake(text, mistake) })) }
   }
-  const found = [...document.errors, ...document.warnings]
-  if (found.length > 0) return { problems: found.map(error => ({ ...at(error.pos[0]), ...describe(error) })) }
-  const dangling = danglingAliases(document).map(offset => ({ ...at(offset), ...noAnchor }))
-  if (dangling.length > 0) return { problems: dangling }
   try {
     const value: unknown = document.toJS({ maxAliasCount: mostAliases })
     return { value, locate: path => at(findOffset(document, path)) }
@@ -53,23 +48,20 @@ export function placesIn(file: string, yaml: YamlText): (path: string) => string
   }
 }
 
-const noAnchor = { message: 'unknown alias; put text that begins with * in quotes', kind: 'unknown alias' }
-
-function danglingAliases(document: Document): number[] {
-  const found: number[] = []
+/** An alias stands for the node above it that has its anchor. */
+function danglingAliases(document: Document): Mistake[] {
+  const found: Mistake[] = []
+  const anchors = new Set<string>()
   visit(document, {
-    Alias(_, alias) {
-      if (alias.resolve(document) === undefined) found.push(alias.range?.[0] ?? 0)
+    Node(_, node) {
+      if (!isAlias(node)) {
+        if (node.anchor !== undefined) anchors.add(node.anchor)
+      } else if (!anchors.has(node.source)) {
+        found.push({ offset: node.range?.[0] ?? 0, code: 'UNKNOWN_ALIAS', message: '' })
+      }
     },
   })
   return found
-}
-
-function describe({ code, message }: YAMLError): Pick<YamlProblem, 'message' | 'kind'> {
-  return {
-    message: code === 'MULTIPLE_DOCS' ? 'a file must contain one document; split it at ---' : message,
-    kind: code.toLowerCase().replaceAll('_', ' '),
-  }
 }
 
 function findOffset(document: Document, path: readonly string[]): number {

@@ -73,6 +73,15 @@ t.test('every block of JSON is JSON', async t => {
   for (const [name, text] of pages) for (const block of blocksOf(text, 'json')) t.ok(JSON.parse(block), name)
 })
 
+/** YAML reads a bracket in a plain text of a flow map as a map or a list. */
+t.test('patterns in examples and shipped policies stand in quotes', async t => {
+  const shipped = globSync('policies/**/*.yaml', { cwd: root }).map(name => readFileSync(join(root, name), 'utf8'))
+  const unquoted = /\b(?:value|field): [^"'[{\s][^,}\n]*[*{[]/
+  for (const text of [...[...pages.values()].flatMap(page => blocksOf(page, 'yaml')), ...shipped]) {
+    t.notMatch(text, unquoted, text.split('\n')[0] ?? '')
+  }
+})
+
 interface Example {
   readonly name: string
   readonly block: string

@@ -141,10 +141,17 @@ function readValue(keys: Keys, operator: Operator): WireValue {
     throw new ConditionError('this number must be in quotes, so that it keeps all its digits')
   }
   if (typeof value === 'number') return { value: String(value), valueType: equality ? 'number' : undefined }
-  if (!Array.isArray(value)) throw new ConditionError('a value must be text, a number, a boolean or a list')
+  if (!Array.isArray(value)) {
+    throw new ConditionError('a value must be text, a number, a boolean or a list; put text with { or [ in quotes')
+  }
   if (value.some(isNested)) throw new ConditionError('a list must contain plain values')
-  if (equality) throw new ConditionError(`${operator.name} must have one value; use in for a list`)
+  if (!operator.form.takesList) throw new ConditionError(oneValue(operator))
   return { value: JSON.stringify(value), valueType: undefined }
+}
+
+function oneValue({ name, form }: Operator): string {
+  const remedy = form.name === 'eq' ? 'use in for a list' : 'put text such as [a-z] in quotes'
+  return `${name} must have one value, not a list; ${remedy}`
 }
 
 function readValueType(keys: Keys): Condition['valueType'] {

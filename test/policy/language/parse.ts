@@ -92,6 +92,19 @@ t.test('values written as numbers, booleans and lists come back as text, and rea
   t.same(policyOf(JSON.parse(JSON.stringify(wire))), policy)
 })
 
+t.test('operators that compare one value refuse a list, which [a-z] without quotes is in YAML', async t => {
+  const list = ['a-z']
+  for (const operator of ['matches', 'notMatches', 'like', 'contains', 'startsWith', 'notEndsWith', 'eq', 'gt']) {
+    const document = withCondition({ field: 'input.body.x', operator, value: list })
+    t.same(problems(document), ['E_VALUE rules[0].conditions[0]'], operator)
+    t.match(messages(document), operator === 'eq' ? 'use in for a list' : 'put text such as [a-z] in quotes', operator)
+  }
+  for (const operator of ['matches', 'like', 'contains']) {
+    t.same(problems(withCondition({ field: 'input.body.x', operator, value: '["a-z"]' })), [], 'the same as text')
+  }
+  t.match(messages(withCondition({ ...eq, value: { id: null } })), 'put text with { or [ in quotes')
+})
+
 const versionOf = (policy: Policy) => compilePolicySync(policy).version
 
 t.test('the version names the content', async t => {

@@ -21,13 +21,19 @@ export interface PositiveForm {
   readonly asks: 'element' | 'whole' | 'list'
   /** Which fields it suits; ordering: those that can hold a number. */
   readonly suits: 'any' | 'ordering' | 'text'
+  /** Whether the author may write the value as a list. */
+  readonly takesList: boolean
   /** Value taken when the author wrote none. */
   readonly standard?: string
   readonly build: (operand: Operand) => ElementTest
 }
 
 function element(name: string, build: PositiveForm['build'], suits: PositiveForm['suits'] = 'any'): PositiveForm {
-  return { name, asks: 'element', suits, build }
+  return { name, asks: 'element', suits, takesList: false, build }
+}
+
+function ofList(form: PositiveForm): PositiveForm {
+  return { ...form, takesList: true }
 }
 
 /** A question whose value says which answer is wanted; `isNegation` tells. */
@@ -36,7 +42,7 @@ function flag(name: string, holds: (value: unknown) => boolean): PositiveForm {
     if (!/^(?:true|false)$/i.test(wanted)) throw new ConditionError('the value must be "true" or "false"')
     return (value: unknown): Truth => (holds(value) ? True : False)
   }
-  return { name, asks: 'whole', suits: 'any', standard: 'true', build }
+  return { name, asks: 'whole', suits: 'any', takesList: false, standard: 'true', build }
 }
 
 /** Whether the condition is the negation of its positive form: `notIn`, `exists "false"`, not `notExists "false"`. */
@@ -67,25 +73,25 @@ const piece = (name: text.PieceName) => element(name, operand => text.buildPiece
 
 const forms = {
   eq: element('eq', buildEq),
-  in: element('in', buildIn),
-  hasAll: { name: 'hasAll', asks: 'list', suits: 'any', build: buildHasAll },
+  in: ofList(element('in', buildIn)),
+  hasAll: { name: 'hasAll', asks: 'list', suits: 'any', takesList: true, build: buildHasAll },
   gt: ordering('gt'),
   gte: ordering('gte'),
   lt: ordering('lt'),
   lte: ordering('lte'),
-  between: element('between', buildBetween, 'ordering'),
+  between: ofList(element('between', buildBetween, 'ordering')),
   startsWith: piece('startsWith'),
   endsWith: piece('endsWith'),
   contains: piece('contains'),
   like: element('like', text.buildLike, 'text'),
-  pathMatches: element('pathMatches', text.buildPathMatches),
-  hostMatches: element('hostMatches', text.buildHostMatches, 'text'),
+  pathMatches: ofList(element('pathMatches', text.buildPathMatches)),
+  hostMatches: ofList(element('hostMatches', text.buildHostMatches, 'text')),
   matches: element('matches', text.buildMatches, 'text'),
-  ipIn: element('ipIn', text.buildIpIn, 'text'),
+  ipIn: ofList(element('ipIn', text.buildIpIn, 'text')),
   exists: flag('exists', value => value !== missing),
   isEmpty: flag('isEmpty', isEmpty),
-  typeIs: { name: 'typeIs', asks: 'whole', suits: 'any', build: buildTypeIs },
-  detects: element('detects', text.buildDetects, 'text'),
+  typeIs: { name: 'typeIs', asks: 'whole', suits: 'any', takesList: true, build: buildTypeIs },
+  detects: ofList(element('detects', text.buildDetects, 'text')),
 } as const satisfies Record<string, PositiveForm>
 
 /** Canonical name, positive form, further names. A name other than that of its form is the negation. */
