@@ -25,7 +25,7 @@ import { createTelemetry } from './compose/telemetry.ts'
 import { openUpstreams, reloadCredentials, type Upstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
-import type { Address } from './http/listeners.ts'
+import type { Address, PassedPlace } from './http/listeners.ts'
 import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
 import type { LogStatus } from './log-output.ts'
@@ -49,8 +49,8 @@ export interface GatewayOptions {
   readonly env?: Environment
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup
-  /** Descriptors of listening sockets that this process was given; they stand in for System:Server:Http. */
-  readonly passedSockets?: readonly number[]
+  /** Listening sockets that this process was given; they stand in for System:Server:Http and Management. */
+  readonly passedSockets?: readonly PassedPlace[]
   /** Lets a thread that runs all the time watch this one. */
   readonly watch?: Watch
   /** Folder of the built console; that of this installation when absent. */
@@ -78,7 +78,7 @@ export interface Gateway {
 
 /** The parts that hold something open, in the order they are opened. */
 interface Foundation extends Base {
-  readonly passedSockets: readonly number[]
+  readonly passedSockets: readonly PassedPlace[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
   readonly rates: Storage['rates']
@@ -193,7 +193,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
-    onOwn: ({ req, res, requestId }) => management(req, res, requestId),
+    onOwn: management,
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
   foundation.followers.pool = pool

@@ -7,11 +7,11 @@ import { usesPostgres } from '../compose/storage.ts'
 import { StartupError } from '../errors.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import type { Configuration } from './configuration.ts'
-import { callJson, type Entrypoint } from './entrypoint.ts'
+import { callJson, type GatewayAddress } from './gateway-address.ts'
 
 /** @throws StartupError when there is no credential, or the gateway does not take it */
-export async function requestAdminToken(configuration: Configuration, entrypoint: Entrypoint): Promise<string> {
-  return requestToken(entrypoint, await readCredential(configuration))
+export async function requestAdminToken(configuration: Configuration, gateway: GatewayAddress): Promise<string> {
+  return requestToken(gateway, await readCredential(configuration))
 }
 
 async function readCredential({ config, file, baseDirectory }: Configuration): Promise<Credential> {
@@ -33,16 +33,16 @@ async function readCredential({ config, file, baseDirectory }: Configuration): P
   )
 }
 
-async function requestToken(entrypoint: Entrypoint, credential: Credential): Promise<string> {
-  const { status, text } = await callJson(entrypoint, { method: 'POST', path: '/tokens', body: credential })
+async function requestToken(gateway: GatewayAddress, credential: Credential): Promise<string> {
+  const { status, text } = await callJson(gateway, { method: 'POST', path: '/tokens', body: credential })
   if (status === 401) {
     throw new StartupError(
-      `The gateway at ${entrypoint.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,
+      `The gateway at ${gateway.name} does not accept the credential of the first admin. For a new one: agent-gateway admin reset`,
     )
   }
   const token = status === 200 ? accessToken(text) : undefined
   if (token !== undefined) return token
-  throw new StartupError(`The server at ${entrypoint.name} answered ${status}, not with a token. Is it the gateway?`)
+  throw new StartupError(`The server at ${gateway.name} answered ${status}, not with a token. Is it the gateway?`)
 }
 
 function accessToken(text: string): string | undefined {

@@ -1,9 +1,10 @@
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
+import { consoleUrlOf } from '../compose/base.ts'
 import { StartupError } from '../errors.ts'
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, type Entrypoint, findEntrypoint } from './entrypoint.ts'
+import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway console [--as NAME] [--at ADDRESS] [--url URL] [--config FILE]
@@ -16,7 +17,7 @@ Asks the running gateway with the credential of the first admin.
   --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration
   --url URL      address of the gateway in the browser, such as https://gateway.example; if absent,
-                 System:PublicUrl or that of --at
+                 the configured PublicUrl or that of --at
 ${configHelp}`
 
 const options = {
@@ -29,15 +30,15 @@ const options = {
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   const configuration = readConfiguration(shell, values.config)
-  const entrypoint = await findEntrypoint(configuration, values.at)
-  const base = baseOf(entrypoint, values.url ?? configuration.config.System.PublicUrl)
-  const token = await requestAdminToken(configuration, entrypoint)
-  const code = await requestCode(entrypoint, token, values.as)
+  const gateway = await findGateway(configuration, values.at)
+  const base = baseOf(gateway, values.url ?? consoleUrlOf(configuration.config))
+  const token = await requestAdminToken(configuration, gateway)
+  const code = await requestCode(gateway, token, values.as)
   shell.print(`${base}/console/#code=${code}`)
   return 0
 }
 
-function baseOf({ name }: Entrypoint, given: string | undefined): string {
+function baseOf({ name }: GatewayAddress, given: string | undefined): string {
   const url = URL.parse(given ?? name)
   if (url !== null && /^https?:$/.test(url.protocol)) return url.href.replace(/\/+$/, '')
   if (given !== undefined) throw new StartupError(`${given} is not a URL. Use one such as https://gateway.example.`)
@@ -46,12 +47,12 @@ function baseOf({ name }: Entrypoint, given: string | undefined): string {
   )
 }
 
-async function requestCode(entrypoint: Entrypoint, token: string, agent: string | undefined): Promise<string> {
+async function requestCode(gateway: GatewayAddress, token: string, agent: string | undefined): Promise<string> {
   const body = agent === undefined ? {} : { agent }
-  const { status, text } = await callJson(entrypoint, { method: 'POST', path: '/console/codes', body, token })
+  const { status, text } = await callJson(gateway, { method: 'POST', path: '/console/codes', body, token })
   const answer = parseJson(text)
   const { code, detail } = isObject(answer) ? answer : {}
   if (status === 201 && typeof code === 'string') return code
   const why = typeof detail === 'string' ? detail : `The server answered ${status}. Is it the gateway?`
-  throw new StartupError(`${entrypoint.name} gave no link. ${why}`)
+  throw new StartupError(`${gateway.name} gave no link. ${why}`)
 }

@@ -5,7 +5,7 @@ import { StartupError } from '../errors.ts'
 import type { MemberState } from '../fleet/view.ts'
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, type Entrypoint, findEntrypoint } from './entrypoint.ts'
+import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway fleet status [--members N] [--at ADDRESS] [--config FILE]
@@ -45,13 +45,13 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   const wanted = countOf(values.members)
   const configuration = readConfiguration(shell, values.config)
-  const entrypoint = await findEntrypoint(configuration, values.at)
-  const token = await requestAdminToken(configuration, entrypoint)
-  const first = await readFleet(entrypoint, token)
+  const gateway = await findGateway(configuration, values.at)
+  const token = await requestAdminToken(configuration, gateway)
+  const first = await readFleet(gateway, token)
   // While changes are made, each gateway is always some milliseconds behind.
   const isLagging = first.members.some(({ lag }) => lag !== 0)
   if (isLagging) await sleep(usualMs)
-  const { newest, members } = isLagging ? await readFleet(entrypoint, token) : first
+  const { newest, members } = isLagging ? await readFleet(gateway, token) : first
   const since = newest - first.newest
   for (const line of table(members)) shell.print(line)
   const problems = [...missing(members, wanted), ...members.flatMap(member => problemsOf(member, since))]
@@ -64,13 +64,13 @@ function countOf(given: string | undefined): number {
   return Number(given ?? 1)
 }
 
-async function readFleet(entrypoint: Entrypoint, token: string): Promise<Fleet> {
-  const { status, text } = await callJson(entrypoint, { method: 'GET', path: '/fleet', token })
+async function readFleet(gateway: GatewayAddress, token: string): Promise<Fleet> {
+  const { status, text } = await callJson(gateway, { method: 'GET', path: '/fleet', token })
   const answer = parseJson(text)
   // openapi.json describes it.
   if (status === 200 && isObject(answer)) return answer as unknown as Fleet
   const why = isObject(answer) && typeof answer['detail'] === 'string' ? answer['detail'] : 'Is it the gateway?'
-  throw new StartupError(`${entrypoint.name} answered ${status}. ${why}`)
+  throw new StartupError(`${gateway.name} answered ${status}. ${why}`)
 }
 
 function missing({ length }: readonly Member[], wanted: number): readonly string[] {

@@ -3,14 +3,15 @@ import { access, constants, mkdtemp, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { bootstrapFile } from '../agents/bootstrap.ts'
 import { asError } from '../base/as-error.ts'
+import { entrypointsOf } from '../compose/entrypoints.ts'
 import { usesPostgres } from '../compose/storage.ts'
 import { schema } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
-import { assertFree } from '../http/listeners.ts'
+import { assertFree, type Place } from '../http/listeners.ts'
 import { assertUsable } from '../http/unix-socket.ts'
 import { readPrivateFile } from '../storage/private-file.ts'
 import type { Configuration } from './configuration.ts'
-import { callJson, findEntrypoint } from './entrypoint.ts'
+import { addressOf, callJson, findGateway } from './gateway-address.ts'
 
 /** Time in which a gateway that listens already must answer, milliseconds. */
 const probeMs = 1_000
@@ -54,17 +55,24 @@ async function firstThere(path: string): Promise<string> {
 }
 
 function placeChecks(configuration: Configuration): readonly Promise<void>[] {
-  const { config, baseDirectory } = configuration
-  const { Http, Unix } = config.System.Server
-  const path = Unix.Path && resolve(baseDirectory, Unix.Path)
-  return [
-    ...(Http.Enabled ? [unlessRuns(configuration, undefined, assertFree({ host: Http.Host, port: Http.Port }))] : []),
-    ...(path === undefined ? [] : [unlessRuns(configuration, `unix:${path}`, assertUsable(path))]),
-  ]
+  return placesOf(configuration).map(place => {
+    const isFree = 'path' in place ? assertUsable(place) : 'fd' in place ? Promise.resolve() : assertFree(place)
+    return unlessRuns(configuration, addressOf(place, configuration.config), isFree)
+  })
+}
+
+/** None are configured when the process that starts the gateway is to pass sockets. */
+function placesOf(configuration: Configuration): readonly Place[] {
+  try {
+    return entrypointsOf({ ...configuration, passedSockets: [] }).flatMap(({ listen }) => listen)
+  } catch (error) {
+    if (error instanceof StartupError) return []
+    throw error
+  }
 }
 
 /** The configuration may be that of the gateway which runs there. */
-async function unlessRuns(configuration: Configuration, at: string | undefined, check: Promise<void>): Promise<void> {
+async function unlessRuns(configuration: Configuration, at: string, check: Promise<void>): Promise<void> {
   try {
     await check
   } catch (error) {
@@ -72,10 +80,10 @@ async function unlessRuns(configuration: Configuration, at: string | undefined, 
   }
 }
 
-async function isGateway(configuration: Configuration, at: string | undefined): Promise<boolean> {
+async function isGateway(configuration: Configuration, at: string): Promise<boolean> {
   try {
-    const entrypoint = await findEntrypoint(configuration, at)
-    const { text } = await callJson(entrypoint, { method: 'GET', path: '/health', withinMs: probeMs })
+    const gateway = await findGateway(configuration, at)
+    const { text } = await callJson(gateway, { method: 'GET', path: '/health', withinMs: probeMs })
     return text.includes('"healthCheckDuration"')
   } catch {
     return false

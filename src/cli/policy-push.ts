@@ -5,7 +5,7 @@ import type { PolicyInput } from '../policies/entry.ts'
 import { readPolicyFolder } from '../policies/files.ts'
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findEntrypoint } from './entrypoint.ts'
+import { callJson, findGateway } from './gateway-address.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy push FOLDER [--prune] [--at ADDRESS] [--config FILE]
@@ -29,16 +29,16 @@ export async function run(shell: Shell): Promise<number> {
   if (folder === undefined) throw new UsageError('FOLDER is missing')
   const inputs = await readFolder(folder)
   const configuration = readConfiguration(shell, values.config)
-  const entrypoint = await findEntrypoint(configuration, values.at)
-  const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, entrypoint))
+  const gateway = await findGateway(configuration, values.at)
+  const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
   const body = { policies: inputs.map(({ document }) => document), prune: values.prune ?? false }
-  const { status, text } = await callJson(entrypoint, { method: 'PUT', path: '/policies', body, token })
+  const { status, text } = await callJson(gateway, { method: 'PUT', path: '/policies', body, token })
   const answer = parseJson(text)
   if (status !== 200 || !isObject(answer)) {
     const { detail = 'Is it the gateway?', errors = [] } = isObject(answer) ? answer : {}
     // openapi.json describes it.
     const lines = (errors as readonly FieldError[]).map(error => describe(error, inputs))
-    throw new StartupError([`${entrypoint.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
+    throw new StartupError([`${gateway.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
   }
   for (const what of ['created', 'replaced', 'removed', 'unchanged']) {
     // openapi.json describes it.

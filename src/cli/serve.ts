@@ -2,7 +2,7 @@ import { systemClock } from '../clock.ts'
 import type { Environment } from '../config/environment.ts'
 import { StartupError } from '../errors.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
-import type { Address } from '../http/listeners.ts'
+import type { Address, PassedPlace } from '../http/listeners.ts'
 import { createLog } from '../log.ts'
 import { ownVersion } from '../version.ts'
 import { beginBeats, createWatch } from '../watchdog.ts'
@@ -15,7 +15,7 @@ export const help = `usage: agent-gateway serve [--config FILE]
 Starts the gateway. Log lines (JSON) go to standard output, messages for people to standard error.
 SIGTERM and SIGINT finish requests in flight (System:Server:StopDelaySeconds, DrainSeconds) and exit; a second signal exits at once.
 SIGHUP reloads the policies, the credentials of upstreams and the certificate.
-Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http.
+Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http; one named management, System:Server:Management.
 
 ${configHelp}`
 
@@ -125,14 +125,14 @@ function kill(shell: Shell, log: FlushedLog): void {
 
 /** How to reach a page of the gateway. */
 function pageAt(addresses: readonly Address[], path: string): string {
-  const tcp = addresses.find(({ port }) => port !== undefined)
+  const tcp = addresses.find(({ port, only }) => port !== undefined && only !== 'proxy')
   return tcp === undefined ? `http://localhost${path}, over the unix socket` : `${tcp.url}${path}`
 }
 
 function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
   const rows = [
     ['Version', ownVersion()],
-    ...addresses.map(({ url }) => ['Address', url] as const),
+    ...addresses.map(({ url, only }) => [only === 'management' ? 'For people' : 'Address', url] as const),
     ['Console', `${pageAt(addresses, '/console/')} (agent-gateway console prints a link that signs in)`],
     ['Docs', pageAt(addresses, '/open-api')],
     ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],
@@ -146,15 +146,19 @@ function startupBlock(addresses: readonly Address[], file: string | undefined, g
 const first = 3
 
 /**
- * Descriptors of the sockets that systemd, or a compatible parent, passed to this process (sd_listen_fds(3)).
+ * The sockets that systemd, or a compatible parent, passed to this process (sd_listen_fds(3)).
  * Sockets that were passed to another process are ignored.
  *
  * @throws StartupError
  */
-export function passedSockets(env: Environment, pid: number): readonly number[] {
-  const { LISTEN_FDS, LISTEN_PID } = env
+export function passedSockets(env: Environment, pid: number): readonly PassedPlace[] {
+  const { LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES } = env
   if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
   if (!/^[1-9]\d{0,3}$/.test(LISTEN_FDS))
     throw new StartupError('env LISTEN_FDS: must be the number of sockets passed.')
-  return Array.from({ length: Number(LISTEN_FDS) }, (_, index) => first + index)
+  const names = LISTEN_FDNAMES?.split(':') ?? []
+  return Array.from({ length: Number(LISTEN_FDS) }, (_, index) => {
+    const name = names[index]
+    return { fd: first + index, ...(name !== undefined && { name }) }
+  })
 }

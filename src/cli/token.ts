@@ -1,6 +1,6 @@
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { findEntrypoint } from './entrypoint.ts'
+import { findGateway } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
@@ -19,6 +19,6 @@ const options = { ...configOption, at: { type: 'string' } } as const
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   const configuration = readConfiguration(shell, values.config)
-  shell.print(await requestAdminToken(configuration, await findEntrypoint(configuration, values.at)))
+  shell.print(await requestAdminToken(configuration, await findGateway(configuration, values.at)))
   return 0
 }

@@ -33,7 +33,11 @@ export function createFenced(fence: Fence | undefined): () => 'fenced' | undefin
   return fence === undefined ? () => undefined : () => (fence.isOpen ? undefined : 'fenced')
 }
 
-/** The origin under which people and agents reach the gateway; undefined when it is not configured. */
-export function publicUrlOf({ System }: Config): string | undefined {
-  return System.PublicUrl === undefined ? undefined : new URL(System.PublicUrl).origin
-}
+/** The origin under which agents reach the gateway; undefined when it is not configured. */
+export const publicUrlOf = ({ System }: Config): string | undefined => originOf(System.PublicUrl)
+
+/** The origin under which people reach the console; undefined when it is not configured. */
+export const consoleUrlOf = ({ System }: Config): string | undefined =>
+  originOf(System.Server.Management.Enabled ? System.Server.Management.PublicUrl : System.PublicUrl)
+
+const originOf = (url: string | undefined) => (url === undefined ? undefined : new URL(url).origin)

@@ -1,34 +1,41 @@
-import { resolve } from 'node:path'
+import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
-import { StartupError } from '../errors.ts'
-import { type AcceptOptions, createAcceptor } from '../http/accept.ts'
+import { type AcceptOptions, createAcceptor, type Incoming } from '../http/accept.ts'
 import {
   type Address,
   assertFree,
   createListener,
   type Listener,
+  type PassedPlace,
   type Place,
   type TcpPlace,
 } from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
-import type { Certificate } from '../http/servers.ts'
+import type { Certificate, ServerSettings } from '../http/servers.ts'
+import type { Service } from '../http/service.ts'
 import { createVirtualHosts } from '../http/virtual-hosts.ts'
+import { createQuota } from '../limits/quota.ts'
+import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
+import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import { createPeerOf } from '../pipeline/client-ip.ts'
 import { viaName } from '../pipeline/hops.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Egress } from '../upstream/egress.ts'
 import type { Base } from './base.ts'
 import { describeCertificate, readCertificate } from './certificate.ts'
+import { type Entrypoint, entrypointsOf } from './entrypoints.ts'
 import type { SharedLimits } from './shared.ts'
 import { longestWaitSeconds } from './upstreams.ts'
 
 export interface ListeningParts
-  extends Pick<AcceptOptions, 'onProxy' | 'onOwn' | 'counts' | 'report'>,
+  extends Pick<AcceptOptions, 'onProxy' | 'counts' | 'report'>,
     Pick<Base, 'config' | 'baseDirectory' | 'log'> {
+  /** Calls of the gateway's own API. */
+  readonly onOwn: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
   readonly certificate: Certificate | undefined
-  /** Descriptors of sockets that were passed to this process. */
-  readonly passedSockets: readonly number[]
+  /** Sockets that were passed to this process. */
+  readonly passedSockets: readonly PassedPlace[]
   readonly egress: Egress
   readonly limits: Pick<SharedLimits, 'connections'>
   readonly bounds: Bounds
@@ -53,43 +60,32 @@ export interface Listening extends Pick<Listener, 'adopt'> {
 }
 
 export function createListening(parts: ListeningParts): Listening {
-  const { config, baseDirectory, certificate, egress, log } = parts
+  const { config, baseDirectory, egress, log } = parts
   const { Server } = config.System
-  const listener = createListener(
-    {
-      maxConnections: Server.MaxConnections,
-      count: parts.limits.connections,
-      onRefused: (bound, peer) => parts.bounds.reached(bound, undefined, undefined, peer),
-      peerOf: createPeerOf(Server.TrustedProxies),
-      headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
-      keepAliveMs: Server.KeepAliveSeconds * 1_000,
-      quietMs: longestQuiet(config) * 1_000,
-      certificate,
-    },
-    acceptorOf(parts),
-  )
+  const [forAgents, ...others] = entrypointsOf(parts)
+  const agents = openEntrypoint(parts, forAgents, parts.limits.connections)
+  // Agents can take all of their connections: those of people are counted apart.
+  const people = others.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config)))
+  const opened = [agents, ...people]
   return {
-    adopt: connection => listener.adopt(connection),
+    adopt: connection => agents.listener.adopt(connection),
     async join(port) {
-      await listener.listen({ host: Server.Http.Host, port, reusePort: true })
+      await agents.listener.listen({ host: Server.Http.Host, port, reusePort: true, setting: 'System:Server:Http' })
     },
     async drain(limitMs, inFlight) {
       let cutOff = 0
       const timer = setTimeout(() => {
         cutOff = inFlight()
-        listener.destroy()
+        for (const { listener } of opened) listener.destroy()
       }, limitMs)
-      await listener.drain().finally(() => clearTimeout(timer))
+      await Promise.all(opened.map(({ listener }) => listener.drain())).finally(() => clearTimeout(timer))
       // An exchange ends, and is logged, some turns after its connection was cut off.
       for (let turn = 0; inFlight() > 0 && turn < longestEnd; turn++) await setImmediate()
       return cutOff
     },
     async listen() {
-      const places = placesOf(parts)
-      // With several sockets on one port the system would not say that another program has it.
-      for (const place of places) if (isShared(place)) await assertFree(place)
       const addresses: Address[] = []
-      for (const place of places) addresses.push(await listener.listen(place))
+      for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
       return addresses
     },
@@ -97,7 +93,7 @@ export function createListening(parts: ListeningParts): Listening {
       try {
         const renewed = await readCertificate(config, baseDirectory)
         if (renewed === undefined) return true
-        listener.setCertificate(renewed)
+        for (const { listener } of opened) listener.setCertificate(renewed)
         log.info({}, `certificate reloaded: ${describeCertificate(renewed)}`)
         return true
       } catch (error) {
@@ -108,32 +104,62 @@ export function createListening(parts: ListeningParts): Listening {
   }
 }
 
-function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts) {
+interface OpenEntrypoint extends Entrypoint {
+  readonly listener: Listener
+}
+
+function openEntrypoint(
+  parts: ListeningParts,
+  entrypoint: Entrypoint,
+  connections: ServerSettings['count'],
+): OpenEntrypoint {
+  const { config, certificate, bounds } = parts
+  const { Server } = config.System
+  const settings: ServerSettings = {
+    maxConnections: Server.MaxConnections,
+    count: connections,
+    onRefused: (bound, peer) => bounds.reached(bound, undefined, undefined, peer),
+    peerOf: createPeerOf(Server.TrustedProxies),
+    headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
+    keepAliveMs: Server.KeepAliveSeconds * 1_000,
+    quietMs: longestQuiet(config) * 1_000,
+    certificate,
+  }
+  return { ...entrypoint, listener: createListener(settings, acceptorOf(parts, entrypoint)) }
+}
+
+/** Counts the connections of one entrypoint, which one thread serves. */
+function ownConnections({ System }: Config): ServerSettings['count'] {
+  const { MaxConnections: all, MaxConnectionsPerAddress: each } = System.Server
+  const table = new SharedTable(createTableMemory(amountShape(1), randomBytes(8)), amountShape(1), 0)
+  return createQuota({ all, each }, { all: 'connections', each: 'address_connections' }, createSharedAmount(table, 0))
+}
+
+async function listenAt({ listen: places, serves, listener }: OpenEntrypoint): Promise<readonly Address[]> {
+  // With several sockets on one port the system would not say that another program has it.
+  for (const place of places) if (isShared(place)) await assertFree(place)
+  const [only] = serves.size === 1 ? serves : []
+  const addresses: Address[] = []
+  for (const place of places) {
+    const address = await listener.listen(place)
+    addresses.push(only === undefined ? address : { ...address, only })
+  }
+  return addresses
+}
+
+function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts, { serves }: Entrypoint) {
   const bodyTimeoutMs = config.System.Server.IdleTimeoutSeconds * 1_000
   return createAcceptor({
+    serves,
     onProxy,
-    onOwn,
+    onOwn: incoming => onOwn(incoming, serves),
     counts,
     report,
     bodyTimeoutMs,
-    hosts: createVirtualHosts(config.Hosts),
-    takesWebSockets: config.Proxy.AllowUpgrade.length > 0,
+    hosts: serves.has('proxy') ? createVirtualHosts(config.Hosts) : undefined,
+    takesWebSockets: serves.has('proxy') && config.Proxy.AllowUpgrade.length > 0,
     viaName: config.Proxy.Via ? viaName : undefined,
   })
-}
-
-/** Passed sockets replace the configured port. */
-function placesOf({ config, baseDirectory, passedSockets }: ListeningParts): readonly Place[] {
-  const { Http, Unix, Threads } = config.System.Server
-  const passed = passedSockets.map(fd => ({ fd }))
-  const tcp = Http.Enabled && passed.length === 0 ? [{ host: Http.Host, port: Http.Port, reusePort: Threads > 1 }] : []
-  const unix =
-    Unix.Path === undefined ? [] : [{ path: resolve(baseDirectory, Unix.Path), mode: Number.parseInt(Unix.Mode, 8) }]
-  const places = [...passed, ...tcp, ...unix]
-  if (places.length > 0) return places
-  throw new StartupError(
-    'There is nothing to listen on. Set System:Server:Unix:Path, or System:Server:Http:Enabled to true.',
-  )
 }
 
 const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true

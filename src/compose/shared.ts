@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
+import type { PassedPlace } from '../http/listeners.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
 import { leaseShape } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
@@ -10,6 +11,7 @@ import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import { rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
+import { passedToAgents } from './entrypoints.ts'
 import { createManagementPace, createPace, type Pace, paceOf, type RateParts, sharesRates } from './rates.ts'
 
 /** Memory shared by all threads of a gateway: limits hold for all of them together. */
@@ -31,7 +33,7 @@ export interface SharedMemory {
 }
 
 interface Given {
-  readonly passedSockets?: readonly number[]
+  readonly passedSockets?: readonly PassedPlace[]
 }
 
 /** Threads that serve requests: as many as asked for, or as there are processors. One when there is no port to share. */
@@ -43,7 +45,7 @@ export function threadsOf(config: Config, given: Given): number {
 
 /** Several threads can listen on a TCP port of our own alone. */
 function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: Given): boolean {
-  return Server.Http.Enabled && passedSockets.length === 0
+  return Server.Http.Enabled && passedToAgents(passedSockets).length === 0
 }
 
 /** Warnings at start, when more threads are configured than can serve. */

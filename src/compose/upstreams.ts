@@ -39,8 +39,9 @@ const lookupsAtOnce = 256
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
   const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
-  const { PublicUrl } = config.System
-  const SelfUrls = PublicUrl === undefined ? config.Egress.SelfUrls : [...config.Egress.SelfUrls, PublicUrl]
+  const { PublicUrl, Server } = config.System
+  const publicUrls = [PublicUrl, Server.Management.PublicUrl].filter(url => url !== undefined)
+  const SelfUrls = [...config.Egress.SelfUrls, ...publicUrls]
   const egress = createEgress({ ...config.Egress, SelfUrls })
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
 import { createNotifier, type Notifier, type NotifierOptions } from '../hitl/notify.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
-import { type Base, publicUrlOf } from './base.ts'
+import { type Base, consoleUrlOf } from './base.ts'
 import type { Upstreams } from './upstreams.ts'
 
 export interface WebhookParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'report'> {
@@ -29,7 +29,7 @@ export function openWebhooks(parts: WebhookParts): Webhooks {
   checkHooks(hooks, ownRequests)
   const notifier = createNotifier({
     ...{ hooks, store, events, clock, describe, report },
-    ...{ owner: member.id, post: ownRequests.post, publicUrl: publicUrlOf(config) },
+    ...{ owner: member.id, post: ownRequests.post, publicUrl: consoleUrlOf(config) },
   })
   // What an earlier run, or another gateway, has left is sent at once.
   notifier.sweep().catch(error => report('messages for webhooks could not be read', error))

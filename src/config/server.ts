@@ -1,4 +1,4 @@
-import { hostName, listenHost, octalMode, peerRange } from './formats.ts'
+import { hostName, listenHost, octalMode, originUrl, peerRange } from './formats.ts'
 import { boolean, integer, list, optional, text } from './setting.ts'
 
 /** Settings under `System:Server`: where and how clients are listened to. */
@@ -19,6 +19,21 @@ export const server = {
       'PEM file of the certificate and its chain, relative to gateway.yaml; switches TCP to TLS. SIGHUP reloads it.',
     ),
     KeyFile: optional('PEM file of the private key, relative to gateway.yaml; readable by its owner alone.'),
+  },
+  Management: {
+    Enabled: boolean(
+      false,
+      'true serves the API for people, the console and the documentation at an address of their own alone. Where agents call stay /proxy, virtual hosts, and the calls that agents make: POST /tokens, their own held requests, health.',
+    ),
+    Host: text('127.0.0.1', 'Address to listen on for people.', listenHost),
+    Port: integer(7079, 'TCP port to listen on for people; 0 takes any free one.', { max: 65_535 }),
+    UnixPath: optional(
+      'Unix socket to listen on for people, relative to gateway.yaml, instead of Host and Port; permissions as Unix:Mode.',
+    ),
+    PublicUrl: optional(
+      'Address at which people reach it in a browser, such as https://review.example.com: for links in webhooks and of agent-gateway console.',
+      originUrl,
+    ),
   },
   Threads: integer(1, 'Threads that serve requests; `auto` is one for each processor.', { min: 1, max: 64, auto: 0 }),
   AllowedHosts: list('Host names that management calls may be addressed to; empty allows any.', hostName),

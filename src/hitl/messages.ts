@@ -19,7 +19,7 @@ export type Post = (message: Message, signal: AbortSignal) => Promise<number>
 
 export interface MessageOptions {
   readonly clock: Pick<Clock, 'now'>
-  /** Origin of System:PublicUrl; without it messages have no link. */
+  /** Origin under which people reach the console; without it messages have no link. */
   readonly publicUrl?: string | undefined
 }
 

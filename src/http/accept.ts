@@ -8,6 +8,7 @@ import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitTurn, type ParserError, putBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
+import type { Service } from './service.ts'
 import { refuseTunnel, refuseUnreadable } from './unreadable.ts'
 import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
 
@@ -32,6 +33,8 @@ export interface ProxyIncoming extends Incoming {
 }
 
 export interface AcceptOptions {
+  /** What the entrypoint serves. */
+  readonly serves: ReadonlySet<Service>
   /** Time limit for the whole body of a call of the gateway's own API. */
   readonly bodyTimeoutMs: number
   /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
@@ -72,6 +75,10 @@ const refusedMethods = new Set(['TRACE', 'CONNECT'])
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
 const notForBrowsers = refuse('browser_refused')
+const notForAgents = refuse(
+  'not_found',
+  'Requests for upstreams are not served here: this is the address for people. Agents call the other one.',
+)
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
@@ -176,6 +183,7 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   const route = readRequestTarget(req.url ?? '', fields.host, options.hosts)
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
+    if (!options.serves.has('proxy')) return answer(arrived, notForAgents)
     if (fields.webSocket && !options.takesWebSockets) return answer(arrived, noWebSocket)
     const { rawTarget, addressing, dropsCredentials } = route
     // A virtual host has an origin of its own; this one has the console.

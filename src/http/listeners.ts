@@ -6,6 +6,7 @@ import { asError } from '../base/as-error.ts'
 import { StartupError } from '../errors.ts'
 import type { Acceptor } from './accept.ts'
 import { type Certificate, createServers, type ServerSettings, type Servers } from './servers.ts'
+import type { Service } from './service.ts'
 import { listenUnix, type UnixPlace } from './unix-socket.ts'
 
 export interface TcpPlace {
@@ -13,11 +14,15 @@ export interface TcpPlace {
   readonly port: number
   /** Several sockets may have the same port, one in each thread: the system shares connections out among them. */
   readonly reusePort?: boolean
+  /** Section of the settings with its `Host` and `Port`, for error messages. */
+  readonly setting: string
 }
 
 /** A socket, TCP or unix, bound by the process that started this one. */
 export interface PassedPlace {
   readonly fd: number
+  /** Given by that process; absent when it gave none. */
+  readonly name?: string
 }
 
 /** Where to listen. */
@@ -29,6 +34,8 @@ export interface Address {
   readonly url: string
   /** Undefined for what is not TCP. */
   readonly port: number | undefined
+  /** Set when this alone is served there. */
+  readonly only?: Service
 }
 
 export interface Listener {
@@ -92,7 +99,8 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
 
 async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promise<S> {
   try {
-    server.listen(place)
+    const { host, port, reusePort = false } = place
+    server.listen({ host, port, reusePort })
     await once(server, 'listening')
     return server
   } catch (error) {
@@ -105,25 +113,25 @@ async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promi
  *
  * @throws StartupError when the port is not free
  */
-export async function assertFree({ host, port }: TcpPlace): Promise<void> {
+export async function assertFree(place: TcpPlace): Promise<void> {
   const server = createServer()
-  await listenTcp(server, { host, port })
+  await listenTcp(server, { ...place, reusePort: false })
   server.close()
   await once(server, 'close')
 }
 
-function tcpProblem(error: NodeJS.ErrnoException, { host, port }: TcpPlace): Error {
+function tcpProblem(error: NodeJS.ErrnoException, { host, port, setting }: TcpPlace): Error {
   const where = `${host}:${port}`
   switch (error.code) {
     case 'EADDRINUSE':
-      return new StartupError(`${where} is in use. Stop what listens there, or set System:Server:Http:Port.`)
+      return new StartupError(`${where} is in use. Stop what listens there, or set ${setting}:Port.`)
     case 'EACCES':
       return new StartupError(
-        `${where} needs permissions that this user does not have. Set System:Server:Http:Port above 1023.`,
+        `${where} needs permissions that this user does not have. Set ${setting}:Port above 1023.`,
       )
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return new StartupError(`${host} is not an address of this machine. Set System:Server:Http:Host.`)
+      return new StartupError(`${host} is not an address of this machine. Set ${setting}:Host.`)
     default:
       return error
   }

@@ -11,6 +11,8 @@ export interface UnixPlace {
   readonly path: string
   /** Permission bits of the socket file: who may write to it may connect. */
   readonly mode: number
+  /** The setting with its path, for error messages. */
+  readonly setting: string
 }
 
 /** The peer name of all clients over a unix socket, which have no address. */
@@ -36,12 +38,12 @@ const maxPathBytes = 107
  */
 export async function listenUnix(server: Server, place: UnixPlace): Promise<() => void> {
   try {
-    await checkPath(place.path)
+    await checkPath(place)
     await bind(server, place)
     const { ino } = lstatSync(place.path)
     return () => removeOwn(place.path, ino)
   } catch (error) {
-    throw unixProblem(asError(error), place.path)
+    throw unixProblem(asError(error), place)
   }
 }
 
@@ -50,12 +52,12 @@ export async function listenUnix(server: Server, place: UnixPlace): Promise<() =
  *
  * @throws StartupError
  */
-export async function assertUsable(path: string): Promise<void> {
+export async function assertUsable(place: UnixPlace): Promise<void> {
   try {
-    await checkPath(path)
-    rmSync(mkdtempSync(`${dirname(path)}/.`), { recursive: true })
+    await checkPath(place)
+    rmSync(mkdtempSync(`${dirname(place.path)}/.`), { recursive: true })
   } catch (error) {
-    throw unixProblem(asError(error), path)
+    throw unixProblem(asError(error), place)
   }
 }
 
@@ -76,11 +78,11 @@ async function bind(server: Server, { path, mode }: UnixPlace): Promise<void> {
   }
 }
 
-async function checkPath(path: string): Promise<void> {
+async function checkPath({ path, setting }: UnixPlace): Promise<void> {
   // The name of the private folder has seven bytes.
   const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(dirname(path)) + '/.abcdef/s'.length)
   if (longest > maxPathBytes) {
-    throw new StartupError(`${path} is too long for a socket. Set System:Server:Unix:Path to something shorter.`)
+    throw new StartupError(`${path} is too long for a socket. Set ${setting} to something shorter.`)
   }
   const there = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -88,10 +90,10 @@ async function checkPath(path: string): Promise<void> {
   })
   if (there === undefined) return
   if (!there.isSocket()) {
-    throw new StartupError(`${path} exists and is not a socket. Remove it, or set System:Server:Unix:Path.`)
+    throw new StartupError(`${path} exists and is not a socket. Remove it, or set ${setting}.`)
   }
   if (await answers(path)) {
-    throw new StartupError(`${path} is in use. Stop what listens there, or set System:Server:Unix:Path.`)
+    throw new StartupError(`${path} is in use. Stop what listens there, or set ${setting}.`)
   }
 }
 
@@ -119,15 +121,15 @@ function removeOwn(path: string, ino: number): void {
   }
 }
 
-function unixProblem(error: NodeJS.ErrnoException, path: string): Error {
+function unixProblem(error: NodeJS.ErrnoException, { path, setting }: UnixPlace): Error {
   switch (error.code) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return new StartupError(`${dirname(path)} is not a folder. Create it, or set System:Server:Unix:Path.`)
+      return new StartupError(`${dirname(path)} is not a folder. Create it, or set ${setting}.`)
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new StartupError(`${path} needs permissions that this user does not have. Set System:Server:Unix:Path.`)
+      return new StartupError(`${path} needs permissions that this user does not have. Set ${setting}.`)
     default:
       return error
   }

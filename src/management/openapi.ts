@@ -26,6 +26,8 @@ export interface Operation {
   readonly path: string
   /** The caller needs one of these roles; empty: public. */
   readonly access: readonly Access[]
+  /** Whether it is served where agents call, when people have an entrypoint of their own. */
+  readonly forAgents: boolean
   readonly query: readonly QueryParameter[]
   readonly body: BodyRule | undefined
 }
@@ -41,6 +43,8 @@ interface OperationObject {
   readonly operationId: string
   readonly 'x-roles'?: readonly Access[]
   readonly 'x-handled-by'?: string
+  /** A public operation that agents use too. */
+  readonly 'x-for-agents'?: boolean
   readonly 'x-body-checked-by'?: string
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean }
@@ -85,6 +89,7 @@ function readOperation(document: OpenApiDocument, pointer: string, operation: Op
     method: method.toUpperCase(),
     path: path.replaceAll('~1', '/'),
     access,
+    forAgents: access.includes('own') || operation['x-for-agents'] === true,
     query: (operation.parameters ?? []).flatMap((parameter, index) =>
       readQueryParameter(document, `${pointer}/parameters/${index}`, parameter),
     ),

@@ -1,7 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import findMyWay from 'find-my-way'
 import { howToCall, isRefusal, type Refusal, refuse } from '../errors.ts'
+import type { Incoming } from '../http/accept.ts'
 import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
+import type { Service } from '../http/service.ts'
 import { orUnavailable } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
 import { createChecks } from './check.ts'
@@ -12,8 +14,19 @@ import { type OpenApiDocument, type Operation, readOperations } from './openapi.
 /** Room for the longest name, of a policy: 128 characters, each percent-encoded. */
 const maxParamLength = 384
 
-/** Answers one call of the control plane. Rejects on a fault of the gateway only. */
-export type Management = (req: IncomingMessage, res: ServerResponse, requestId: string) => Promise<void>
+/**
+ * Answers one call of the control plane. Rejects on a fault of the gateway only.
+ *
+ * @param serves without `management`, the operations that agents use alone
+ */
+export type Management = (call: Arrived, serves: ReadonlySet<Service>) => Promise<void>
+
+type Arrived = Pick<Incoming, 'req' | 'res' | 'requestId'>
+
+const notHere = refuse(
+  'not_found',
+  'This address serves agents. People and their programs call that of System:Server:Management.',
+)
 
 interface Route {
   readonly operation: Operation
@@ -33,29 +46,9 @@ interface Match {
 export function createRouter(document: OpenApiDocument, handlers: Handlers, guard: Guard): Management {
   const operations = readOperations(document)
   assertComplete(operations, handlers)
-  const checks = createChecks(document)
-  // One entry for a path with all its methods, so that a fixed path is never taken for a parameter of another.
-  const paths = findMyWay({ maxParamLength })
-  for (const [path, here] of Map.groupBy(operations, operation => operation.path)) {
-    const routes = here.map((operation): [string, Route] => [
-      operation.method,
-      { operation, inputs: createInputs(operation, checks) },
-    ])
-    paths.on('GET', path.replace(/\{\w+\}/, ':named'), () => {}, new Map(routes))
-  }
+  const find = createFinder(operations, createChecks(document))
 
-  function find(method: string, path: string): Match | Refusal {
-    const found = paths.find('GET', path)
-    if (found === null) return refuse('not_found', `The gateway has nothing under this path. ${howToCall}`)
-    const routes: ReadonlyMap<string, Route> = found.store
-    const route = routes.get(method)
-    if (route !== undefined) return { route, named: found.params['named'] ?? '' }
-    const offered = [...routes.keys()]
-    if (routes.has('GET')) offered.push('HEAD')
-    return refuse('method_not_allowed', undefined, { headers: ['Allow', offered.join(', ')] })
-  }
-
-  async function answer(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<Reply | Refusal> {
+  async function answer({ req, res, requestId }: Arrived, serves: ReadonlySet<Service>): Promise<Reply | Refusal> {
     const foreign = guard.checkOrigin(req)
     if (foreign !== undefined) return foreign
     const [path = '', search = ''] = splitTarget(req.url ?? '')
@@ -63,6 +56,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
     const match = find(req.method === 'HEAD' ? 'GET' : (req.method ?? ''), path)
     if (isRefusal(match)) return match
     const { operation, inputs } = match.route
+    if (!operation.forAgents && !serves.has('management')) return notHere
     const open = operation.access.length === 0
     const caller = open ? undefined : await guard.admit(req, operation, requestId)
     if (isRefusal(caller)) return caller
@@ -83,10 +77,36 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
     return handlers.guarded[operation.id]!({ ...call, caller, problemNow: () => guard.problemNow(caller, operation) })
   }
 
-  return async (req, res, requestId) => {
-    const reply = await orUnavailable(answer(req, res, requestId))
+  return async (call, serves) => {
+    const { res, requestId } = call
+    const reply = await orUnavailable(answer(call, serves))
     if (isRefusal(reply)) sendRefusal(res, reply, requestId)
     else await sendReply(res, reply, requestId)
+  }
+}
+
+type Finder = (method: string, path: string) => Match | Refusal
+
+function createFinder(operations: readonly Operation[], checks: ReturnType<typeof createChecks>): Finder {
+  // One entry for a path with all its methods, so that a fixed path is never taken for a parameter of another.
+  const paths = findMyWay({ maxParamLength })
+  for (const [path, here] of Map.groupBy(operations, operation => operation.path)) {
+    const routes = here.map((operation): [string, Route] => [
+      operation.method,
+      { operation, inputs: createInputs(operation, checks) },
+    ])
+    paths.on('GET', path.replace(/\{\w+\}/, ':named'), () => {}, new Map(routes))
+  }
+
+  return (method, path) => {
+    const found = paths.find('GET', path)
+    if (found === null) return refuse('not_found', `The gateway has nothing under this path. ${howToCall}`)
+    const routes: ReadonlyMap<string, Route> = found.store
+    const route = routes.get(method)
+    if (route !== undefined) return { route, named: found.params['named'] ?? '' }
+    const offered = [...routes.keys()]
+    if (routes.has('GET')) offered.push('HEAD')
+    return refuse('method_not_allowed', undefined, { headers: ['Allow', offered.join(', ')] })
   }
 }
 

@@ -88,6 +88,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'pipeline/answer-body',
     'security/tokens-on-the-wire',
   ],
+  'it calls operations where they are not served': ['listeners/management'],
   'it sends what no documented client would': ['security/fuzz'],
   'it is about the files of the console, byte for byte': ['console/files'],
   'it is about what a browser does with pages of an upstream': ['console/one-origin'],

@@ -10,6 +10,7 @@ import t, { type Test } from '../fixtures/tap.ts'
 function start(t: Test, maxConnections: number) {
   let open = 0
   const acceptor = createAcceptor({
+    serves: new Set(['proxy', 'management']),
     bodyTimeoutMs: 1_000,
     viaName: undefined,
     hosts: undefined,
@@ -40,13 +41,13 @@ function start(t: Test, maxConnections: number) {
   return listener
 }
 
-const tcp = { host: '127.0.0.1', port: 0 }
+const tcp = { host: '127.0.0.1', port: 0, setting: 'System:Server:Http' }
 
 t.test('the limit of connections is one for all places together', async t => {
   const listener = start(t, 2)
   const path = join(t.testdir(), 's')
   const { port } = await listener.listen(tcp)
-  await listener.listen({ path, mode: 0o600 })
+  await listener.listen({ path, mode: 0o600, setting: 'System:Server:Unix:Path' })
   const first = connect(Number(port), '127.0.0.1')
   const second = connect(path)
   await Promise.all([once(first, 'connect'), once(second, 'connect')])
@@ -61,11 +62,11 @@ t.test('the limit of connections is one for all places together', async t => {
 t.test('several sockets may have one port, for threads', async t => {
   const listener = start(t, 10)
   const { port } = await listener.listen({ ...tcp, reusePort: true })
-  t.strictSame(await listener.listen({ host: '127.0.0.1', port: Number(port), reusePort: true }), {
+  t.strictSame(await listener.listen({ ...tcp, port: Number(port), reusePort: true }), {
     url: `http://127.0.0.1:${port}`,
     port,
   })
-  await t.rejects(listener.listen({ host: '127.0.0.1', port: Number(port) }), {
+  await t.rejects(listener.listen({ ...tcp, port: Number(port) }), {
     name: 'StartupError',
     message: /is in use\. Stop what listens there, or set System:Server:Http:Port\.$/,
   })
@@ -73,12 +74,12 @@ t.test('several sockets may have one port, for threads', async t => {
 
 t.test('an address that cannot be is told in one line', async t => {
   const listener = start(t, 10)
-  await t.rejects(listener.listen({ host: '192.0.2.1', port: 0 }), {
+  await t.rejects(listener.listen({ ...tcp, host: '192.0.2.1' }), {
     name: 'StartupError',
     message: '192.0.2.1 is not an address of this machine. Set System:Server:Http:Host.',
   })
   const loopback = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address))
-  const listening = listener.listen({ host: '::1', port: 0 })
+  const listening = listener.listen({ ...tcp, host: '::1' })
   if (loopback.includes('::1')) t.match((await listening).url, /^http:\/\/\[::1\]:\d+$/)
   else await t.rejects(listening, { message: '::1 is not an address of this machine. Set System:Server:Http:Host.' })
 })

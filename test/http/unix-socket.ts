@@ -13,7 +13,9 @@ function serverFor(t: Test): Server {
   return server
 }
 
-const listen = (t: Test, path: string, mode = 0o660) => listenUnix(serverFor(t), { path, mode })
+const setting = 'System:Server:Unix:Path'
+
+const listen = (t: Test, path: string, mode = 0o660) => listenUnix(serverFor(t), { path, mode, setting })
 
 const problem = (t: Test, path: string) =>
   listen(t, path).then(
@@ -88,7 +90,7 @@ t.test('the socket is removed with the server, unless another has taken its plac
 t.test('a server that is closed leaves no socket behind by itself where it was made', async t => {
   const directory = t.testdir()
   const server = serverFor(t)
-  const remove = await listenUnix(server, { path: join(directory, 'gateway.sock'), mode: 0o600 })
+  const remove = await listenUnix(server, { path: join(directory, 'gateway.sock'), mode: 0o600, setting })
   server.close()
   remove()
   await once(server, 'close')

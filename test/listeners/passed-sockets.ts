@@ -76,7 +76,11 @@ t.test('what is not a listening socket is told in one line', async t => {
 })
 
 t.test('what was passed to another process is not looked at', async t => {
-  t.strictSame(passedSockets({ LISTEN_FDS: '2', LISTEN_PID: '7' }, 7), [3, 4])
+  t.strictSame(passedSockets({ LISTEN_FDS: '2', LISTEN_PID: '7' }, 7), [{ fd: 3 }, { fd: 4 }])
+  t.strictSame(passedSockets({ LISTEN_FDS: '2', LISTEN_PID: '7', LISTEN_FDNAMES: 'a:management' }, 7), [
+    { fd: 3, name: 'a' },
+    { fd: 4, name: 'management' },
+  ])
   t.strictSame(passedSockets({ LISTEN_FDS: '2', LISTEN_PID: '7' }, 8), [])
   t.strictSame(passedSockets({ LISTEN_FDS: '2' }, 7), [])
   t.strictSame(passedSockets({ LISTEN_PID: '7' }, 7), [])

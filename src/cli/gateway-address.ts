@@ -2,15 +2,16 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https'
-import { resolve } from 'node:path'
 import { readCertificate } from '../compose/certificate.ts'
+import { entrypointsOf } from '../compose/entrypoints.ts'
 import { StartupError } from '../errors.ts'
+import type { Place } from '../http/listeners.ts'
 import { request } from '../http/node-http.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Configuration } from './configuration.ts'
 
-/** Where the running gateway is reached from the same machine. */
-export interface Entrypoint {
+/** Where the API of the running gateway is reached from the same machine. */
+export interface GatewayAddress {
   /** For people. */
   readonly name: string
   readonly secure: boolean
@@ -23,7 +24,7 @@ export interface Entrypoint {
  * @param at as the gateway tells its addresses; undefined for that of the configuration
  * @throws StartupError when it is no address
  */
-export async function findEntrypoint(configuration: Configuration, at: string | undefined): Promise<Entrypoint> {
+export async function findGateway(configuration: Configuration, at: string | undefined): Promise<GatewayAddress> {
   const name = at ?? configured(configuration)
   if (name.startsWith('unix:')) return { name, secure: false, options: { socketPath: name.slice('unix:'.length) } }
   const url = URL.parse(name)
@@ -38,12 +39,21 @@ export async function findEntrypoint(configuration: Configuration, at: string | 
   return { name, secure, options: certificate === undefined ? options : { ...options, ...trustIn(certificate) } }
 }
 
-function configured({ config, baseDirectory }: Configuration): string {
-  const { Http, Unix, Tls } = config.System.Server
-  if (!Http.Enabled && Unix.Path !== undefined) return `unix:${resolve(baseDirectory, Unix.Path)}`
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[Http.Host] ?? Http.Host
-  const scheme = Tls.CertificateFile === undefined ? 'http' : 'https'
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${Http.Port}`
+/** The first address at which the API is served. */
+function configured(configuration: Configuration): string {
+  const entrypoints = entrypointsOf({ ...configuration, passedSockets: [] })
+  const [place] = entrypoints.find(({ serves }) => serves.has('management'))?.listen ?? []
+  if (place === undefined) throw new Error('cannot happen: no entrypoint serves management')
+  return addressOf(place, configuration.config)
+}
+
+/** Where this machine reaches a configured place. */
+export function addressOf(place: Place, { System: { Server } }: Configuration['config']): string {
+  if ('path' in place) return `unix:${place.path}`
+  if ('fd' in place) throw new TypeError('the address of a passed socket is not known')
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[place.host] ?? place.host
+  const scheme = Server.Tls.CertificateFile === undefined ? 'http' : 'https'
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${place.port}`
 }
 
 /** Accepts exactly the configured certificate, whatever its issuer and name. */
@@ -70,7 +80,7 @@ export interface JsonCall {
 
 /** @throws StartupError when no gateway answers */
 export async function callJson(
-  entrypoint: Entrypoint,
+  gateway: GatewayAddress,
   { method, path, body, token, withinMs }: JsonCall,
 ): Promise<{ readonly status: number; readonly text: string }> {
   const text = body === undefined ? undefined : JSON.stringify(body)
@@ -78,15 +88,15 @@ export async function callJson(
     ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
   }
-  const sent = (entrypoint.secure ? secureRequest : request)({
-    ...entrypoint.options,
+  const sent = (gateway.secure ? secureRequest : request)({
+    ...gateway.options,
     ...{ path, method, headers, agent: false },
     ...(withinMs !== undefined && { signal: AbortSignal.timeout(withinMs) }),
   })
   sent.end(text)
   const answering = once(sent, 'response').catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
-      `No gateway answers at ${entrypoint.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
+      `No gateway answers at ${gateway.name} (${error.code ?? error.message}). Start it, or name its address with --at.`,
     )
   })
   const answer: IncomingMessage = (await answering)[0]

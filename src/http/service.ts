@@ -1,0 +1,5 @@
+/**
+ * What an entrypoint serves. `proxy`: requests for upstreams, and the calls that their senders make of the API.
+ * `management`: the whole API, the console and the documentation.
+ */
+export type Service = 'proxy' | 'management'
