@@ -10,10 +10,10 @@ import { createVirtualHosts, type Links } from '../http/virtual-hosts.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
-import type { Parts } from '../pipeline/parts.ts'
+import { createSender } from '../pipeline/outbound/replay.ts'
+import type { OutboundParts, Parts, Reviews } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
-import { createSender } from '../pipeline/replay.ts'
 import { withLog } from '../pipeline/replay-log.ts'
 import { end, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
@@ -40,9 +40,6 @@ export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 
   readonly fencedAs: Parts['fencedAs']
   readonly clientIpOf: ClientIp
 }
-
-/** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */
-export type Reviews = Pick<Parts, 'queue' | 'grants' | 'noteTools'>
 
 /** All parts that a proxied request passes. */
 export interface DataPlane {
@@ -123,7 +120,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     metrics,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
-  const parts: Omit<Parts, keyof Reviews> = {
+  const parts: OutboundParts = {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
     config,
     clock,

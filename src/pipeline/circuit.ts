@@ -1,30 +1,35 @@
 import { type Refusal, refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'
-import type { Admitted, Exchange } from './exchange.ts'
-import type { Parts } from './parts.ts'
+import type { Exchange } from './exchange.ts'
+import type { Call } from './outbound/call.ts'
+import type { OutboundParts } from './parts.ts'
 
 /**
- * Takes a permit for the origin unless the exchange has one; refuses while the circuit of the agent, or of all agents, is
+ * Takes a permit for the origin unless the call has one; refuses while the circuit of the agent, or of all agents, is
  * open.
  */
-export function passCircuit(exchange: Admitted, { breaker, clock }: Parts): Refusal | undefined {
-  if (exchange.permit !== undefined) return undefined
-  const permit = breaker.acquire(exchange.target.origin.key, exchange.agent.id, clock)
+export function passCircuit(call: Call, { breaker, clock }: OutboundParts): Refusal | undefined {
+  if (call.permit !== undefined) return undefined
+  const permit = breaker.acquire(call.target.origin.key, call.agent.id, clock)
   if (typeof permit === 'number') return refuseOpenCircuit(permit)
-  exchange.permit = permit
+  call.permit = permit
   return undefined
 }
 
 /** @param wait milliseconds until a probe may pass */
-export function refuseOpenCircuit(wait: number): Refusal {
+function refuseOpenCircuit(wait: number): Refusal {
   return refuse('circuit_open', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
 }
 
 /** Returns the permit with the outcome for the upstream. The first outcome counts; later calls do nothing. */
-export function closeCircuit(exchange: Exchange, outcome: Outcome, { breaker, clock }: Parts): void {
-  const { permit } = exchange
+export function closeCircuit(
+  call: Pick<Exchange, 'permit'>,
+  outcome: Outcome,
+  { breaker, clock }: OutboundParts,
+): void {
+  const { permit } = call
   if (permit === undefined) return
-  exchange.permit = undefined
+  call.permit = undefined
   breaker.release(permit, outcome, clock)
 }
 

@@ -148,6 +148,15 @@ export class Exchange {
     this.startedAt = startedAt
   }
 
+  /** It was ended, or its client left: nothing more may be done for it. */
+  get isOver(): boolean {
+    return this.refusal !== undefined || this.res.destroyed
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.req.rawHeaders
+  }
+
   get method(): string {
     // A request that a server gets always has one.
     return this.req.method ?? ''
@@ -187,7 +196,5 @@ export interface Sendable extends Decided {
   resolution: Resolution
 }
 
-export const isAuthenticated = (exchange: Exchange): exchange is Authenticated => exchange.agent !== undefined
 export const isAdmitted = (exchange: Exchange): exchange is Admitted => exchange.target !== undefined
-export const isDecided = (exchange: Exchange): exchange is Decided => exchange.decision !== undefined
 export const isSendable = (exchange: Exchange): exchange is Sendable => exchange.resolution !== undefined

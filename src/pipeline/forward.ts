@@ -32,7 +32,7 @@ import { readingOf, searchUnread } from './mcp/asks.ts'
 import { readRpc } from './mcp/requests.ts'
 import { type Output, openToolAnswer, type ToolAnswer, withLength } from './mcp/tool-answer.ts'
 import type { Parts } from './parts.ts'
-import { holds, isOver } from './rights.ts'
+import { holds } from './rights.ts'
 import { WebSocketSender } from './web-socket.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
@@ -47,7 +47,7 @@ type Again = (exchange: Exchange, parts: Parts) => void
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
 export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {
   // Nothing else would cancel the request of a client that has left.
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   exchange.continue()
   const request = upstreamRequest(exchange, parts)
   exchange.sentAt = parts.clock.steady()

@@ -2,7 +2,6 @@
 import { isRefusal, type Refusal } from '../errors.ts'
 import type { Decided, Exchange } from './exchange.ts'
 import type { Parts } from './parts.ts'
-import { isOver } from './rights.ts'
 import { suspensionOf } from './suspend.ts'
 
 /** True when a grant lets this request pass; its use is on record then. */
@@ -12,7 +11,7 @@ export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean
   if (used === undefined || isRefusal(used)) return used ?? false
   exchange.grantId = used.grant.id
   exchange.takenKey = used.key
-  if (isOver(exchange)) await freeKey(exchange, parts)
+  if (exchange.isOver) await freeKey(exchange, parts)
   return true
 }
 

@@ -15,7 +15,7 @@ import { providerOfPath } from '../policy/language/fields/llm.ts'
 import { answerFields } from './answer-fields.ts'
 import type { Decided, Outcome } from './exchange.ts'
 import type { Parts } from './parts.ts'
-import { isOver, isStillAdmitted } from './rights.ts'
+import { isStillAdmitted } from './rights.ts'
 
 /** When an agent should look again, seconds. */
 const pollSeconds = 5
@@ -71,7 +71,7 @@ const callsModel = ({ method, target }: Decided): boolean =>
 export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts): Promise<Outcome> {
   const { terms, suspended } = held
   const view = terms.seconds === 0 ? 'undecided' : await waitFor(exchange, held, parts)
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   if (view === 'undecided') {
     return terms.refused ? reviewPending(suspended, parts) : accepted(exchange, held, parts)
   }
@@ -81,7 +81,7 @@ export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts
   }
   // The identity provider may have to be asked about the token again.
   await parts.verifyToken(exchange.token, exchange.socket)
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   if (!isStillAdmitted(exchange, parts)) return refuse('unauthenticated')
   return view === undefined ? expired(suspended) : outcomeOf(exchange, view, parts)
 }
@@ -92,7 +92,7 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
   const left = new AbortController()
   res.once('close', () => left.abort())
   // A call that is over already ends like one whose client leaves during the wait.
-  if (isOver(exchange)) left.abort()
+  if (exchange.isOver) left.abort()
   else if (rpc !== undefined && !rpc.call.opensSession) rpc.wait(suspended.id)
   waitingForReview.add(socket)
   socket.setKeepAlive(true, probeAfterMs)
@@ -165,7 +165,7 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
   const answer = replay === 'completed' ? await parts.queue.answer(hitlId, exchange.agent) : undefined
   if (answer === undefined) return refuse('answer_not_kept', undefined, { members, headers: noRetry })
   const { res, rpc, requestId } = exchange
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   exchange.upstreamStatus = answer.status
   if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
   const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]

@@ -3,8 +3,7 @@ import { freeBytes } from '../http/free-bytes.ts'
 import { readTurns } from '../http/read-turns.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { Admitted, Exchange } from './exchange.ts'
-import type { Parts } from './parts.ts'
-import { isOver } from './rights.ts'
+import type { OutboundParts } from './parts.ts'
 
 /** The bytes of a body that are held. */
 export interface HeldBody {
@@ -20,7 +19,7 @@ export interface HeldBody {
  *
  * @returns a refusal when the client left before the end, or there is no room for more
  */
-export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promise<HeldBody | Refusal> {
+export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
   const { req } = exchange
   if (req.readableEnded) return Promise.resolve(keep(exchange, Buffer.alloc(0), true))
   return new Promise(resolve => {
@@ -33,7 +32,7 @@ export function holdBody(exchange: Admitted, limit: number, parts: Parts): Promi
     }
     const take = (chunk: Buffer) => {
       // Nothing gives back what is taken after the end of the exchange.
-      if (isOver(exchange)) {
+      if (exchange.isOver) {
         leave()
         return
       }
@@ -105,7 +104,7 @@ class GrowingBody {
 
 const clientLeft = (): Refusal => refuse('invalid_request', 'The request ended before its body did.')
 
-function hold(exchange: Admitted, bytes: number, { heldBytes, bounds }: Parts): Refusal | undefined {
+function hold(exchange: Admitted, bytes: number, { heldBytes, bounds }: OutboundParts): Refusal | undefined {
   const agentId = exchange.agent.id
   const bound = heldBytes.take(agentId, bytes)
   if (bound === undefined) {
@@ -119,7 +118,7 @@ function hold(exchange: Admitted, bytes: number, { heldBytes, bounds }: Parts): 
 }
 
 /** Call it when the held bytes of an exchange are no longer in memory, or are being sent. */
-export function letGo(exchange: Exchange, { heldBytes }: Pick<Parts, 'heldBytes'>): void {
+export function letGo(exchange: Exchange, { heldBytes }: Pick<OutboundParts, 'heldBytes'>): void {
   if (exchange.held === 0 || exchange.agent === undefined) return
   heldBytes.give(exchange.agent.id, exchange.held)
   exchange.held = 0

@@ -2,7 +2,7 @@ import { type Refusal, refuse } from '../errors.ts'
 import { takeAsked } from '../limits/caller-rate.ts'
 import type { Authenticated, Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
-import { isOver, isStillAdmitted } from './rights.ts'
+import { isStillAdmitted } from './rights.ts'
 
 /**
  * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
@@ -17,9 +17,9 @@ export function limit(exchange: Authenticated, parts: Parts): Step {
 
 async function untilAsked(exchange: Authenticated, parts: Parts): Promise<Outcome> {
   const { agentRate, clock } = parts
-  const asking = { now: () => clock.steady(), isOver: () => isOver(exchange) }
+  const asking = { now: () => clock.steady(), isOver: () => exchange.isOver }
   const wait = await takeAsked(agentRate, exchange.agent.id, asking)
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   if (wait > 0) return refuseRate(exchange, wait, parts)
   return isStillAdmitted(exchange, parts) ? undefined : 'again'
 }

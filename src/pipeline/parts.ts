@@ -23,6 +23,12 @@ import type { Recorder } from './record.ts'
 import type { Watch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
+/** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */
+export type Reviews = Pick<Parts, 'queue' | 'grants' | 'noteTools'>
+
+/** What a call needs on its way to its upstream, held ones included. */
+export type OutboundParts = Omit<Parts, keyof Reviews>
+
 /** The parts of the gateway that the pipeline uses. None of them waits for the store on an allowed request. */
 export interface Parts {
   readonly config: Config

@@ -5,15 +5,11 @@ import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
-import { decide, decideWhole, receiveBody } from './decide.ts'
 import {
   type Admitted,
   type Authenticated,
   type Decided,
   Exchange,
-  isAdmitted,
-  isAuthenticated,
-  isDecided,
   isSendable,
   type Outcome,
   type Step,
@@ -27,36 +23,42 @@ import { mayAskForTools, noteAsks } from './mcp/asks.ts'
 import { maxCancellation, readCancellation } from './mcp/json-rpc.ts'
 import { cancelsHeld, mayCancel, readRefused } from './mcp/requests.ts'
 import { refuseMisplaced } from './misplaced.ts'
+import type { CallKind, OutboundStep } from './outbound/call.ts'
+import { decide, decideWhole } from './outbound/decide.ts'
+import { attachCredentials, checkName, lookUp } from './outbound/destination.ts'
+import { live, receiveBody } from './outbound/live.ts'
 import type { Parts } from './parts.ts'
-import { isOver } from './rights.ts'
 import { suspend } from './suspend.ts'
 import { checkHandshake, notHeld } from './web-socket.ts'
+
+/** The steps of each call before it is sent, in order: of one that arrives, and of a held one once it is approved. */
+export const outbound: readonly OutboundStep[] = [
+  { name: 'host name', run: checkName },
+  { name: 'decision', run: decide },
+  { name: 'look-up', run: lookUp },
+  { name: 'credentials', run: attachCredentials },
+]
 
 /**
  * The steps of a proxied request, in order (spec 4.4): a request is forwarded only if the agent is active, within its
  * rate, the circuit is closed, and the decision allows it. A step returns a refusal, or nothing and the next one
  * follows. It returns a promise only when it must wait, since a needless microtask costs time.
  */
-const steps: readonly ((exchange: Exchange, parts: Parts) => Step)[] = [
-  authenticate,
-  refuseMisplaced,
-  from(isAuthenticated, enter),
-  from(isAdmitted, checkHandshake),
-  from(isAdmitted, passCircuit),
-  from(isAdmitted, decide),
-  from(isAdmitted, attachCredentials),
-  from(isDecided, carryOut),
+const steps: readonly PipelineStep[] = [
+  { name: 'authentication', run: authenticate },
+  { name: 'misplaced token', run: refuseMisplaced },
+  { name: 'admission', run: enter },
+  { name: 'handshake', run: checkHandshake },
+  { name: 'circuit', run: passCircuit },
+  { name: 'size', run: checkSize },
+  ...outbound,
+  { name: 'delivery', run: carryOut },
 ]
 
-/** A step for exchanges that have reached a stage. */
-function from<S extends Exchange>(
-  hasReached: (exchange: Exchange) => exchange is S,
-  step: (exchange: S, parts: Parts) => Step,
-): (exchange: Exchange, parts: Parts) => Step {
-  return (exchange, parts) => {
-    if (!hasReached(exchange)) throw new Error('cannot happen: a step before its stage')
-    return step(exchange, parts)
-  }
+interface PipelineStep {
+  readonly name: string
+  /** Reads what the steps before it have set. */
+  run(exchange: Decided, parts: Parts, kind: CallKind<Admitted>): Step
 }
 
 /** Enforces policy on a request. Returns at once; the steps answer the request. */
@@ -83,7 +85,8 @@ function start(exchange: Exchange, parts: Parts): void {
 function proceed(exchange: Exchange, parts: Parts, first: number): void {
   try {
     for (let at = first; at < steps.length; at++) {
-      const outcome = steps[at]!(exchange, parts)
+      // The steps up to this one have set all that it reads.
+      const outcome = steps[at]!.run(exchange as Decided, parts, live)
       if (outcome === undefined) continue
       if (outcome instanceof Promise) void resume(exchange, outcome, { parts, next: at + 1 })
       else conclude(exchange, outcome, parts)
@@ -103,7 +106,7 @@ async function resume(exchange: Exchange, waited: Promise<Outcome>, { parts, nex
   try {
     const outcome = await waited
     // The client left, or the request was ended. A step that saw this may have left its work undone.
-    if (isOver(exchange)) return
+    if (exchange.isOver) return
     if (outcome === undefined) proceed(exchange, parts, next)
     else conclude(exchange, outcome, parts)
   } catch (error) {
@@ -130,26 +133,21 @@ function fail(exchange: Exchange, error: unknown, parts: Parts): void {
 function enter(exchange: Authenticated, parts: Parts): Step {
   if (exchange.target !== undefined) return undefined
   // Nothing gives back the place of a request whose client left while its token was verified.
-  if (isOver(exchange)) return refuse('invalid_request')
+  if (exchange.isOver) return refuse('invalid_request')
   const target = parseTarget(exchange.rawTarget)
   if (typeof target === 'string') return refuse('invalid_target', target)
   exchange.target = target
   return limit(exchange, parts)
 }
 
-/** Gets the fields that the gateway adds for this agent and upstream. The decision does not depend on them. */
-function attachCredentials(exchange: Admitted, { credentials }: Parts): Refusal | undefined {
-  if (credentials === undefined) return undefined
-  const { agent, target, req, tokenNames } = exchange
-  const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders: req.rawHeaders, tokenNames })
-  if (isRefusal(fields)) return fields
-  exchange.credentials = fields
-  return undefined
+function checkSize({ fields }: Exchange, { config }: Parts): Refusal | undefined {
+  const { MaxRequestBytes } = config.Proxy
+  return MaxRequestBytes > 0 && fields.contentLength > MaxRequestBytes ? refuse('body_too_large') : undefined
 }
 
 /** Forwards a request that was not refused, or holds it for a person unless a grant covers it. */
 function carryOut(exchange: Decided, parts: Parts): Step {
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   if (exchange.effect === 'Hitl' && exchange.fields.webSocket) return notHeld
   if (exchange.effect === 'Hitl') return review(exchange, parts)
   if (exchange.body !== undefined) return passRead(exchange, exchange.body, parts)
@@ -161,22 +159,22 @@ function carryOut(exchange: Decided, parts: Parts): Step {
 async function readShort(exchange: Decided, parts: Parts): Promise<Outcome> {
   const held = await receiveBody(exchange, exchange.fields.contentLength, parts)
   if (isRefusal(held)) return held
-  return isOver(exchange) ? undefined : (passCircuit(exchange, parts) ?? pass(exchange, parts))
+  return exchange.isOver ? undefined : (passCircuit(exchange, parts) ?? pass(exchange, parts))
 }
 
 /** Decides with a short body what the head alone had decided. A longer one, whose length was unknown, is streamed. */
 async function readFirst(exchange: Decided, parts: Parts): Promise<Outcome> {
   const held = await receiveBody(exchange, maxCancellation, parts)
   if (isRefusal(held)) return held
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   if (!held.complete) return passCircuit(exchange, parts) ?? pass(exchange, parts)
-  return (await decideWhole(exchange, parts)) ?? carryOut(exchange, parts)
+  return (await decideWhole(exchange, parts, live)) ?? carryOut(exchange, parts)
 }
 
 /** A body that was read for the decision may cancel a held request of an MCP client. */
 function passRead(exchange: Decided, body: Buffer, parts: Parts): Step {
   if (readCancellation(body) === undefined) return pass(exchange, parts)
-  return cancelsHeld(exchange, body, parts).then(done => (done || isOver(exchange) ? undefined : pass(exchange, parts)))
+  return cancelsHeld(exchange, body, parts).then(done => (done || exchange.isOver ? undefined : pass(exchange, parts)))
 }
 
 async function review(exchange: Decided, parts: Parts): Promise<Outcome> {
@@ -190,7 +188,7 @@ function pass(exchange: Decided, parts: Parts): Step {
   const { agent, fields } = exchange
   if (fields.idempotencyKey === undefined) return send(exchange, parts)
   const checked = parts.queue.checkKey(agent.id, fields.idempotencyKey)
-  return checked.then(refusal => refusal ?? (isOver(exchange) ? undefined : send(exchange, parts)))
+  return checked.then(refusal => refusal ?? (exchange.isOver ? undefined : send(exchange, parts)))
 }
 
 function send(exchange: Decided, parts: Parts): Step {
@@ -198,7 +196,7 @@ function send(exchange: Decided, parts: Parts): Step {
   if (!isSendable(exchange)) throw new Error('cannot happen: sent before its destination was checked')
   const noted = noteAsks(exchange, parts)
   if (noted === undefined) return forward(exchange, parts, start)
-  return noted.then(() => (isOver(exchange) ? undefined : forward(exchange, parts, start)))
+  return noted.then(() => (exchange.isOver ? undefined : forward(exchange, parts, start)))
 }
 
 /** The end of every exchange: gives back what it holds, and records it. */

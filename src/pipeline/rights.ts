@@ -9,10 +9,10 @@ import type { AgentRecord } from '../storage/store.ts'
 import { keyIdOf } from '../tokens/agent-key.ts'
 import { answer } from './answer.ts'
 import type { Authenticated, Exchange } from './exchange.ts'
-import type { Parts } from './parts.ts'
+import type { OutboundParts } from './parts.ts'
 
 /** Whether the agent may still act and its token is still good. */
-export function isStillAdmitted(exchange: Authenticated, parts: Parts): boolean {
+export function isStillAdmitted(exchange: Authenticated, parts: OutboundParts): boolean {
   const { agent, token } = exchange
   if (parts.fencedAs() !== undefined) return false
   const now = parts.agentOf(agent.id)
@@ -25,20 +25,15 @@ export function isStillAdmitted(exchange: Authenticated, parts: Parts): boolean 
 }
 
 /** Whether the decision still stands as well: the same rules are in force for the agent. */
-export function holds(exchange: Authenticated, parts: Parts): boolean {
+export function holds(exchange: Authenticated, parts: OutboundParts): boolean {
   return isStillAdmitted(exchange, parts) && parts.rulebookOf(exchange.agent) === exchange.rulebook
-}
-
-/** Whether the exchange was ended or its client left, so that nothing more may be done for it. */
-export function isOver({ refusal, res }: Exchange): boolean {
-  return refusal !== undefined || res.destroyed
 }
 
 /**
  * Ends what an agent has under way once it may no longer act, or has been let in by a key that was revoked. Call it when
  * the registry shows a change.
  */
-export function endUnlessActive(id: string, { before, now }: AgentUpdate, parts: Pick<Parts, 'watch'>): void {
+export function endUnlessActive(id: string, { before, now }: AgentUpdate, parts: Pick<OutboundParts, 'watch'>): void {
   const problem = agentProblem(now)
   const gone = before?.keys.filter(key => now?.keys.some(other => other.id === key.id) !== true).map(key => key.id)
   if (problem === undefined && !gone?.length) return
@@ -58,7 +53,7 @@ interface AgentUpdate {
  *
  * @param grantId undefined: any of them may have been withdrawn
  */
-export function forgetGrant(grantId: string | undefined, parts: Pick<Parts, 'watch'>): void {
+export function forgetGrant(grantId: string | undefined, parts: Pick<OutboundParts, 'watch'>): void {
   const isMeant = ({ grantId: by }: Exchange) => by !== undefined && by === (grantId ?? by)
   for (const exchange of parts.watch.underway(isMeant)) exchange.rulebook = undefined
 }

@@ -11,7 +11,7 @@ import { holdBody, letGo } from './hold-body.ts'
 import { requestFields, withoutCoding } from './hops.ts'
 import { cancelKeyOf, cancelsHeld, readRpc } from './mcp/requests.ts'
 import type { Parts } from './parts.ts'
-import { holds, isOver } from './rights.ts'
+import { holds } from './rights.ts'
 import { doPartsInTurns } from './work-turns.ts'
 
 /** Holds the request for a person. The call waits as its rule or its client says (`held-call.ts`). */
@@ -21,7 +21,7 @@ export async function suspend(exchange: Decided, parts: Parts): Promise<Outcome>
   const held = await store(exchange, parts)
   if (held === undefined || held === 'again' || isRefusal(held)) return held
   exchange.hitlId = held.suspended.id
-  if (!isOver(exchange)) exchange.ending = 'suspended'
+  if (!exchange.isOver) exchange.ending = 'suspended'
   return answerHeld(exchange, held, parts)
 }
 
@@ -32,14 +32,14 @@ export async function suspend(exchange: Decided, parts: Parts): Promise<Outcome>
 async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcome> {
   const body = await wholeBody(exchange, parts)
   if (isRefusal(body)) return body
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   exchange.body = body
   exchange.loan?.keep()
   const findings = await searchBody(exchange, body, parts)
-  if (isOver(exchange)) return undefined
+  if (exchange.isOver) return undefined
   // The search of a long body waits for turns.
   if (!holds(exchange, parts)) return 'again'
-  if ((await cancelsHeld(exchange, body, parts)) || isOver(exchange)) return undefined
+  if ((await cancelsHeld(exchange, body, parts)) || exchange.isOver) return undefined
   // Cancelling another request waited for the store: the rights may have changed again.
   if (!holds(exchange, parts)) return 'again'
   readRpc(exchange, body, parts)

@@ -18,8 +18,8 @@ import {
 } from '../upstream/handler.ts'
 import { answerFields } from './answer-fields.ts'
 import { closeCircuit } from './circuit.ts'
-import { stillAllows } from './decide.ts'
 import type { Admitted, Exchange, Sendable, Sender } from './exchange.ts'
+import { stillAllows } from './outbound/live.ts'
 import type { Parts } from './parts.ts'
 import { isStillAdmitted } from './rights.ts'
 

@@ -6,7 +6,6 @@ import { sendReply } from '../../http/respond.ts'
 import { type Admitted, type Decided, type Exchange, isAdmitted } from '../exchange.ts'
 import { holdBody } from '../hold-body.ts'
 import type { Parts } from '../parts.ts'
-import { isOver } from '../rights.ts'
 import { isFromMcp, maxCancellation, type RpcId, readCancellation, readRpcCall } from './json-rpc.ts'
 import { RpcAnswer } from './rpc-answer.ts'
 
@@ -29,7 +28,7 @@ export function readRpc(exchange: Exchange, body: Buffer, { config }: Parts): vo
 /** Reads the JSON-RPC request that is refused, to answer it by its id, unless it is long or its length is unknown. */
 export async function readRefused(exchange: Exchange, refusal: Refusal, parts: Parts): Promise<void> {
   const { req, fields } = exchange
-  if (!saidInRpc.has(refusal.refusal) || exchange.rpc !== undefined || isOver(exchange) || !isAdmitted(exchange)) return
+  if (!saidInRpc.has(refusal.refusal) || exchange.rpc !== undefined || exchange.isOver || !isAdmitted(exchange)) return
   if (parts.config.Mcp.Errors === 'Http' || !isFromMcp(req.method, req.rawHeaders)) return
   if (exchange.body !== undefined) return readRpc(exchange, exchange.body, parts)
   if (fields.contentLength <= 0 || fields.contentLength > maxRefusedBody || exchange.expectsContinue) return
@@ -71,7 +70,7 @@ export async function cancelsHeld(exchange: Admitted, body: Buffer, parts: Parts
   const id = readCancellation(body)
   if (id === undefined || !isFromMcp(req.method, req.rawHeaders)) return false
   if (!(await parts.queue.cancelCall(agent.id, keyOf(exchange, id), requestId))) return false
-  if (isOver(exchange)) return true
+  if (exchange.isOver) return true
   exchange.ending = 'refused'
   void sendReply(res, { status: 202 }, requestId)
   return true

@@ -5,7 +5,6 @@ import { type Refusal, refuse } from '../../errors.ts'
 import type { Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { mayBeMetadata, onVirtualHost } from '../resource-metadata.ts'
-import { isOver } from '../rights.ts'
 import { mustBeList } from './asks.ts'
 import { EventSplitter, type Piece, readEvent, withData } from './event-splitter.ts'
 import { readRpcCall, rpcError } from './json-rpc.ts'
@@ -117,7 +116,7 @@ class WholeAnswer implements ToolAnswer {
 
   async #deliver(whole: Buffer): Promise<void> {
     const bytes = await this.#read(whole)
-    if (isOver(this.#exchange)) return
+    if (this.#exchange.isOver) return
     if (bytes === undefined) return this.#refuse(unreadable)
     this.#out.writeHead(bytes === whole ? 'unchanged' : bytes.length)
     this.#out.send(bytes)
@@ -236,7 +235,7 @@ class EventAnswer implements ToolAnswer {
     this.#out.pause()
     for (let piece = this.#waiting.shift(); piece !== undefined; piece = this.#waiting.shift()) {
       const shown = this.#mayList(piece) ? await this.#read(piece) : piece.bytes
-      if (this.#isOver || isOver(this.#exchange)) return
+      if (this.#isOver || this.#exchange.isOver) return
       if (shown === undefined) return this.#fail()
       this.#pass(shown)
     }

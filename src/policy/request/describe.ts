@@ -81,7 +81,7 @@ export function requestFromDescription(
 }
 
 /** The members of the head that come from the target. */
-export function headOf({ origin, path, readings, query = '', url }: Target) {
+function headOf({ origin, path, readings, query = '', url }: Target) {
   const { scheme, host, port } = origin
   return { url, origin: origin.key, scheme, host, port, path, readings, rawPath: path, queryString: query }
 }

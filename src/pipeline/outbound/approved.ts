@@ -1,0 +1,135 @@
+/** Held requests that were approved, as calls. Time, trust, counters and the agent's data are those of now. */
+import { agentProblem } from '../../agents/agent.ts'
+import { parseTarget, type Target } from '../../base/target.ts'
+import { type Refusal, refuse } from '../../errors.ts'
+import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/model.ts'
+import type { Permit } from '../../limits/breaker.ts'
+import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'
+import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
+import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
+import type { AgentRecord } from '../../storage/store.ts'
+import { keyIdOf } from '../../tokens/agent-key.ts'
+import type { Resolution } from '../../upstream/resolve.ts'
+import type { OutboundParts } from '../parts.ts'
+import type { Call, CallKind } from './call.ts'
+import { RequestView } from './request-view.ts'
+
+/** A held request once it is approved. The token and the client are those of then. */
+export class ApprovedCall implements Call {
+  readonly request: HeldRequest
+  readonly context: SendContext
+  readonly agent: AgentRecord
+  readonly target: Target
+  readonly tokenNames: readonly string[] = []
+  permit: Permit | undefined = undefined
+  rulebook: Rulebook | undefined = undefined
+  decision: Decision | undefined = undefined
+  decisionNs = 0
+  resolution: Resolution | undefined = undefined
+  credentials: readonly string[] | undefined = undefined
+
+  constructor(request: HeldRequest, context: SendContext, { agent, target }: Pick<Call, 'agent' | 'target'>) {
+    this.request = request
+    this.context = context
+    this.agent = agent
+    this.target = target
+  }
+
+  get claims(): HeldFacts['claims'] {
+    return this.context.facts.claims
+  }
+
+  get method(): string {
+    return this.request.method
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.request.rawHeaders
+  }
+
+  get requestId(): string | undefined {
+    return this.context.requestId ?? undefined
+  }
+
+  /** The gateway stops, and does not wait for the outcome. */
+  get isOver(): boolean {
+    return this.context.abandoned.aborted
+  }
+}
+
+/** A refusal when its agent or its key is gone. */
+export function openApproved(
+  request: HeldRequest,
+  context: SendContext,
+  { agentOf }: OutboundParts,
+): ApprovedCall | Refusal {
+  const target = parseTarget(request.url)
+  if (typeof target === 'string') return refuse('invalid_target', target)
+  const agent = agentOf(context.agentId)
+  if (agent === undefined) return refuse('unauthenticated')
+  return keyProblem(agent, context) ?? new ApprovedCall(request, context, { agent, target })
+}
+
+export const approved: CallKind<ApprovedCall> = {
+  viewOf: (call, parts) => new ApprovedView(call, call.request.body.byteLength, parts),
+  bodyOf({ request: { body } }, { config }) {
+    const most = config.Proxy.MaxEvaluatedBodyBytes
+    return { bytes: body.subarray(0, most), complete: body.byteLength <= most }
+  },
+  stillHolds({ context, rulebook }, parts) {
+    const fenced = parts.fencedAs()
+    if (fenced !== undefined) return refuse(fenced)
+    const agent = parts.agentOf(context.agentId)
+    if (agent === undefined) return agentProblem(agent)
+    const problem = agentProblem(agent) ?? keyProblem(agent, context)
+    return problem ?? (parts.rulebookOf(agent) === rulebook ? undefined : 'again')
+  },
+  judge({ context }, decision, { config }) {
+    if (decision.decision === 'Allow' || config.Policy.Mode === 'observe') return undefined
+    return decision.decision === 'Deny' ? denied(decision) : approvalsMissing(decision, context.approvals)
+  },
+}
+
+const keyRevoked = refuse(
+  'wrong_state',
+  'The key with which the agent sent this request has been revoked. It was not sent: deny it, or let it lapse.',
+)
+
+/** The sender of the request may be someone who had a revoked key. */
+function keyProblem({ keys }: AgentRecord, { facts }: SendContext): Refusal | undefined {
+  const keyId = keyIdOf(facts.claims)
+  return keyId === undefined || keys.some(({ id }) => id === keyId) ? undefined : keyRevoked
+}
+
+type Withheld = Exclude<Decision, Allowed>
+
+function denied({ source, policy, policyVersion, rule, reason }: Withheld): Refusal {
+  const by = rule === null ? source : `rule "${rule}"`
+  const detail = `The policy that is in force now denies this request (${by}). It was not sent.`
+  const members = { policy, policyVersion, rule, source, reason }
+  return refuse(source === 'error' ? 'policy_error' : 'policy_denied', detail, { members })
+}
+
+/** A rule that asks for the approvals that the request has lets it pass. */
+function approvalsMissing(decision: Withheld, approvals: number): NotSent | undefined {
+  const { policy, policyVersion, rule, approvals: approvalsNeeded } = decision
+  if (approvalsNeeded <= approvals) return undefined
+  const detail = `The policy that is in force now needs ${approvalsNeeded} approvals, and this request has ${approvals}. It was not sent, and waits for all of them.`
+  const members = { policy, policyVersion, rule, approvals, approvalsNeeded }
+  return { ...refuse('wrong_state', detail, { members }), approvalsNeeded }
+}
+
+class ApprovedView extends RequestView<ApprovedCall> {
+  get mcp(): McpHeads | undefined {
+    const hasBody = this.contentLength > 0
+    return readMcpHeads({ method: this.method, hasBody, rawHeaders: this.rawHeaders })
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.call.context.facts.rawHeaders
+  }
+
+  get clientIp(): string {
+    return this.call.context.facts.clientIp
+  }
+}

@@ -1,0 +1,58 @@
+import type { Target } from '../../base/target.ts'
+import type { Refusal } from '../../errors.ts'
+import type { Permit } from '../../limits/breaker.ts'
+import type { Decision } from '../../policy/evaluation/decision.ts'
+import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
+import type { RequestBody, RequestHead } from '../../policy/request/input.ts'
+import type { AgentRecord } from '../../storage/store.ts'
+import type { Claims } from '../../tokens/claims.ts'
+import type { Resolution } from '../../upstream/resolve.ts'
+import type { Step } from '../exchange.ts'
+import type { OutboundParts } from '../parts.ts'
+
+/**
+ * A request of an agent on its way to its upstream: one that arrives (exchange.ts), or a held one after its approval
+ * (approved.ts). The steps fill it.
+ */
+export interface Call {
+  readonly agent: AgentRecord
+  /** Claims of the token with which the agent sent it. */
+  readonly claims: Partial<Claims>
+  readonly target: Target
+  readonly method: string
+  /** Header fields of the agent, flat. */
+  readonly rawHeaders: readonly string[]
+  /** Names of the fields among them that are never sent upstream, as `foldName` writes them. */
+  readonly tokenNames: readonly string[]
+  readonly requestId: string | undefined
+  /** It was ended, or nobody waits for its answer: nothing more may be done for it. */
+  readonly isOver: boolean
+  permit: Permit | undefined
+  /** The rules that decided: they must be in force still when the request leaves. */
+  rulebook: Rulebook | undefined
+  decision: Decision | undefined
+  /** Time that the decision took, nanoseconds. */
+  decisionNs: number
+  /** The checked addresses: the connection goes to no other. */
+  resolution: Resolution | undefined
+  /** Fields that the gateway adds when it sends; never stored or shown. */
+  credentials: readonly string[] | undefined
+}
+
+/** What one kind of call does in its own way. */
+export interface CallKind<C extends Call> {
+  /** The call as rules see it. */
+  viewOf(call: C, parts: OutboundParts): RequestHead
+  /** The bytes of its body that a decision may read. */
+  bodyOf(call: C, parts: OutboundParts): RequestBody | Refusal | Promise<RequestBody | Refusal>
+  /** Asked after a wait. `again`: it must be decided again. */
+  stillHolds(call: C, parts: OutboundParts): Refusal | 'again' | undefined
+  /** What the decision leads to: a refusal, or nothing and the call goes on. */
+  judge(call: C, decision: Decision, parts: OutboundParts): Refusal | undefined
+}
+
+/** A step of a call of any kind. */
+export interface OutboundStep {
+  readonly name: string
+  run<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Step
+}

@@ -1,0 +1,111 @@
+/** Requests that arrive, as calls. */
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../errors.ts'
+import { withoutNominated, withoutTokens } from '../../http/headers.ts'
+import { decideHead } from '../../policy/evaluation/decide.ts'
+import type { DecisionSource } from '../../policy/evaluation/decision.ts'
+import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
+import { closeCircuit, passCircuit } from '../circuit.ts'
+import type { Admitted, Decided } from '../exchange.ts'
+import { type HeldBody, holdBody } from '../hold-body.ts'
+import type { OutboundParts } from '../parts.ts'
+import { holds } from '../rights.ts'
+import type { CallKind } from './call.ts'
+import { RequestView } from './request-view.ts'
+
+export const live: CallKind<Admitted> = {
+  viewOf: (exchange, parts) => new LiveView(exchange, parts),
+  bodyOf(exchange, parts) {
+    const { body } = exchange
+    return body === undefined ? readable(exchange, parts) : { bytes: body, complete: true }
+  },
+  // The circuit may have opened meanwhile: the permit was given back for the time of the wait.
+  stillHolds: (exchange, parts) => (holds(exchange, parts) ? passCircuit(exchange, parts) : 'again'),
+  judge(exchange, decision, parts) {
+    exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
+    if (exchange.effect !== 'Deny' || decision.decision === 'Allow') return undefined
+    return refuse(deniedBy[decision.source] ?? 'policy_denied', decision.publicReason)
+  },
+}
+
+/** The refusal for each source of a denial other than the policy. */
+const deniedBy: { readonly [S in DecisionSource]?: RefusalCode } = {
+  error: 'policy_error',
+  'mcp-mismatch': 'mcp_mismatch',
+}
+
+async function readable(exchange: Admitted, parts: OutboundParts): Promise<HeldBody | Refusal> {
+  const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
+  const held = await receiveBody(exchange, MaxEvaluatedBodyBytes, parts)
+  if (isRefusal(held) || held.complete || OversizeBody !== 'reject') return held
+  return refuse('body_too_large')
+}
+
+/** Reads a body of at most `most` bytes, and keeps it. */
+export function receiveBody(exchange: Admitted, most: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
+  // A slow body must not keep a probe of the circuit from other requests.
+  closeCircuit(exchange, 'neutral', parts)
+  exchange.continue()
+  return holdBody(exchange, most, parts)
+}
+
+/**
+ * Whether the rules in force now still allow a request without a body.
+ *
+ * @param anew decides again although the rules are the same: time, trust and counters may have changed
+ */
+export function stillAllows(exchange: Decided, parts: OutboundParts, anew: boolean): boolean {
+  const rulebook = parts.rulebookOf(exchange.agent)
+  if (rulebook === exchange.rulebook && !anew) return true
+  const found = decideHead(rulebook, new LiveView(exchange, parts))
+  if (parts.config.Policy.Mode !== 'observe' && ('need' in found || found.decision !== 'Allow')) return false
+  exchange.rulebook = rulebook
+  return true
+}
+
+/** Whether a call of this tool of the same MCP server would be refused with any arguments. */
+export function wouldDenyTool(exchange: Decided, name: string, parts: OutboundParts): boolean {
+  const { rulebook } = exchange
+  if (rulebook === undefined) return true
+  const found = decideHead(rulebook, new ToolCallView(exchange, name, parts))
+  return !('need' in found) && found.decision === 'Deny'
+}
+
+class LiveView extends RequestView<Admitted> {
+  #rawHeaders: readonly string[] | undefined
+
+  constructor(exchange: Admitted, parts: OutboundParts, contentLength = exchange.fields.contentLength) {
+    super(exchange, contentLength, parts)
+  }
+
+  get mcp(): McpHeads | undefined {
+    const { fields, method, hasBody } = this.call
+    return fields.mcp ? readMcpHeads({ method, hasBody, rawHeaders: this.rawHeaders }) : undefined
+  }
+
+  /** The gateway's own field is hidden from rules by its name; those of virtual hosts may be the upstream's as well. */
+  get rawHeaders(): readonly string[] {
+    const { rawHeaders, fields, tokenNames, addressing } = this.call
+    const isHiddenByName = tokenNames.length <= 1 && typeof addressing === 'string'
+    this.#rawHeaders ??= withoutNominated(isHiddenByName ? rawHeaders : withoutTokens(rawHeaders, tokenNames), fields)
+    return this.#rawHeaders
+  }
+
+  get clientIp(): string {
+    const { socket, rawHeaders } = this.call
+    return this.parts.clientIpOf(socket, rawHeaders)
+  }
+}
+
+/** The call of a tool by an agent that asks for the list of tools. Only the body differs. */
+class ToolCallView extends LiveView {
+  readonly #name: string
+
+  constructor(exchange: Decided, name: string, parts: OutboundParts) {
+    super(exchange, parts, -1)
+    this.#name = name
+  }
+
+  override get mcp(): McpHeads {
+    return { method: 'tools/call', name: this.#name, version: undefined, malformed: undefined }
+  }
+}
