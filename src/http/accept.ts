@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { ServerResponse as NodeResponse } from './node-http.ts'
-import { awaitTurn, type ParserError, putBack } from './pipelining.ts'
+import { awaitAnswers, awaitTurn, type ParserError, putBack } from './pipelining.ts'
 import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import type { Service } from './service.ts'
@@ -116,11 +115,10 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('request', (req, res) => receive(req, res, false))
       server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
-      server.on('upgrade', (req, socket, head) => {
-        const res = responseOn(req, socket, head)
-        if (res !== undefined) take(req, res, false, true)
+      server.on('upgrade', (req, _, head) => {
+        awaitAnswers(req.socket, () => take(req, responseOn(req, head), false, true))
       })
-      server.on('connect', (_req, socket) => refuseTunnel(socket, nextId()))
+      server.on('connect', ({ socket }) => awaitAnswers(socket, () => refuseTunnel(socket, nextId())))
       server.on('clientError', (error: ParserError, socket: Socket) => {
         if (putBack(error, socket)) return
         const code = refuseUnreadable(error, socket, nextId())
@@ -137,26 +135,22 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
   }
 }
 
-/** Other requests that ask for another protocol are answered as if they did not. */
+/** Other requests that ask for another protocol are answered as if they did not; malformed handshakes too. */
 function asksForWebSocket({ method, url = '', headers }: IncomingMessage, hosts: VirtualHosts | undefined): boolean {
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return false
+  // Before its body has come, node would give a stream that is not the connection.
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false
   const route = readRequestTarget(url, headers.host ?? '', hosts)
   return !isRefusal(route) && route.kind === 'proxy'
 }
 
-/** The answer to a request that has taken its connection over; undefined when earlier ones are still to be answered. */
-function responseOn(req: IncomingMessage, socket: Duplex, head: Buffer): ServerResponse | undefined {
-  socket.on('error', () => socket.destroy())
-  // Servers of TCP and TLS give sockets only.
-  const connection = socket as Socket & { readonly _httpMessage?: unknown }
-  if (connection._httpMessage !== null && connection._httpMessage !== undefined) {
-    socket.destroy()
-    return undefined
-  }
+/** The answer to a request that has taken its connection over. */
+function responseOn(req: IncomingMessage, head: Buffer): ServerResponse {
+  const { socket } = req
   if (head.length > 0) socket.unshift(head)
   const res = new NodeResponse(req)
-  res.assignSocket(connection)
-  res.on('finish', () => connection.destroySoon())
+  res.assignSocket(socket)
+  res.on('finish', () => socket.destroySoon())
   return res
 }
 

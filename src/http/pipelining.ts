@@ -12,15 +12,20 @@ import { sentBytes } from './sent-bytes.ts'
 /** Node's own parser of a connection, which its types do not show. Tests check that it works as described here. */
 interface Parser {
   /** Called with each head. The result tells llhttp how to go on: 0 means as usual. */
-  onIncoming?: ((req: IncomingMessage, keepAlive: boolean) => number) | null
+  onIncoming?: ((req: Head, keepAlive: boolean) => number) | null
   execute(bytes: Buffer): unknown
   resume(): void
 }
+
+/** Once `onIncoming` has seen a head, node knows whether that request takes its connection over. */
+type Head = IncomingMessage & { readonly upgrade?: boolean | null }
 
 type Connection = Socket & {
   /** While it is set, nothing in node resumes the socket. */
   _paused?: boolean
   readonly parser?: Parser | null
+  /** The answer that is being sent. */
+  readonly _httpMessage?: ServerResponse | null
 }
 
 /** Error that node passes to `clientError`. */
@@ -69,6 +74,34 @@ export function awaitTurn(socket: Connection, res: ServerResponse, stallMs: numb
   })
 }
 
+/**
+ * Calls back when the answers before a request that takes its connection over are sent; never if they end the connection.
+ * Node gives the connection away before that, and no longer tells those answers that they may go on, nor that the client
+ * has reset it, which would end the process. Until then the client can send as much as the socket buffers.
+ */
+export function awaitAnswers(socket: Connection, onTurn: () => void): void {
+  socket.on('error', () => socket.destroy())
+  if (!socket._httpMessage) {
+    onTurn()
+    return
+  }
+  const goOn = (): void => {
+    const answer = socket._httpMessage
+    if (answer?.writableNeedDrain) answer.emit('drain')
+  }
+  const awaitLast = (): void => {
+    if (socket._httpMessage) socket._httpMessage.once('finish', awaitLast)
+    else {
+      socket.off('drain', goOn)
+      setImmediate(() => {
+        if (socket.writable) onTurn()
+      })
+    }
+  }
+  socket.on('drain', goOn)
+  awaitLast()
+}
+
 /** From now on the parser stops when too many requests wait, and says so as an error: `putBack` takes it. */
 function limitAhead(socket: Connection, stallMs: number): Ahead {
   const ahead: Ahead = { waiting: 0, sent: 0, stall: undefined, stallMs, readsStream: false }
@@ -79,7 +112,8 @@ function limitAhead(socket: Connection, stallMs: number): Ahead {
   if (parser && onIncoming) {
     const limited: typeof onIncoming = (req, keepAlive) => {
       const next = onIncoming(req, keepAlive)
-      return next === 0 && ahead.waiting >= mostAhead ? pauseParser : next
+      // Nothing is parsed behind a request that takes the connection over.
+      return next === 0 && !req.upgrade && ahead.waiting >= mostAhead ? pauseParser : next
     }
     parser.onIncoming = limited
   }

@@ -203,6 +203,7 @@ class Tunnel {
     for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
     this.#client.write(`${head}\r\n`, 'latin1')
     this.#client.on('data', (chunk: Buffer) => this.#passUp(chunk)).on('end', () => this.#upstream.end())
+    if (this.#client.readableEnded) this.#upstream.end()
     this.#timer = setInterval(() => this.#look(), lookMs)
     this.#parts.metrics?.add(webSockets, 1)
     this.#parts.recorder.opened(this.#exchange)

@@ -2,8 +2,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { awaitTurn, putBack } from '../../src/http/pipelining.ts'
+import { awaitAnswers, awaitTurn, putBack } from '../../src/http/pipelining.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import t, { type Test } from '../fixtures/tap.ts'
@@ -31,6 +32,7 @@ async function start(t: Test, stallMs: number, serve: Serve) {
   server.on('clientError', (error, socket) => {
     if (!putBack(error, socket as Socket)) socket.destroy()
   })
+  server.on('upgrade', ({ socket }) => awaitAnswers(socket, () => socket.end('taken over')))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()
@@ -150,6 +152,19 @@ t.test('one whose answer is not there yet is not', async t => {
   t.notOk(client.socket.destroyed)
   for (const res of waiting.splice(0)) res.end('ok')
   await client.until(/ok/)
+})
+
+t.test('an answer that waits for its reader goes on before the connection is taken over', async t => {
+  const pieces = 100
+  const { port } = await start(t, 60_000, (_, res) => {
+    Readable.from(Array(pieces).fill('x'.repeat(100_000))).pipe(res)
+  })
+  const client = await openRaw(t, port)
+  const upgrade = request.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  client.write(request + request + upgrade)
+  const all = await client.closed()
+  t.equal(all.match(/x{100000}/g)?.length, 2 * pieces)
+  t.ok(all.endsWith('\r\n0\r\n\r\ntaken over'))
 })
 
 t.test('pipelined calls of the gateway are all answered, in order', async t => {

@@ -119,6 +119,19 @@ t.test('an accepted handshake opens a tunnel; the token of the agent stays here'
   t.equal(await openCount(gateway), 0)
 })
 
+t.test(
+  'a client that has said all it will say before the handshake is answered gets the answer, and the end',
+  async t => {
+    const { token } = await gateway.agent()
+    const upstream = await startUpstream(t)
+    for (const last of ['last', '']) {
+      const raw = await ask(t, upstream.url, { token })
+      raw.socket.end(last)
+      t.match(await raw.closed(), new RegExp(`^HTTP/1\\.1 101 [\\s\\S]*\r\n\r\n${last}$`))
+    }
+  },
+)
+
 t.test('what is not allowed gets no tunnel, and the upstream hears nothing', async t => {
   const upstream = await startUpstream(t)
   const rule = (effect: string) => ({
