@@ -90,6 +90,7 @@ const queue = createQueue({
     MaxPendingPercentPerAgent: 100,
     FourEyes: 'self',
     MaxStoredBodyBytes: 1_048_576,
+    MaxStoredBytes: 1e12,
     MaxStoredResponseBytes: 1_048_576,
     RetentionSeconds: 86_400,
     LeaseSeconds: 150,

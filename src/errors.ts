@@ -154,6 +154,11 @@ export const refusalKinds = {
     title: 'Review queue full',
     detail: 'Too many requests are waiting for review. Try again later.',
   },
+  hitl_storage_full: {
+    status: 429,
+    title: 'Review storage full',
+    detail: 'Requests that were held for review take all the storage that they may use. Try again later.',
+  },
   too_many_logins: {
     status: 429,
     title: 'Too many token requests',

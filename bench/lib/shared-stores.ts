@@ -74,7 +74,7 @@ export async function measureRate(
   return count / ((performance.now() - start) / 1_000)
 }
 
-const limits = { maxPending: 1e6, maxPendingOfAgent: 1e6, joinsSince: 0 }
+const limits = { maxPending: 1e6, maxPendingOfAgent: 1e6, maxBytes: 1e12, maxBytesOfAgent: 1e12, joinsSince: 0 }
 const late = { createdAt: 1_000, expiresAt: 9e12 }
 
 /** A request of one of 50 agents, every second one with an idempotency key. */

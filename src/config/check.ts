@@ -26,6 +26,13 @@ const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_limit /
 export const longestHeldBody = ({ Proxy: proxy, HumanInTheLoop }: Config): number =>
   Math.max(proxy.MaxEvaluatedBodyBytes, HumanInTheLoop.MaxStoredBodyBytes) + readBytes
 
+/** Longest head as it is stored: as it came, as it is sent and as it is shown. */
+const storedHeadBytes = 262_144
+
+/** Bytes that are stored of one held request at most: its body is kept to be sent, and in base64 to be shown. */
+export const largestHeld = ({ MaxStoredBodyBytes }: Config['HumanInTheLoop']): number =>
+  Math.ceil((MaxStoredBodyBytes * 7) / 3) + storedHeadBytes
+
 const { PostgreSQL } = schema.Storage
 const { TokenIssuance } = schema.Security.AgentAuth
 
@@ -59,6 +66,16 @@ const checks: readonly CrossCheck[] = [
       return config.Proxy.MaxHeldBytes < least
         ? `must be at least ${least}, ${reason}`
         : `a quarter of the heap limit of Node.js, ${heapShare()} bytes, must be at least ${least}, ${reason}`
+    },
+  },
+  {
+    settings: [schema.HumanInTheLoop.MaxStoredBytes, schema.HumanInTheLoop.MaxStoredBodyBytes],
+    problem({ HumanInTheLoop }) {
+      const least = largestHeld(HumanInTheLoop)
+      return (
+        HumanInTheLoop.MaxStoredBytes < least &&
+        `must be at least ${least}, so that one body of MaxStoredBodyBytes can be held`
+      )
     },
   },
   {

@@ -233,7 +233,7 @@ export const schema = {
       },
     ),
     MaxPendingRequests: integer(1_000, 'Requests waiting for review, in all; more get 429.', { min: 1 }),
-    MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests that one agent may hold.', {
+    MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests and of MaxStoredBytes for one agent.', {
       min: 1,
       max: 100,
     }),
@@ -243,6 +243,11 @@ export const schema = {
       'Requests that a reviewer may not decide: their own, or all of the same owner.',
     ),
     MaxStoredBodyBytes: integer(8_388_608, 'Largest body held for review, bytes; more get 413.', { min: 0 }),
+    MaxStoredBytes: integer(
+      1_073_741_824,
+      'Bytes stored of held requests and their answers, in all, until RetentionSeconds after their end; more get 429.',
+      { min: 0 },
+    ),
     MaxStoredResponseBytes: integer(1_048_576, 'Largest upstream answer kept for the agent, bytes.', { min: 0 }),
     RetentionSeconds: integer(86_400, 'Time for which decided requests stay readable.', { min: 60, max: 31_536_000 }),
     LeaseSeconds: integer(660, 'Time after which a replay without a reported outcome becomes unknown.', { min: 5 }),

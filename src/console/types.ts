@@ -583,6 +583,7 @@ export interface Problem {
     | 'rate_limited'
     | 'agent_busy'
     | 'hitl_queue_full'
+    | 'hitl_storage_full'
     | 'too_many_logins'
     | 'headers_too_large'
     | 'request_timeout'

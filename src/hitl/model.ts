@@ -61,7 +61,7 @@ export interface PartDigests {
 export interface StoredDecision extends HeldDecision {
   readonly digests?: PartDigests
   /** Absent also for a body with a content coding. */
-  readonly findings?: BodyFindings
+  readonly findings?: Pick<BodyFindings, 'counts'>
 }
 
 /** Longest Idempotency-Key, characters. */
@@ -173,6 +173,9 @@ export interface StoredAnswer {
   readonly body: Uint8Array
 }
 
+/** A limit of the queue, of one agent or of all. */
+export type QueueBound = 'hitl_queue' | 'agent_hitl_queue' | 'hitl_bytes' | 'agent_hitl_bytes'
+
 export interface HitlOptions {
   readonly store: Pick<Store, 'hitl' | 'grants' | 'deliveries' | 'audit'>
   /** This process among the gateways: who claims. */
@@ -200,7 +203,7 @@ export interface HitlOptions {
   /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
   /** Called for each request for which the queue has no room. */
-  readonly onFull: (bound: 'hitl_queue' | 'agent_hitl_queue', held: Suspension) => void
+  readonly onFull: (bound: QueueBound, held: Suspension) => void
   /** Called for faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void
 }

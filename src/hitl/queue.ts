@@ -31,7 +31,7 @@ export interface BodyForm {
 
 /** Reads reject with a StoreError when the store fails; verdicts and suspensions answer `store_unavailable`. */
 export interface Queue {
-  /** Stores the request before it resolves. Refusals: hitl_queue_full, body_too_large, already_exists, ... */
+  /** Stores the request before it resolves. Refusals: hitl_queue_full, hitl_storage_full, body_too_large, already_exists, ... */
   suspend(held: Suspension): Promise<Suspended | Refusal>
   /** `already_exists` when an idempotency key of the agent names a sending already. */
   checkKey(agentId: string, key: string): Promise<Refusal | undefined>

@@ -5,9 +5,17 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { mark, redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
+import { largestHeld } from '../config/check.ts'
 import { type Refusal, refuse } from '../errors.ts'
-import type { HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
-import { type HitlOptions, maxIdempotencyKey, type StoredDecision, type Suspended, type Suspension } from './model.ts'
+import type { Full, HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
+import {
+  type HitlOptions,
+  maxIdempotencyKey,
+  type QueueBound,
+  type StoredDecision,
+  type Suspended,
+  type Suspension,
+} from './model.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
 import { summaryView } from './view.ts'
@@ -34,17 +42,16 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   const record = { ...shown, summary: JSON.stringify(summaryView(shown, decision)) }
   const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
   const stored = await store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
-  if (stored === 'queueFull' || stored === 'agentQueueFull') {
-    options.onFull(stored === 'queueFull' ? 'hitl_queue' : 'agent_hitl_queue', held)
-    return queueFull(stored)
-  }
+  if (typeof stored === 'object') return repeated(stored.existing, record)
   if (stored === 'keyUsed') return keyUsed()
-  if (stored !== 'stored') return repeated(stored.existing, record)
-  return { id: record.id, expiresAt: record.expiresAt }
+  if (stored === 'stored') return { id: record.id, expiresAt: record.expiresAt }
+  const { bound, refusal } = fullLimits[stored]
+  options.onFull(bound, held)
+  return refusal
 }
 
 function storedDecision({ request, decision, findings }: Suspension): StoredDecision {
-  return { ...decision, digests: partDigests(request), ...(findings && { findings }) }
+  return { ...decision, digests: partDigests(request), ...(findings && { findings: { counts: findings.counts } }) }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
@@ -59,6 +66,7 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
     url: redactText(request.url),
     headers: redactHeaders(request.rawHeaders, options.tokenHeader),
     body: seal(options.sealingKeys[0], `body:${id}`, request.body).toString('base64'),
+    places: JSON.stringify(held.findings?.places ?? []),
     bodyEncoding: bodyEncodingOf(request.body),
     bodyBytes: request.body.byteLength,
     reason: decision.reason,
@@ -77,10 +85,13 @@ function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<
 }
 
 function limitsOf({ createdAt }: HitlRecord, settings: HitlOptions['settings']): HitlLimits {
-  const share = (settings.MaxPendingRequests * settings.MaxPendingPercentPerAgent) / 100
+  const { MaxPendingRequests: maxPending, MaxStoredBytes: maxBytes, MaxPendingPercentPerAgent } = settings
+  const shareOf = (all: number, least: number) => Math.max(least, Math.floor((all * MaxPendingPercentPerAgent) / 100))
   return {
-    maxPending: settings.MaxPendingRequests,
-    maxPendingOfAgent: Math.max(1, Math.floor(share)),
+    maxPending,
+    maxPendingOfAgent: shareOf(maxPending, 1),
+    maxBytes,
+    maxBytesOfAgent: shareOf(maxBytes, largestHeld(settings)),
     joinsSince: createdAt - outcomeWaitsMs,
   }
 }
@@ -111,9 +122,19 @@ function suspendEntry(record: HitlRecord, held: Suspension) {
   }
 }
 
-function queueFull(which: 'queueFull' | 'agentQueueFull'): Refusal {
-  const detail = which === 'agentQueueFull' ? 'Too many requests of this agent are waiting for review.' : undefined
-  return refuse('hitl_queue_full', detail, { headers: ['Retry-After', String(retryAfterSeconds)] })
+const later = { headers: ['Retry-After', String(retryAfterSeconds)] }
+
+const fullLimits: Readonly<Record<Full, { readonly bound: QueueBound; readonly refusal: Refusal }>> = {
+  queueFull: { bound: 'hitl_queue', refusal: refuse('hitl_queue_full', undefined, later) },
+  agentQueueFull: {
+    bound: 'agent_hitl_queue',
+    refusal: refuse('hitl_queue_full', 'Too many requests of this agent are waiting for review.', later),
+  },
+  bytesFull: { bound: 'hitl_bytes', refusal: refuse('hitl_storage_full', undefined, later) },
+  agentBytesFull: {
+    bound: 'agent_hitl_bytes',
+    refusal: refuse('hitl_storage_full', 'The requests of this agent take all the storage that it may use.', later),
+  },
 }
 
 /** @param hitlId the held request that has the key; null: a grant let its request pass */

@@ -235,7 +235,7 @@ export function detailView(item: HitlItem, body: Buffer | undefined, sight: Deta
     headers: Object.fromEntries(headers),
     ...(isPrivileged(sight.viewer) && {
       addedFields: sight.addedFields(item),
-      ...(findings && { findingPlaces: findings.places }),
+      ...(findings && { findingPlaces: JSON.parse(item.places) }),
     }),
     body: body === undefined ? missingBody(item) : shownBody(body, bodyEncoding),
     bodyEncoding: body === undefined ? 'utf8' : bodyEncoding,

@@ -36,6 +36,11 @@ export interface GrantUse {
   readonly key?: TakenKey | undefined
 }
 
+/** The request of an idempotency key: a held one, or (null) one that a grant let pass. */
+export interface KeyHolder {
+  readonly hitlId: string | null
+}
+
 export interface GrantTable {
   insert(grant: GrantRecord, entry: AuditEntry): Promise<void>
   /** Unexpired at `now` and not used up, oldest first. */

@@ -11,6 +11,8 @@ export interface EngineTypes {
   readonly bytes: 'blob' | 'bytea'
   /** The type of a number that counts rows for ever. As the key of a table, `integer` is the rowid in SQLite. */
   readonly count: 'integer' | 'bigint'
+  /** Triggers that carry changes of `hitl.bytes` over to `hitl_waiting`, unless a step of the engine's own makes them. */
+  readonly triggers?: readonly RawBuilder<unknown>[]
 }
 
 /** The steps by name, oldest first. */
@@ -32,6 +34,11 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     '0003-agent-keys': {
       async up(db) {
         for (const statement of agentKeys) await statement.execute(db)
+      },
+    },
+    '0004-stored-bytes': {
+      async up(db) {
+        for (const statement of [...storedBytes, ...(types.triggers ?? [])]) await statement.execute(db)
       },
     },
   }
@@ -96,6 +103,13 @@ const agentKeys = [
     "lastUsedAt" bigint
   )`,
   sql`create index agent_keys_agent on agent_keys ("agentId", "createdAt")`,
+]
+
+/** A request that another version held counts with 0 bytes until it is decided here. */
+const storedBytes = [
+  sql`alter table hitl add column bytes bigint not null default 0`,
+  sql`alter table hitl_shown add column places text not null default '[]'`,
+  sql`alter table hitl_waiting add column bytes bigint not null default 0`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */

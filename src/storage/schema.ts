@@ -33,7 +33,7 @@ export interface AgentKeyRow extends AgentKey {
 }
 
 export interface HitlRow
-  extends Omit<HitlRecord, 'headers' | 'body' | 'call'>,
+  extends Omit<HitlRecord, 'headers' | 'body' | 'places' | 'call'>,
     Omit<HitlState, 'approvedBy' | 'responseStored'> {
   /** Host name of `url` in lower case, without port; empty when `url` is no URL. Kept for filtering. */
   readonly host: string
@@ -44,6 +44,8 @@ export interface HitlRow
   readonly replayBefore: ReplayState | null
   /** UUID of the gateway that claimed the item last. */
   readonly owner: string | null
+  /** What is stored of the request, as far as it counts (`tables/bytes.ts`). */
+  readonly bytes: number
 }
 
 /** The full view of a request. Apart from `hitl`, so that no list and no verdict reads or writes it. */
@@ -51,6 +53,7 @@ export interface HitlShownRow {
   readonly id: string
   readonly headers: string
   readonly body: string
+  readonly places: string
 }
 
 /** Apart from `hitl` for the same reason. */
@@ -61,12 +64,14 @@ export interface HitlSealedRow {
   readonly response: Uint8Array | null
 }
 
-/** Changes with `hitl.status`, in the same transaction. */
+/** Changes with `hitl.status` and `hitl.bytes`, in the same transaction. */
 export interface HitlWaitingRow {
   /** Empty: of all agents. */
   readonly agentId: string
   /** Pending items, expired ones that are not swept yet among them. */
   readonly waiting: number
+  /** Stored of all items, those that were decided too. */
+  readonly bytes: number
 }
 
 export interface AuditRow extends Omit<AuditRecord, 'details'> {

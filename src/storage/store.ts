@@ -4,7 +4,7 @@ import type { EndedCall, HitlCall } from './calls.ts'
 import type { CodeTable } from './codes.ts'
 import type { DeliveryTable } from './deliveries.ts'
 import type { Feeds } from './feed.ts'
-import type { GrantTable } from './grants.ts'
+import type { GrantTable, KeyHolder } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
 import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
@@ -14,7 +14,7 @@ export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Page, Page
 export type { EndedCall, HitlCall } from './calls.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
 export type { DeliveryTable } from './deliveries.ts'
-export type { GrantRecord, GrantTable, TakenKey } from './grants.ts'
+export type { GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 export type { TokenTable } from './tokens.ts'
@@ -47,6 +47,8 @@ export interface HitlRecord {
   readonly headers: Readonly<Record<string, string>>
   /** Sealed, because secrets in bodies cannot be recognised reliably. Opaque to the store. */
   readonly body: string
+  /** Where something was found in the body, prepared. Opaque to the store. */
+  readonly places: string
   /** Encoding in which the opened body is shown. */
   readonly bodyEncoding: 'utf8' | 'base64'
   readonly bodyBytes: number
@@ -89,7 +91,7 @@ export interface HitlState {
 export type HitlItem = Omit<HitlRecord, 'summary' | 'call'> & HitlState
 
 /** An item without its full view, which may be megabytes: all that a verdict needs. */
-export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'responseStored'>
+export type HitlBrief = Omit<HitlItem, 'headers' | 'body' | 'places' | 'responseStored'>
 
 /** An item in a list. */
 export interface HitlLine
@@ -111,9 +113,15 @@ export interface HitlPastFilter extends Pick<HitlFilter, 'agentId' | 'host' | 'r
 export interface HitlLimits {
   readonly maxPending: number
   readonly maxPendingOfAgent: number
+  /** Stored of requests, decided ones too. Only a new request is refused for them: an answer is kept in any case. */
+  readonly maxBytes: number
+  readonly maxBytesOfAgent: number
   /** A request joins only requests that were decided after this time. */
   readonly joinsSince: number
 }
+
+/** The limit that leaves no room. */
+export type Full = 'queueFull' | 'agentQueueFull' | 'bytesFull' | 'agentBytesFull'
 
 export interface HitlFilter {
   readonly agentId?: string
@@ -141,11 +149,6 @@ export interface OwnAttempts {
   readonly over: readonly string[]
 }
 
-/** The request of an idempotency key: a held one, or (null) one that a grant let pass. */
-export interface KeyHolder {
-  readonly hitlId: string | null
-}
-
 export interface Deadlines {
   /** Of leases, requests, grants and keys. */
   readonly now: number
@@ -167,7 +170,7 @@ export interface Due {
 
 export interface HitlTable {
   /**
-   * Stores a pending request if both limits leave room. One agent's idempotency key names one item: pending and
+   * Stores a pending request if the limits leave room. One agent's idempotency key names one item: pending and
    * unexpired, or decided and not yet pruned. `keyUsed`: a grant let a request with this key pass. A record without a key but
    * with a repeat digest joins an item of the agent with the same digest, unless `unjoin` has closed that item.
    */
@@ -176,7 +179,7 @@ export interface HitlTable {
     sealed: Uint8Array,
     limits: HitlLimits,
     entry: AuditEntry,
-  ): Promise<'stored' | 'queueFull' | 'agentQueueFull' | 'keyUsed' | { readonly existing: HitlBrief }>
+  ): Promise<'stored' | Full | 'keyUsed' | { readonly existing: HitlBrief }>
   /**
    * From now on no request without a key joins the item, and it is not withdrawn when calls end: its outcome was delivered,
    * or its caller polls it by id.
@@ -247,7 +250,7 @@ export interface HitlTable {
   ): Promise<'notFound' | { readonly lost: HitlBrief } | { readonly denied: HitlBrief }>
   /**
    * Withdraws a pending item of `agentId`. Its idempotency key is free again, since nothing was sent. The fields and the body
-   * are gone: `headers` and `body` are empty.
+   * are gone: `headers`, `body` and `places` are empty.
    */
   withdraw(
     id: string,

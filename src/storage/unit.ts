@@ -9,7 +9,15 @@ import type { Change } from './feed.ts'
 import type { Db } from './schema.ts'
 import type { HitlLimits } from './store.ts'
 
-export interface Room extends Pick<HitlLimits, 'maxPending' | 'maxPendingOfAgent'> {
+/** What one agent, or all of them, have in the queue. */
+export interface Tally {
+  /** Requests that are pending. */
+  readonly waiting: number
+  /** Stored of requests, decided ones too. */
+  readonly bytes: number
+}
+
+export interface Room extends Omit<HitlLimits, 'joinsSince'> {
   readonly agentId: string
   /** What has expired by then takes no room. */
   readonly now: number
@@ -25,12 +33,15 @@ export interface Unit {
   change(change: Change): void
   /** Tells reviewers, webhooks and calls that wait. */
   event(event: EventNote): void
-  /** More (or fewer) requests of the agent are pending. */
-  count(agentId: string, change: number): void
-  /** What was counted so far in this transaction: of one agent, or of all. */
-  counted(agentId?: string): number
   /**
-   * The counts must not exceed these limits, else nothing is done and the result is `queueFull` or `agentQueueFull`. For
+   * More (or fewer) requests of the agent are pending. Bytes are those of a new one: later changes of `hitl.bytes` count by
+   * themselves.
+   */
+  count(agentId: string, change: Partial<Tally>): void
+  /** What was counted so far in this transaction: of one agent, or of all. */
+  counted(agentId?: string): Tally
+  /**
+   * The counts must not exceed these limits, else nothing is done and the result is the `Full` of the first of them. For
    * engines where others write meanwhile: a check in the operation itself, which saves the work, is not certain there.
    */
   room(room: Room): void
@@ -47,6 +58,17 @@ export interface Unit {
   send(statement: Promise<unknown>): void
 }
 
+const nothing: Tally = { waiting: 0, bytes: 0 }
+
+export function sumOf(tallies: readonly Tally[]): Tally {
+  let [waiting, bytes] = [0, 0]
+  for (const tally of tallies) {
+    waiting += tally.waiting
+    bytes += tally.bytes
+  }
+  return { waiting, bytes }
+}
+
 /** A unit of work that remembers what was noted. No other operation runs meanwhile. */
 export class Notes implements Unit {
   readonly db: Db
@@ -55,8 +77,8 @@ export class Notes implements Unit {
   readonly gateway: string
   readonly entries: AuditEntry[] = []
   readonly changes: Change[] = []
-  /** Change of the number of pending requests, by agent. */
-  readonly counts = new Map<string, number>()
+  /** By agent. */
+  readonly counts = new Map<string, Tally>()
 
   /** Statements that were sent, and not waited for. */
   readonly sent: Promise<unknown>[] = []
@@ -81,17 +103,16 @@ export class Notes implements Unit {
     this.changes.push({ table: 'events', key: event.hitlId ?? event.data.agentId, now: event })
   }
 
-  count(agentId: string, change: number): void {
-    this.counts.set(agentId, (this.counts.get(agentId) ?? 0) + change)
+  count(agentId: string, change: Partial<Tally>): void {
+    this.counts.set(agentId, sumOf([this.countedHere(agentId), { ...nothing, ...change }]))
   }
 
-  counted(agentId?: string): number {
+  counted(agentId?: string): Tally {
     return this.countedHere(agentId)
   }
 
-  countedHere(agentId?: string): number {
-    if (agentId !== undefined) return this.counts.get(agentId) ?? 0
-    return [...this.counts.values()].reduce((sum, change) => sum + change, 0)
+  countedHere(agentId?: string): Tally {
+    return agentId === undefined ? sumOf([...this.counts.values()]) : (this.counts.get(agentId) ?? nothing)
   }
 
   room(room: Room): void {

@@ -59,6 +59,9 @@ const boundNames = [
   // Requests that wait for review: HumanInTheLoop:MaxPendingRequests, and the share of one agent in it.
   'hitl_queue',
   'agent_hitl_queue',
+  // Bytes stored of requests that were held for review: HumanInTheLoop:MaxStoredBytes, and the share of one agent in it.
+  'hitl_bytes',
+  'agent_hitl_bytes',
   // WebSockets: Proxy:UpgradeIdleSeconds, UpgradeMaxSeconds, UpgradeMaxBytes.
   'upgrade_idle',
   'upgrade_time',

@@ -1,7 +1,18 @@
 /** Threat T23 of SECURITY.md. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { isRefusal } from '../../src/errors.ts'
-import { agent, code, held, listed, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import {
+  agent,
+  answered,
+  code,
+  held,
+  listed,
+  openDesk,
+  otherAgent,
+  reviewer,
+  suspended,
+  verdict,
+} from '../fixtures/hitl.ts'
 import t from '../fixtures/tap.ts'
 
 t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
@@ -63,6 +74,46 @@ t.test('of requests suspended at once exactly as many are held as there is room'
   t.match(refused[0], { refusal: 'hitl_queue_full', status: 429, headers: ['Retry-After', /^\d+$/] })
   t.equal((await listed(desk)).length, 3)
   t.strictSame(desk.reports, Array(7).fill('hitl_queue'))
+})
+
+t.test('no more is stored of requests than may be, and decided ones give back what is deleted of them', async t => {
+  const largest = Math.ceil((10_000 * 7) / 3) + 262_144
+  const settings = { MaxPendingRequests: 10_000, MaxStoredBytes: largest, MaxPendingPercentPerAgent: 1 }
+  const desk = await openDesk({ directory: t.testdir(), settings })
+  t.teardown(() => desk.store.close())
+  const body = 'x'.repeat(10_000)
+  const ids: string[] = []
+  for (let result = await desk.queue.suspend(held({ body })); !isRefusal(result); ) {
+    ids.push(result.id)
+    result = await desk.queue.suspend(held({ body }))
+  }
+  t.equal(ids.length, 10, 'one percent is less than one request of the largest size')
+  t.strictSame(desk.reports, ['hitl_bytes'])
+  t.match(await desk.queue.suspend(held({ body })), { refusal: 'hitl_storage_full', status: 429 })
+  await desk.queue.withdraw(ids[0]!, { agentId: agent.id, requestId: null, cause: 'asked' })
+  t.equal(code(await desk.queue.suspend(held({ body }))), undefined)
+  await desk.queue.deny(ids[1]!, verdict())
+  await desk.queue.deny(ids[2]!, verdict())
+  await desk.queue.deny(ids[3]!, verdict())
+  t.equal(code(await desk.queue.suspend(held({ body }))), undefined)
+  while (code(await desk.queue.suspend(held({ body }))) === undefined);
+  desk.clock.advance(86_400_001)
+  await desk.queue.sweep()
+  await desk.queue.sweep()
+  t.equal(code(await desk.queue.suspend(held({ body }))), undefined)
+})
+
+t.test('an answer is kept although the storage is full, and counts', async t => {
+  const settings = { MaxStoredBytes: 300_000, MaxStoredResponseBytes: 300_000 }
+  const answer = async () => answered('y'.repeat(299_000))
+  const desk = await openDesk({ directory: t.testdir(), settings, answer })
+  t.teardown(() => desk.store.close())
+  const id = await suspended(desk)
+  const approved = await desk.queue.approve(id, verdict())
+  if ('body' in approved) approved.body.resume()
+  await desk.queue.idle()
+  t.equal((await desk.queue.answer(id, agent))?.body.length, 299_000)
+  t.equal(code(await desk.queue.suspend(held())), 'hitl_storage_full')
 })
 
 t.test('the same key and request is one suspension; another request under the key is refused', async t => {

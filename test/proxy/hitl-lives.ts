@@ -86,6 +86,34 @@ t.test('when the queue is full the next request is 429, and nothing of it is kep
   t.equal(origin.seen.length, 1)
 })
 
+t.test('what an agent holds and takes back fills its share of the storage, and no share of others', async t => {
+  const review = await startReview(t, {
+    config: {
+      HumanInTheLoop: { MaxStoredBodyBytes: 100_000, MaxStoredBytes: 1_000_000, MaxPendingPercentPerAgent: 50 },
+    },
+  })
+  const { newBot, hold, origin, proxy, call } = review
+  const [first, second] = [review.bot, await newBot()]
+  const body = 'x'.repeat(90_000)
+  const refused = async (token: string) => {
+    const answer = await proxy(token, `${origin.url}/things`, { method: 'POST', body })
+    t.match(await answer.json(), { status: 429, code: 'hitl_storage_full' })
+    t.match(answer.headers.get('retry-after'), /^\d+$/)
+    return review.log.findLast(({ message }) => message === 'a limit was reached')?.bound
+  }
+  const id = await hold('/1', { bot: first, body })
+  await hold('/2', { bot: first, body })
+  t.equal(await refused(first.token), 'agent_hitl_bytes')
+  const withdrawn = await call('DELETE', `/hitl/${id}`, { token: first.token })
+  t.equal(withdrawn.status, 200)
+  await hold('/3', { bot: first, body })
+  t.equal(await refused(first.token), 'agent_hitl_bytes')
+  await hold('/4', { bot: second, body })
+  await hold('/5', { bot: second, body })
+  t.equal(await refused((await newBot()).token), 'hitl_bytes')
+  t.equal(origin.seen.length, 0)
+})
+
 t.test('a body longer than may be held is 413, and one as long as may be is held', async t => {
   const review = await startReview(t, { config: { HumanInTheLoop: { MaxStoredBodyBytes: 100 } } })
   const { proxy, bot, origin } = review

@@ -4,6 +4,7 @@ import type { Store } from '../../src/storage/store.ts'
 import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
+import { bytes, type Query } from './contract/bytes.ts'
 import { calls } from './contract/calls.ts'
 import { codes } from './contract/codes.ts'
 import { deliveries } from './contract/deliveries.ts'
@@ -19,8 +20,13 @@ import { texts } from './contract/texts.ts'
 import { tools } from './contract/tools.ts'
 import { verdicts } from './contract/verdicts.ts'
 
-/** @param other another store on the same data as that of `engine`; the same one when an engine has but one */
-export function contract(t: Test, plain: Engine, other: Store): void {
+interface Others {
+  /** Another store on the same data as that of the engine; the same one when an engine has but one. */
+  readonly other: Store
+  readonly query: Query
+}
+
+export function contract(t: Test, plain: Engine, { other, query }: Others): void {
   const called = new Set<string>()
   const engine: Engine = async t => noting(await plain(t), called)
   agents(t, engine)
@@ -38,6 +44,7 @@ export function contract(t: Test, plain: Engine, other: Store): void {
   requestRaces(t, engine, other)
   events(t, engine, other)
   calls(t, engine, other)
+  bytes(t, engine, { other, query })
 
   t.test('every operation was called above', async t => {
     const { probe: _, ...tables } = methods

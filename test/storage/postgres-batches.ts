@@ -62,7 +62,7 @@ t.test('one that cannot be written does not take the others with it', async t =>
 t.test('limits hold within one transaction', async t => {
   const { store } = await openProxied(t)
   const insert = (n: number, maxPending: number) => {
-    const limits = { maxPending, maxPendingOfAgent: 200, joinsSince: 0 }
+    const limits = { ...roomy, maxPending, maxPendingOfAgent: 200 }
     return store.hitl.insert(pending(`h${n}`), sealed, limits, entry('hitl.suspend'))
   }
   const results = await Promise.all(Array.from({ length: 32 }, (_, n) => insert(n, 5)))

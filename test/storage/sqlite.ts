@@ -10,16 +10,23 @@ const directory = t.testdir()
 const store = await openSqliteStore({ directory, subscriptions })
 t.teardown(() => store.close())
 
+function opened<T>(work: (file: DatabaseSync) => T): T {
+  const file = new DatabaseSync(join(directory, 'gateway.db'))
+  // Copying the log into gateway.db would count as overwriting it.
+  file.exec('pragma wal_autocheckpoint = 0')
+  const result = work(file)
+  file.close()
+  return result
+}
+
 // One store for all, emptied in between: starting a thread for each would take most of the time.
 contract(
   t,
   async () => {
-    const file = new DatabaseSync(join(directory, 'gateway.db'))
-    // Copying the log into gateway.db would count as overwriting it.
-    file.exec('pragma wal_autocheckpoint = 0')
-    for (const table of tables) file.exec(`delete from ${table}`)
-    file.close()
+    opened(file => {
+      for (const table of tables) file.exec(`delete from ${table}`)
+    })
     return store
   },
-  store,
+  { other: store, query: async text => opened(file => file.prepare(text).all()) },
 )

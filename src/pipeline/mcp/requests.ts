@@ -13,7 +13,13 @@ import { RpcAnswer } from './rpc-answer.ts'
  * Refusals by a policy or a person, and of requests that contradict themselves. The others stay HTTP statuses: clients log
  * in again on 401 and slow down on 429.
  */
-const saidInRpc = new Set<RefusalCode>(['policy_denied', 'policy_error', 'mcp_mismatch', 'hitl_queue_full'])
+const saidInRpc = new Set<RefusalCode>([
+  'policy_denied',
+  'policy_error',
+  'mcp_mismatch',
+  'hitl_queue_full',
+  'hitl_storage_full',
+])
 /** A refused body up to this length is read anyway, so that the connection can stay open, bytes. */
 const maxRefusedBody = 65_536
 

@@ -8,7 +8,7 @@ import { toStorable } from '../chain.ts'
 import { hooksFor, type Subscription } from '../deliveries.ts'
 import type { Change } from '../feed.ts'
 import type { AuditEntry } from '../store.ts'
-import type { Notes } from '../unit.ts'
+import { type Notes, sumOf, type Tally } from '../unit.ts'
 import type { History } from './history.ts'
 
 /** SQLSTATE of a queue that is full; the message is the result of the operation. */
@@ -69,9 +69,39 @@ const leaveMessages = `insert into deliveries (id, hook, event, at, payload)
       from json_array_elements(noted) with ordinality as n(value, place),
         json_array_elements_text(value->'hooks') as h(hook);`
 
+const countAll = `insert into hitl_waiting ("agentId", waiting, bytes)
+    select "agentId", change, coalesce(bytes, 0)
+      from json_to_recordset(counts) as c("agentId" text, change integer, bytes bigint)
+    union all
+    select '', sum(change), coalesce(sum(bytes), 0)
+      from json_to_recordset(counts) as c(change integer, bytes bigint) having count(*) > 0
+    on conflict ("agentId") do update
+      set waiting = hitl_waiting.waiting + excluded.waiting, bytes = hitl_waiting.bytes + excluded.bytes;`
+
+/** Gateways of before a limit send none: what is compared with null is not true. */
+const checkRooms = `for room in select value from json_array_elements(rooms) loop
+    select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
+      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0),
+      coalesce(sum(bytes) filter (where "agentId" = ''), 0),
+      coalesce(sum(bytes) filter (where "agentId" = room->>'agentId'), 0)
+      into waiting_all, waiting_own, bytes_all, bytes_own from hitl_waiting where "agentId" in ('', room->>'agentId');
+    if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
+      select waiting_all - count(*), waiting_own - count(*) filter (where "agentId" = room->>'agentId')
+        into waiting_all, waiting_own from hitl where status = 'Pending' and "expiresAt" <= (room->>'now')::bigint;
+      if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
+        raise exception using errcode = '${fullQueueState}',
+          message = case when waiting_all > (room->>'maxPending')::bigint then 'queueFull' else 'agentQueueFull' end;
+      end if;
+    end if;
+    if bytes_all > (room->>'maxBytes')::bigint or bytes_own > (room->>'maxBytesOfAgent')::bigint then
+      raise exception using errcode = '${fullQueueState}',
+        message = case when bytes_all > (room->>'maxBytes')::bigint then 'bytesFull' else 'agentBytesFull' end;
+    end if;
+  end loop;`
+
 /** Returns the number of the last change, null when there is none, and the newest record of the audit trail. */
 export const createCommitWrite = (schema: string): string => `
-create function commit_write(write_id uuid, now bigint, entries json, counts json, rooms json, noted json, known json,
+create or replace function commit_write(write_id uuid, now bigint, entries json, counts json, rooms json, noted json, known json,
   out last bigint, out trail_seq bigint, out trail_hash text)
 language plpgsql security definer set search_path = ${schema}, pg_temp as $$
 declare
@@ -80,6 +110,8 @@ declare
   prior record;
   waiting_all bigint;
   waiting_own bigint;
+  bytes_all bigint;
+  bytes_own bigint;
   number bigint;
 begin
   perform pg_advisory_xact_lock(${schemaLock});
@@ -89,25 +121,8 @@ begin
   end if;
   insert into writes values (write_id, now, 'done');
 
-  insert into hitl_waiting ("agentId", waiting)
-    select "agentId", change from json_to_recordset(counts) as c("agentId" text, change integer)
-    union all
-    select '', sum(change) from json_to_recordset(counts) as c(change integer) having count(*) > 0
-    on conflict ("agentId") do update set waiting = hitl_waiting.waiting + excluded.waiting;
-
-  for room in select value from json_array_elements(rooms) loop
-    select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
-      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0)
-      into waiting_all, waiting_own from hitl_waiting where "agentId" in ('', room->>'agentId');
-    if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
-      select waiting_all - count(*), waiting_own - count(*) filter (where "agentId" = room->>'agentId')
-        into waiting_all, waiting_own from hitl where status = 'Pending' and "expiresAt" <= (room->>'now')::bigint;
-      if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
-        raise exception using errcode = '${fullQueueState}',
-          message = case when waiting_all > (room->>'maxPending')::bigint then 'queueFull' else 'agentQueueFull' end;
-      end if;
-    end if;
-  end loop;
+  ${countAll}
+  ${checkRooms}
 
   select seq, hash into prior from audit order by seq desc limit 1;
   for entry in select * from json_to_recordset(entries) as e(at bigint, actor text, action text, subject text,
@@ -131,6 +146,24 @@ begin
   end if;
 end $$`
 
+/**
+ * Whoever changes or removes a request, its bytes count with it: a gateway of before the column prunes, too. At the end of the
+ * transaction, which has the lock of the schema by then, as all have that write the counts.
+ */
+export const createByteCounts = (schema: string): readonly string[] => [
+  `create function count_bytes() returns trigger language plpgsql as $$
+declare
+  change bigint := case when tg_op = 'DELETE' then 0 else new.bytes end - old.bytes;
+begin
+  if change <> 0 then
+    update ${schema}.hitl_waiting set bytes = bytes + change where "agentId" in ('', old."agentId");
+  end if;
+  return null;
+end $$`,
+  `create constraint trigger hitl_bytes after update of bytes or delete on hitl
+    deferrable initially deferred for each row execute function count_bytes()`,
+]
+
 export const callCommitWrite = 'select * from commit_write($1, $2, $3, $4, $5, $6, $7)'
 
 export interface Written {
@@ -152,7 +185,7 @@ interface Write {
 export function argumentsOf({ id, now, all, history }: Write): readonly unknown[] {
   const { epoch, known } = history
   const entries = all.flatMap(({ entries }) => entries.map(halvesOf))
-  const counts = [...countsOf(all)].map(([agentId, change]) => ({ agentId, change }))
+  const counts = [...countsOf(all)].map(([agentId, { waiting, bytes }]) => ({ agentId, change: waiting, bytes }))
   const noted = all.flatMap(({ changes, subscriptions }) => changes.map(change => noteOf(change, subscriptions)))
   const rooms = all.flatMap(({ limits }) => limits ?? [])
   return [id, now, ...[entries, counts, rooms, noted, { epoch, ...known }].map(value => JSON.stringify(value))]
@@ -166,10 +199,11 @@ function noteOf(change: Change, subscriptions: readonly Subscription[]) {
 }
 
 /** One count for each agent: a row is changed once in a statement. */
-function countsOf(all: readonly Notes[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>()
+function countsOf(all: readonly Notes[]): ReadonlyMap<string, Tally> {
+  const counts = new Map<string, Tally>()
   for (const [agentId, change] of all.flatMap(notes => [...notes.counts])) {
-    counts.set(agentId, (counts.get(agentId) ?? 0) + change)
+    const before = counts.get(agentId)
+    counts.set(agentId, before === undefined ? change : sumOf([before, change]))
   }
   return counts
 }

@@ -2,7 +2,7 @@ import { bindable } from '../chain.ts'
 import type { Subscription } from '../deliveries.ts'
 import type { Db } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
-import { Notes } from '../unit.ts'
+import { Notes, sumOf, type Tally } from '../unit.ts'
 import { schemaLock } from './commit-write.ts'
 
 /** Sends a statement. */
@@ -76,8 +76,8 @@ export class SharedNotes extends Notes {
     if (this.#together.taken !== undefined) this.#leaveOut()
   }
 
-  override counted(agentId?: string): number {
-    return this.#together.all.reduce((sum, notes) => sum + notes.countedHere(agentId), 0)
+  override counted(agentId?: string): Tally {
+    return sumOf(this.#together.all.map(notes => notes.countedHere(agentId)))
   }
 
   #leaveOut(): never {

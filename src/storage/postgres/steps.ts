@@ -6,7 +6,7 @@ import { fencedForSureMs } from '../../fleet/peers.ts'
 import { isOlder } from '../../fleet/version.ts'
 import { createMigrations, migrate } from '../migrations.ts'
 import type { Db } from '../schema.ts'
-import { createCommitWrite, createTables } from './commit-write.ts'
+import { createByteCounts, createCommitWrite, createTables } from './commit-write.ts'
 import { createLeaseTokens, createRates } from './rates.ts'
 
 /** A step that only adds: older gateways run on beside it. With `needs` it takes away what those before that version use. */
@@ -26,6 +26,12 @@ export const stepsOf = (schema: string): Steps => ({
     '0001-commit-write': {
       async up(db) {
         const all = [...createTables, createCommitWrite(schema), createRates, createLeaseTokens(schema)]
+        for (const statement of all) await sql.raw(statement).execute(db)
+      },
+    },
+    '0002-stored-bytes': {
+      async up(db) {
+        const all = [createCommitWrite(schema), ...createByteCounts(schema)]
         for (const statement of all) await sql.raw(statement).execute(db)
       },
     },

@@ -18,8 +18,9 @@ import { DatabaseFiles } from './files.ts'
 import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
+import { triggers } from './triggers.ts'
 
-const migrations = createMigrations({ bytes: 'blob', count: 'integer' })
+const migrations = createMigrations({ bytes: 'blob', count: 'integer', triggers })
 
 /** Milliseconds that a statement waits for another process that holds the file: at the start, and later. */
 const busyAtStart = 2_000

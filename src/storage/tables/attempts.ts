@@ -4,6 +4,7 @@ import type { Db } from '../schema.ts'
 import { locked, statement } from '../statement.ts'
 import type { OwnAttempts, ReplayState } from '../store.ts'
 import { withFacts } from './audit.ts'
+import { measure } from './bytes.ts'
 import { undecided } from './items.ts'
 import { dropSealed } from './verdicts.ts'
 
@@ -35,7 +36,7 @@ export const release: Table['release'] = async (unit, id, attempt, entry, needed
   const [released] = first === undefined ? (await releaseAgain(db, { id, attempt })).rows : [first]
   if (released === undefined) return false
   const { agentId, approvalsNeeded } = released
-  if (first !== undefined) unit.count(agentId, 1)
+  if (first !== undefined) unit.count(agentId, { waiting: 1 })
   unit.audit(withFacts(entry, { attempt }))
   const data = { agentId, why: entry.details['why'], approvalsNeeded }
   unit.event({ type: 'released', at: entry.at, hitlId: id, data })
@@ -65,6 +66,7 @@ export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry)
   if (settled === undefined) return false
   if (replay === 'completed') unit.send(dropSealed(db, { id }))
   unit.send(keepAnswer(db, { id, response: sealedResponse }))
+  unit.send(measure(db, { id }))
   unit.audit(withFacts(entry, { attempt, replay, responseStatus }))
   unit.event({ type: replay, at: entry.at, hitlId: id, data: { agentId: settled.agentId, responseStatus } })
   return true

@@ -7,6 +7,7 @@ import type { HitlRow } from '../schema.ts'
 import { changed, locked, statement } from '../statement.ts'
 import type { AuditEntry } from '../store.ts'
 import type { Unit } from '../unit.ts'
+import { measure } from './bytes.ts'
 
 type ExpiredRow = Pick<HitlRow, 'id' | 'agentId' | 'digest'>
 
@@ -50,7 +51,8 @@ export async function expireAll(unit: Unit, rows: readonly ExpiredRow[], now: nu
     if (changed(await endItem(db, { id })) === 0) continue
     await dropShown(db, { id })
     await dropSealed(db, { id })
-    unit.count(row.agentId, -1)
+    unit.send(measure(db, { id }))
+    unit.count(row.agentId, { waiting: -1 })
     unit.audit(expiryEntry(row, now))
     unit.event({ type: 'expired', at: now, hitlId: id, data: { agentId: row.agentId } })
   }

@@ -3,6 +3,7 @@ import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
 import { lapse, release, settle } from './attempts.ts'
+import { bytesOf } from './bytes.ts'
 import { firstCalls, join, leave, waitedFor } from './calls.ts'
 import { due } from './due.ts'
 import { expire, expireAll } from './expiry.ts'
@@ -14,8 +15,8 @@ import { takeRoom, waitingOf } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
 
-const insertShown = statement((db, { id, headers, body }: HitlShownRow) =>
-  db.insertInto('hitl_shown').values({ id, headers, body }),
+const insertShown = statement((db, { id, headers, body, places }: HitlShownRow) =>
+  db.insertInto('hitl_shown').values({ id, headers, body, places }),
 )
 
 const insertSealed = statement((db, { id, request }: { id: string; request: Uint8Array }) =>
@@ -50,7 +51,7 @@ const closeToJoins = statement((db, { id }: { id: string }) =>
 )
 
 export const hitl: Operations<'hitl'> = {
-  async insert(unit, record, sealed, limits, entry) {
+  async insert(unit, record, request, limits, entry) {
     const { db } = unit
     const { id, agentId, idempotencyKey: key, repeatDigest, createdAt } = record
     if (key !== null || repeatDigest !== null) await unit.alone(`${agentId} ${key ?? repeatDigest}`)
@@ -62,18 +63,20 @@ export const hitl: Operations<'hitl'> = {
     if (same?.status === 'Pending' && isLive(same, createdAt)) {
       unit.mayFail()
       const existing = await join(unit, same, record)
-      return existing === undefined ? hitl.insert(unit, record, sealed, limits, entry) : { existing }
+      return existing === undefined ? hitl.insert(unit, record, request, limits, entry) : { existing }
     }
     if (same !== undefined && isLive(same, createdAt)) return { existing: same }
     if (isUsed) return 'keyUsed'
     // Another gateway may be about to end it.
     if (same !== undefined) unit.mayFail()
-    const full = await takeRoom(unit, record, limits, waiting)
+    const shown = { id, headers: JSON.stringify(record.headers), body: record.body, places: record.places }
+    const bytes = bytesOf(record, shown, request)
+    const full = await takeRoom(unit, { agentId, now: createdAt, bytes }, limits, waiting)
     if (full !== undefined) return full
     if (same !== undefined) await expireAll(unit, [same], createdAt)
-    unit.send(insertItem(db, toRow(record, firstCalls(unit.gateway, record.call))))
-    unit.send(insertShown(db, { id, headers: JSON.stringify(record.headers), body: record.body }))
-    unit.send(insertSealed(db, { id, request: sealed }))
+    unit.send(insertItem(db, toRow(record, { calls: firstCalls(unit.gateway, record.call), bytes })))
+    unit.send(insertShown(db, shown))
+    unit.send(insertSealed(db, { id, request }))
     unit.audit(entry)
     const { expiresAt, summary } = record
     unit.event({ type: 'pending', at: createdAt, hitlId: id, data: { agentId, expiresAt, summary } })

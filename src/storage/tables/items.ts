@@ -41,22 +41,26 @@ export const rowColumns = [
   'owner',
   'summary',
   'calls',
+  'bytes',
 ] as const satisfies (keyof HitlRow)[]
 
 type BriefRow = Pick<HitlRow, (typeof itemColumns)[number]>
-type ItemRow = BriefRow & Pick<HitlShownRow, 'headers' | 'body'> & { readonly responseStored: number }
+type ItemRow = BriefRow & Pick<HitlShownRow, 'headers' | 'body' | 'places'> & { readonly responseStored: number }
 
 export function toBrief(row: BriefRow): HitlBrief {
   return { ...row, approvedBy: JSON.parse(row.approvedBy) }
 }
 
-function toItem({ headers, body, responseStored, ...row }: ItemRow): HitlItem {
-  return { ...toBrief(row), headers: JSON.parse(headers), body, responseStored: Boolean(responseStored) }
+function toItem({ headers, body, places, responseStored, ...row }: ItemRow): HitlItem {
+  return { ...toBrief(row), headers: JSON.parse(headers), body, places, responseStored: Boolean(responseStored) }
 }
 
 /** A new pending item. */
-export function toRow({ headers: _, body: __, call: ___, ...record }: HitlRecord, calls: string | null): HitlRow {
-  return { ...record, calls, host: URL.parse(record.url)?.hostname ?? '', ...undecided, attempt: 0 }
+export function toRow(
+  { headers: _, body: __, places: ___, call: ____, ...record }: HitlRecord,
+  more: Pick<HitlRow, 'calls' | 'bytes'>,
+): HitlRow {
+  return { ...record, ...more, host: URL.parse(record.url)?.hostname ?? '', ...undecided, attempt: 0 }
 }
 
 /** The state columns of an item that waits with no approval counted. */
@@ -81,7 +85,7 @@ const selectItem = statement((db, { id }: { id: string }) =>
     .innerJoin('hitl_shown', 'hitl_shown.id', 'hitl.id')
     .innerJoin('hitl_sealed', 'hitl_sealed.id', 'hitl.id')
     .select(itemColumns.map(column => `hitl.${column}` as const))
-    .select(['hitl_shown.headers', 'hitl_shown.body'])
+    .select(['hitl_shown.headers', 'hitl_shown.body', 'hitl_shown.places'])
     .select(responseStored)
     .where('hitl.id', '=', id),
 )

@@ -7,6 +7,7 @@ import { statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
 import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
+import { measure } from './bytes.ts'
 import { find, findLive, findToChange, itemColumns, toBrief } from './items.ts'
 
 type Table = Operations<'hitl'>
@@ -93,7 +94,7 @@ async function approve(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEn
     unit.event({ type: 'approval', at: claim.now, hitlId: id, data: { ...by, approvedBy, approvalsNeeded } })
     return { waiting: after }
   }
-  unit.count(item.agentId, -1)
+  unit.count(item.agentId, { waiting: -1 })
   unit.event({ type: 'approved', at: claim.now, hitlId: id, data: { ...by, resend: claim.resend } })
   return { claimed: after }
 }
@@ -167,7 +168,7 @@ async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<H
   const [item] = (await closeItem(db, closing)).rows.map(toBrief)
   if (item === undefined) return undefined
   unit.send(dropSealed(db, { id }))
-  unit.count(item.agentId, -1)
+  unit.count(item.agentId, { waiting: -1 })
   unit.audit(withFacts(entry, { digest: item.digest }))
   return item
 }
@@ -175,6 +176,7 @@ async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<H
 export const deny: Table['deny'] = async (unit, id, { reviewer, now, comment }, entry) => {
   const denied = await close(unit, { id, status: 'Denied', by: reviewer, now, comment }, entry)
   if (denied !== undefined) {
+    unit.send(measure(unit.db, { id }))
     unit.event({ type: 'denied', at: now, hitlId: id, data: { agentId: denied.agentId, by: reviewer } })
     return { denied }
   }
@@ -214,7 +216,7 @@ const freeKey = statement((db, { id }: { id: string }) =>
 
 /** Nobody decides it any more. Kept as long as the line is, an agent could fill the disk by holding and withdrawing. */
 const emptyShown = statement((db, { id }: { id: string }) =>
-  db.updateTable('hitl_shown').set({ headers: '{}', body: '' }).where('id', '=', id),
+  db.updateTable('hitl_shown').set({ headers: '{}', body: '', places: '[]' }).where('id', '=', id),
 )
 
 export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, entry) => {
@@ -224,6 +226,7 @@ export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, en
   if (withdrawn === undefined) return { lost: before }
   unit.send(freeKey(unit.db, { id }))
   unit.send(emptyShown(unit.db, { id }))
+  unit.send(measure(unit.db, { id }))
   unit.event({ type: 'withdrawn', at: now, hitlId: id, data: { agentId, cause: entry.details['cause'] } })
   return { withdrawn }
 }

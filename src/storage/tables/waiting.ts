@@ -1,30 +1,32 @@
 /**
- * How many items wait for a verdict, of each agent and in all. Kept as counters: to count the items again at each
- * suspension takes the longer the more of them wait.
+ * How many items wait for a verdict, and what is stored of items, of each agent and in all. Kept as counters: to count the
+ * items again at each suspension takes the longer the more there are.
  */
 import { sql } from 'kysely'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
-import type { HitlLimits, HitlRecord } from '../store.ts'
-import type { Unit } from '../unit.ts'
+import type { Full, HitlLimits } from '../store.ts'
+import { sumOf, type Tally, type Unit } from '../unit.ts'
 
 /** The id under which the count of all agents stands. */
 const all = ''
 
-interface Count {
+interface Change extends Tally {
   readonly agentId: string
-  readonly change: number
 }
 
-const addToCounts = statement((db, { agentId, change }: Count) =>
+const addToCounts = statement((db, { agentId, waiting, bytes }: Change) =>
   db
     .insertInto('hitl_waiting')
     .values([
-      { agentId: agentId, waiting: change },
-      { agentId: all, waiting: change },
+      { agentId, waiting, bytes },
+      { agentId: all, waiting, bytes },
     ])
     .onConflict(conflict =>
-      conflict.column('agentId').doUpdateSet({ waiting: sql`hitl_waiting.waiting + excluded.waiting` }),
+      conflict.column('agentId').doUpdateSet({
+        waiting: sql`hitl_waiting.waiting + excluded.waiting`,
+        bytes: sql`hitl_waiting.bytes + excluded.bytes`,
+      }),
     ),
 )
 
@@ -43,35 +45,50 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
     .where('expiresAt', '<=', now),
 )
 
-/** Call it in the transaction that makes an item pending (1) or makes it something else (-1). */
-export async function countWaiting(db: Db, counts: ReadonlyMap<string, number>): Promise<void> {
-  for (const [agentId, change] of counts) await addToCounts(db, { agentId, change })
+/** Call it in the transaction that makes an item pending or makes it something else. */
+export async function countWaiting(db: Db, counts: ReadonlyMap<string, Tally>): Promise<void> {
+  for (const [agentId, change] of counts) await addToCounts(db, { agentId, ...change })
 }
 
 export interface Waiting {
-  readonly all: number
-  readonly ofAgent: number
+  readonly all: Tally
+  readonly ofAgent: Tally
 }
 
-/** How many wait, as far as is committed; what expired and is not swept yet among them. */
+/** What is in the queue, as far as is committed; what expired and is not swept yet among it. */
 export async function waitingOf(db: Db, agentId: string): Promise<Waiting> {
   const { rows } = await selectCounts(db, { agentId })
-  const waiting = { all: 0, ofAgent: 0 }
-  for (const row of rows) waiting[row.agentId === all ? 'all' : 'ofAgent'] = row.waiting
-  return waiting
+  const of = (id: string) => rows.find(row => row.agentId === id) ?? { waiting: 0, bytes: 0 }
+  return { all: of(all), ofAgent: of(agentId) }
 }
 
-/** Counts `record` as waiting, or returns which limit leaves no room for it. What expired takes none, swept or not. */
-export async function takeRoom(unit: Unit, record: HitlRecord, limits: HitlLimits, before: Waiting) {
-  const { agentId, createdAt: now } = record
-  const seemsFull = fullQueue(unit, agentId, limits, before) !== undefined
+/** The new item that asks for room. */
+interface Asked {
+  readonly agentId: string
+  readonly bytes: number
+  readonly now: number
+}
+
+/**
+ * Counts the item as waiting, or returns which limit leaves no room for it. What expired does not count as waiting, swept or
+ * not; its bytes count until it is swept.
+ */
+export async function takeRoom(
+  unit: Unit,
+  asked: Asked,
+  limits: HitlLimits,
+  before: Waiting,
+): Promise<Full | undefined> {
+  const { agentId, bytes, now } = asked
+  const seemsFull = fullLimit(unit, asked, limits, before) !== undefined
   const waiting = seemsFull ? await withoutExpired(unit.db, agentId, now, before) : before
   // Nothing is waited for from here on: of several operations in one transaction, each counts those before it.
-  const full = fullQueue(unit, agentId, limits, waiting)
+  const full = fullLimit(unit, asked, limits, waiting)
   if (full !== undefined) return full
-  if (isTight(unit, agentId, limits, waiting)) unit.mayFail()
-  unit.count(agentId, 1)
-  unit.room({ ...limits, agentId, now })
+  if (isTight(unit, asked, limits, waiting)) unit.mayFail()
+  unit.count(agentId, { waiting: 1, bytes })
+  const { joinsSince: _, ...room } = limits
+  unit.room({ ...room, agentId, now })
   return undefined
 }
 
@@ -79,19 +96,30 @@ export async function takeRoom(unit: Unit, record: HitlRecord, limits: HitlLimit
 const atOnce = 8
 
 /** Whether others may take the last room meanwhile. */
-function isTight(unit: Unit, agentId: string, limits: HitlLimits, { all, ofAgent }: Waiting): boolean {
-  const left = limits.maxPending - all - unit.counted()
-  const leftOfAgent = limits.maxPendingOfAgent - ofAgent - unit.counted(agentId)
-  return Math.min(left, leftOfAgent) <= atOnce
+function isTight(unit: Unit, { agentId, bytes }: Asked, limits: HitlLimits, { all, ofAgent }: Waiting): boolean {
+  const [here, own] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
+  const left = Math.min(limits.maxPending - here.waiting, limits.maxPendingOfAgent - own.waiting)
+  const leftBytes = Math.min(limits.maxBytes - here.bytes, limits.maxBytesOfAgent - own.bytes)
+  return left <= atOnce || leftBytes <= atOnce * bytes
 }
 
 async function withoutExpired(db: Db, agentId: string, now: number, { all, ofAgent }: Waiting): Promise<Waiting> {
   const [expired] = (await countExpired(db, { agentId, now })).rows
-  return { all: all - Number(expired?.all ?? 0), ofAgent: ofAgent - Number(expired?.ofAgent ?? 0) }
+  return {
+    all: { ...all, waiting: all.waiting - Number(expired?.all ?? 0) },
+    ofAgent: { ...ofAgent, waiting: ofAgent.waiting - Number(expired?.ofAgent ?? 0) },
+  }
 }
 
-function fullQueue(unit: Unit, agentId: string, limits: HitlLimits, { all, ofAgent }: Waiting) {
-  if (all + unit.counted() >= limits.maxPending) return 'queueFull'
-  if (ofAgent + unit.counted(agentId) >= limits.maxPendingOfAgent) return 'agentQueueFull'
-  return undefined
+function fullLimit(
+  unit: Unit,
+  { agentId, bytes }: Asked,
+  limits: HitlLimits,
+  { all, ofAgent }: Waiting,
+): Full | undefined {
+  const [here, own] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
+  if (here.waiting >= limits.maxPending) return 'queueFull'
+  if (own.waiting >= limits.maxPendingOfAgent) return 'agentQueueFull'
+  if (here.bytes + bytes > limits.maxBytes) return 'bytesFull'
+  return own.bytes + bytes > limits.maxBytesOfAgent ? 'agentBytesFull' : undefined
 }

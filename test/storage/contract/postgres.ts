@@ -28,7 +28,7 @@ export async function postgresContract(t: Test, server?: Server): Promise<void> 
     for (const one of [store, other]) await eventually(() => writes(one), Boolean)
     return store
   }
-  contract(t, emptied, other)
+  contract(t, emptied, { other, query: async text => (await settings.admin.query(text)).rows })
   turnPlan(t, server)
   duePlan(t, server)
 }

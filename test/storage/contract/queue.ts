@@ -32,8 +32,8 @@ export function queue(t: Test, engine: Engine): void {
     const store = await engine(t)
     t.equal(await suspend(store, 'h1', { idempotencyKey: 'k' }), 'stored')
     const { summary: _, call: _____, ...whole } = pending('h1', { idempotencyKey: 'k' })
-    const { headers: __, body: ___, ...brief } = whole
-    const { responseStored: ____, ...state } = waits
+    const { headers: __, body: ___, places: ____, ...brief } = whole
+    const { responseStored: ______, ...state } = waits
     t.same(await store.hitl.brief('h1', 1_999), { ...brief, ...state })
     t.same(await store.hitl.get('h1', 1_999), { ...whole, ...waits })
     t.same(await store.hitl.sealed('h1'), sealed)
@@ -89,7 +89,7 @@ export function queue(t: Test, engine: Engine): void {
 
   t.test('both limits hold exactly, also for requests that come at once', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 5, maxPendingOfAgent: 3, joinsSince: 0 }
+    const limits = { ...roomy, maxPending: 5, maxPendingOfAgent: 3 }
     const agents = ['a1', 'a1', 'a1', 'a1', 'a2', 'a2', 'a3', 'a3']
     const results = await Promise.all(
       agents.map((agentId, n) =>
@@ -105,7 +105,7 @@ export function queue(t: Test, engine: Engine): void {
 
   t.test('expired and decided items take no room', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 1, maxPendingOfAgent: 1, joinsSince: 0 }
+    const limits = { ...roomy, maxPending: 1, maxPendingOfAgent: 1 }
     const insert = (id: string, createdAt: number) =>
       store.hitl.insert(pending(id, { createdAt, expiresAt: createdAt + 10 }), sealed, limits, entry('hitl.suspend'))
     t.equal(await insert('h1', 1_000), 'stored')
@@ -117,7 +117,7 @@ export function queue(t: Test, engine: Engine): void {
 
   t.test('an item takes room while it is pending, and again when its claim is released', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 2, maxPendingOfAgent: 1, joinsSince: 0 }
+    const limits = { ...roomy, maxPending: 2, maxPendingOfAgent: 1 }
     const insert = (id: string, agentId: string) =>
       store.hitl.insert(pending(id, { agentId, approvalsNeeded: 2 }), sealed, limits, entry('hitl.suspend'))
     t.equal(await insert('h1', 'a1'), 'stored')

@@ -1,7 +1,7 @@
 import { verifyTrail } from '../../../src/audit/trail.ts'
 import type { AgentRecord, Store } from '../../../src/storage/store.ts'
 import type { Test } from '../../fixtures/tap.ts'
-import { agent, approve, deny, type Engine, entry, lapse, pending, sealed, suspend, trail } from './samples.ts'
+import { agent, approve, deny, type Engine, entry, lapse, pending, roomy, sealed, suspend, trail } from './samples.ts'
 
 /** Calls that come over two stores on the same data at the same time. */
 export function races(t: Test, engine: Engine, other: Store): void {
@@ -37,7 +37,7 @@ export function races(t: Test, engine: Engine, other: Store): void {
 
   t.test('limits hold exactly, and refused requests leave nothing', async t => {
     const store = await engine(t)
-    const limits = { maxPending: 30, maxPendingOfAgent: 7, joinsSince: 0 }
+    const limits = { ...roomy, maxPending: 30, maxPendingOfAgent: 7 }
     const results = await over(72, store, (on, n) =>
       on.hitl.insert(pending(`h${n}`, { agentId: `a${n % 6}` }), sealed, limits, entry('hitl.suspend')),
     )

@@ -51,6 +51,7 @@ export function pending(id: string, over: Partial<HitlRecord> = {}): HitlRecord 
     url: 'https://API.example:8443/orders?x=1',
     headers: { 'content-type': 'text/plain', accept: '*/*' },
     body: 'Grüße',
+    places: '[[1,2]]',
     bodyEncoding: 'utf8',
     bodyBytes: 7,
     reason: 'rule orders',
@@ -70,7 +71,10 @@ export function pending(id: string, over: Partial<HitlRecord> = {}): HitlRecord 
   }
 }
 
-export const roomy = { maxPending: 1_000, maxPendingOfAgent: 1_000, joinsSince: 0 }
+export const roomy = {
+  ...{ maxPending: 1_000, maxPendingOfAgent: 1_000, joinsSince: 0 },
+  ...{ maxBytes: 1e9, maxBytesOfAgent: 1e9 },
+}
 export const sealed = new Uint8Array([0, 255, 1, 2, 3])
 
 /** Suspends one request. */
