@@ -31,25 +31,57 @@ export function sizeText(bytes: number): string {
 
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
 
-/** The characters that a reader does not see, or that change the order of others. */
-const unseen =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  // biome-ignore lint/suspicious/noMisleadingCharacterClass: each stands for itself
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]|\\u\{[0-9a-f]{1,6}\}/gu
+/**
+ * What a text is: `told` by the gateway, with escapes of its own; `exact`; a `value` within others, whose line ends must not
+ * look like the next one; or of `bytes`, with those that are no UTF-8.
+ */
+export type TextKind = 'told' | 'exact' | 'value' | 'bytes'
 
-/** Parts of a text: what is plain, and what must be made visible. `\u{202e}` is how the gateway writes such a character. */
-export function partsOf(text: string): readonly { readonly text: string; readonly isEscape: boolean }[] {
-  const parts: { text: string; isEscape: boolean }[] = []
+/** The characters that a reader does not see, or that change the order of others, as in `escapeDeceptive` of the gateway. */
+const unseen =
+  /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]/gv
+/** The same, where line ends and tabs are layout. */
+const unseenInLines =
+  /[[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]--[\n\t]]/gv
+/** How the gateway writes such a character. */
+const told = /\\u\{[0-9a-f]{1,6}\}/g
+
+export interface TextPart {
+  readonly text: string
+  readonly isEscape: boolean
+}
+
+/** Parts of a text: what is plain, and what must be made visible. */
+export function partsOf(text: string, kind: TextKind = 'told'): readonly TextPart[] {
+  const parts = partsBy(kind === 'value' ? unseen : unseenInLines, text, char => escapeOf(char, kind))
+  if (kind !== 'told') return parts
+  return parts.flatMap(part => (part.isEscape ? part : partsBy(told, part.text, found => found.slice(1))))
+}
+
+/** Neighbours are one part: a text may have nothing else, and each part is an element of the page. */
+function partsBy(form: RegExp, text: string, write: (char: string) => string): readonly TextPart[] {
+  const parts: TextPart[] = []
+  let run: string[] = []
   let from = 0
-  for (const found of text.matchAll(unseen)) {
-    if (found.index > from) parts.push({ text: text.slice(from, found.index), isEscape: false })
-    parts.push({ text: escapeOf(found[0]), isEscape: true })
-    from = found.index + found[0].length
+  const take = (to: number) => {
+    if (to === from) return
+    if (run.length > 0) parts.push({ text: run.join(' '), isEscape: true })
+    if (to > from) parts.push({ text: text.slice(from, to), isEscape: false })
+    run = []
   }
-  if (from < text.length) parts.push({ text: text.slice(from), isEscape: false })
+  for (const { 0: char, index } of text.matchAll(form)) {
+    take(index)
+    run.push(write(char))
+    from = index + char.length
+  }
+  if (from < text.length) take(text.length)
+  else if (run.length > 0) parts.push({ text: run.join(' '), isEscape: true })
   return parts
 }
 
-function escapeOf(found: string): string {
-  return found.startsWith('\\') ? found.slice(1) : `u{${(found.codePointAt(0) ?? 0).toString(16)}}`
+function escapeOf(char: string, kind: TextKind): string {
+  const code = char.codePointAt(0) ?? 0
+  if (kind === 'bytes' && code >= 0xdc00 && code < 0xdd00) return `x{${(code - 0xdc00).toString(16).padStart(2, '0')}}`
+  // The line still ends there.
+  return `u{${code.toString(16)}}${char === '\n' ? '\n' : ''}`
 }

@@ -63,7 +63,7 @@ t.test('characters that deceive the eye are visible', async t => {
   const text = (await page.locator('main').textContent()) ?? ''
   t.notMatch(text, /[\u202e\u2066\u200b\u00ad]/)
   for (const code of ['u{202e}', 'u{2066}', 'u{200b}', 'u{ad}']) {
-    t.ok((await page.locator('mark.escape').getByText(code, { exact: true }).count()) >= 2, code)
+    t.ok((await page.locator('mark.escape').getByText(code).count()) >= 2, code)
   }
   await deny(id)
 })
@@ -74,7 +74,7 @@ t.test('bodies of a megabyte on one line, and of 64 levels, are shown without a 
   const wide = await hold('/wide', { headers: json, body: JSON.stringify(Array.from({ length: 20_000 }, (_, n) => n)) })
   const page = await signedIn(t, reviewer)
   for (const [id, text] of [
-    [long, 'The first 64.0 KiB'],
+    [long, '934,464 more characters'],
     [deep, '{1}'],
     [wide, '[20000]'],
   ] as const) {

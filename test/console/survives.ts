@@ -139,10 +139,11 @@ t.test('a body that was sealed under a lost key is not shown, and says so', asyn
   const bench = await startConsole(t)
   const id = await bench.hold('/sealed', { body: 'secret text' })
   const page = await bench.signedIn(t, bench.reviewer)
-  await page.route(`**/hitl/${id}`, async route => {
+  await page.route(`**/hitl/${id}?*`, async route => {
     const answer = await route.fetch()
     const json = await answer.json()
-    await route.fulfill({ response: answer, json: { ...json, pending: { ...json.pending, body: '[SEALED]' } } })
+    const pending = { ...json.pending, body: '[SEALED]', bodyEncoding: 'utf8' }
+    await route.fulfill({ response: answer, json: { ...json, pending } })
   })
   await page.locator('.row a').click()
   await sees(t, page, 'sealed under a key that the gateway does not have any more')

@@ -1,8 +1,10 @@
 /** The request that is explained, as it is typed. */
 import { call } from '../api.ts'
+import { bytesOf, textOf } from '../body/bytes.ts'
+import { readRequest } from '../request/exact.ts'
 import { search } from '../router.ts'
 import { mayRead } from '../session.ts'
-import type { Agent, ExplainRequest, HitlRequest } from '../types.ts'
+import type { Agent, ExplainRequest } from '../types.ts'
 
 export interface Draft {
   readonly method: string
@@ -21,9 +23,9 @@ export async function draftOf(): Promise<Draft> {
   const given = search.peek()
   const id = given.get('request')
   if (id === null) return { ...empty, method: given.get('method') ?? 'GET', url: given.get('url') ?? '' }
-  const answer = await call<{ readonly pending: HitlRequest }>('GET', `/hitl/${encodeURIComponent(id)}`)
+  const answer = await readRequest(id)
   if (!answer.ok) return empty
-  const { method, url, headers, body, bodyEncoding, agentId } = answer.data.pending
+  const { method, url, headers, body, bodyEncoding, agentId } = answer.data
   const agent = mayRead.peek() ? await call<Agent>('GET', `/agents/${agentId}`) : undefined
   return {
     method,
@@ -32,9 +34,14 @@ export async function draftOf(): Promise<Draft> {
       .map(([name, value]) => `${name}: ${value}`)
       .join('\n'),
     // Bytes that are no text cannot be typed; the conditions on the body then differ.
-    body: bodyEncoding === 'base64' ? '' : body,
+    body: bodyEncoding === 'base64' ? typedText(body) : '',
     ...(agent?.ok === true && { agent: agent.data }),
   }
+}
+
+function typedText(base64: string): string {
+  const { text, invalid } = textOf(bytesOf(base64))
+  return invalid === 0 ? text : ''
 }
 
 export function requestOf({ method, url, headers, body, agent }: Draft): ExplainRequest {

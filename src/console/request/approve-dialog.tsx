@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import { type Failure, failureOf, offline, send } from '../api.ts'
+import { placeOf } from '../body/url.ts'
 import { announce } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import type { HitlRequest } from '../types.ts'
 import { CommentField } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
-import { placeOf } from './url.ts'
 
 /** Sends what is on the screen, with or without a grant for the next requests like it. */
 export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly withGrant: boolean }) {

@@ -1,16 +1,18 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call, query } from '../api.ts'
 import { now } from '../clock.ts'
-import { Text } from '../parts/text.tsx'
+import { useSome } from '../parts/some.tsx'
+import { Cut } from '../parts/text.tsx'
 import { groupOf } from '../queue/choice.ts'
 import { hrefOf } from '../router.ts'
-import { agoText } from '../text.ts'
+import { agoText, type TextKind } from '../text.ts'
 import type { HitlRequest, PastRequestPage } from '../types.ts'
-import { type Change, differences } from './differences.ts'
+import { type Change, type Comparison, compareRequests } from './differences.ts'
+import { readRequest } from './exact.ts'
 
 interface Earlier {
   readonly view: HitlRequest
-  readonly changes: readonly Change[]
+  readonly comparisons: readonly Comparison[]
 }
 
 /** How the request differs from the last one of its group that was approved. */
@@ -24,17 +26,35 @@ export function Changes({ view }: { readonly view: HitlRequest }) {
     }
   }, [view.id])
   if (earlier === undefined) return null
-  const { changes } = earlier
+  const { comparisons } = earlier
+  const others = comparisons.filter(({ isSame }) => !isSame)
   return (
     <>
       <h3>
         Compared with the <a href={hrefOf('requests', earlier.view.id)}>last one like it that was approved</a>,{' '}
         {agoText(earlier.view.decidedAt ?? earlier.view.timestamp, now.value)}
       </h3>
-      {changes.length === 0 ? (
-        <p>Query, header fields and body are the same.</p>
-      ) : (
-        <table class="grid">
+      {others.map(comparison => (
+        <Differing key={comparison.part} comparison={comparison} />
+      ))}
+      <p>{sameText(comparisons)}</p>
+    </>
+  )
+}
+
+function sameText(comparisons: readonly Comparison[]): string {
+  const same = comparisons.filter(({ isSame }) => isSame).map(({ part }) => part.toLowerCase())
+  if (same.length === comparisons.length) return 'Query, header fields and body are the same.'
+  return same.length === 0 ? '' : `The same: ${same.join(', ')}.`
+}
+
+function Differing({ comparison: { part, changes, kind, note } }: { readonly comparison: Comparison }) {
+  const [shown, more] = useSome(changes)
+  return (
+    <>
+      {changes.length > 0 && (
+        <table class="grid changes">
+          <caption>{part}</caption>
           <thead>
             <tr>
               <th scope="col">Where</th>
@@ -43,19 +63,37 @@ export function Changes({ view }: { readonly view: HitlRequest }) {
             </tr>
           </thead>
           <tbody>
-            {changes.map(({ where, before, after }) => (
-              <tr key={where}>
-                <th scope="row">
-                  <Text value={where} limit={200} />
-                </th>
-                <td>{before === undefined ? <em>not there</em> : <Text value={before} limit={300} />}</td>
-                <td>{after === undefined ? <em>not there</em> : <Text value={after} limit={300} />}</td>
-              </tr>
+            {shown.map(change => (
+              <ChangeRow key={change.where} change={change} kind={kind} />
             ))}
+            {more && (
+              <tr>
+                <td colSpan={3}>{more}</td>
+              </tr>
+            )}
           </tbody>
         </table>
       )}
+      {note !== undefined && (
+        <p class="hint">
+          {part}: {note}
+        </p>
+      )}
     </>
+  )
+}
+
+function ChangeRow({ change, kind }: { readonly change: Change; readonly kind: TextKind }) {
+  const cell = (value: string | undefined) =>
+    value === undefined ? <em>not there</em> : <Cut pieces={[{ text: value }]} kind={kind} first={300} />
+  return (
+    <tr>
+      <th scope="row">
+        <Cut pieces={[{ text: change.where }]} kind={kind} first={200} />
+      </th>
+      <td>{cell(change.before)}</td>
+      <td>{cell(change.after)}</td>
+    </tr>
   )
 }
 
@@ -73,6 +111,6 @@ async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
     ? list.data.items.find(past => past.id !== view.id && groupOf(past) === groupOf(view))
     : undefined
   if (like === undefined) return undefined
-  const answer = await call<{ readonly pending: HitlRequest }>('GET', `/hitl/${like.id}`)
-  return answer.ok ? { view: answer.data.pending, changes: differences(answer.data.pending, view) } : undefined
+  const answer = await readRequest(like.id)
+  return answer.ok ? { view: answer.data, comparisons: compareRequests(answer.data, view) } : undefined
 }

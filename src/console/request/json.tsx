@@ -1,67 +1,125 @@
 import { useState } from 'preact/hooks'
-import { Text } from '../parts/text.tsx'
+import { type Source, segmentsOf, touching } from '../body/findings.ts'
+import { type JsonList, type JsonObject, type Json as JsonValue, jsonCoding, readJson } from '../body/json.ts'
+import { Cut, Text } from '../parts/text.tsx'
+import { plural } from '../text.ts'
 
 /** Members of one object that are drawn at once. */
 const atOnce = 100
 /** Levels that are open at first, for values that are not large. */
 const openLevels = 3
 
-/** JSON as a tree. What is closed is not drawn. */
+interface ValueProps {
+  readonly value: JsonValue
+  readonly source: Source
+  readonly level?: number
+}
+
+/** A value that was read already, such as one of the audit trail. */
 export function Json({ value }: { readonly value: unknown }) {
+  const text = JSON.stringify(value)
+  const tree = readJson(text)
+  return typeof tree === 'string' ? <Text value={text} /> : <JsonTree value={tree} source={{ text, findings: [] }} />
+}
+
+/** JSON as a tree. What is closed is not drawn. */
+export function JsonTree({ value, source }: ValueProps) {
   return (
     <div class="json">
-      <Value value={value} level={0} />
+      <Value value={value} source={source} />
     </div>
   )
 }
 
-interface ValueProps {
-  readonly value: unknown
+function Value({ value, source, level = 0 }: ValueProps) {
+  switch (value.kind) {
+    case 'string':
+      return (
+        <span class="json-string">
+          "<Cut pieces={segmentsOf(source, inner(value), jsonCoding)} kind="value" first={8_192} />"
+        </span>
+      )
+    case 'plain':
+      return (
+        <span class="json-plain">
+          <Cut pieces={segmentsOf(source, value)} />
+        </span>
+      )
+    default:
+      return <Inner value={value} source={source} level={level} />
+  }
+}
+
+/** Without the quotation marks. */
+const inner = ({ from, to }: { readonly from: number; readonly to: number }) => ({ from: from + 1, to: to - 1 })
+
+interface InnerProps extends ValueProps {
+  readonly value: JsonObject | JsonList
   readonly level: number
 }
 
-function Value({ value, level }: ValueProps) {
-  if (typeof value === 'string') {
-    return (
-      <span class="json-string">
-        "<Text value={value} limit={8_192} />"
-      </span>
-    )
-  }
-  if (typeof value !== 'object' || value === null) return <span class="json-plain">{String(value)}</span>
-  return <Inner value={value} level={level} />
-}
-
-function Inner({ value, level }: { readonly value: object; readonly level: number }) {
-  const isList = Array.isArray(value)
-  const entries = Object.entries(value)
-  const [isOpen, setOpen] = useState(level < openLevels && entries.length <= atOnce)
+function Inner({ value, source, level }: InnerProps) {
+  const isList = value.kind === 'list'
+  const size = isList ? value.items.length : value.members.length
+  const found = touching(source.findings, value.from, value.to).length
+  const [isOpen, setOpen] = useState((level < openLevels || found > 0) && size <= atOnce)
   const [count, setCount] = useState(atOnce)
-  if (entries.length === 0) return <span class="json-plain">{isList ? '[]' : '{}'}</span>
+  if (size === 0) return <span class="json-plain">{isList ? '[]' : '{}'}</span>
   return (
     <span class="json-inner">
       <button type="button" class="json-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        {isList ? `[${entries.length}]` : `{${entries.length}}`}
+        {isList ? `[${size}]` : `{${size}}`}
       </button>
+      {!isOpen && <Found count={found} />}
       {isOpen && (
         <ul>
-          {entries.slice(0, count).map(([name, inner]) => (
-            <li key={name}>
-              <span class="json-name">
-                <Text value={name} limit={300} />
-              </span>
-              : <Value value={inner} level={level + 1} />
-            </li>
-          ))}
-          {entries.length > count && (
+          {isList ? (
+            <Items value={value} source={source} level={level} count={count} />
+          ) : (
+            <Members value={value} source={source} level={level} count={count} />
+          )}
+          {size > count && (
             <li>
               <button type="button" onClick={() => setCount(count * 4)}>
-                {entries.length - count} more
+                {size - count} more
               </button>
+              <Found count={touching(source.findings, startOf(value, count), value.to).length} />
             </li>
           )}
         </ul>
       )}
     </span>
   )
+}
+
+function Found({ count }: { readonly count: number }) {
+  return count === 0 ? null : <span class="mark warn">{plural(count, 'finding')}</span>
+}
+
+const startOf = (value: JsonObject | JsonList, index: number): number =>
+  (value.kind === 'list' ? value.items[index]?.from : value.members[index]?.at.from) ?? value.to
+
+interface SomeProps<T> extends InnerProps {
+  readonly value: T & InnerProps['value']
+  readonly count: number
+}
+
+function Items({ value, source, level, count }: SomeProps<JsonList>) {
+  return value.items.slice(0, count).map((item, index) => (
+    <li key={index}>
+      <span class="json-name">{index}</span>: <Value value={item} source={source} level={level + 1} />
+    </li>
+  ))
+}
+
+function Members({ value, source, level, count }: SomeProps<JsonObject>) {
+  return value.members.slice(0, count).map(({ name, at, value: of }) => (
+    <li key={at.from}>
+      <span class="json-name">
+        {name === '' ? '""' : <Cut pieces={segmentsOf(source, inner(at), jsonCoding)} kind="value" first={300} />}
+      </span>
+      {value.doubled.has(name) && <span class="mark warn">more than once</span>}: {''}
+      <Value value={of} source={source} level={level + 1} />
+    </li>
+  ))
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { call, type Failure } from '../api.ts'
+import type { Failure } from '../api.ts'
 import { now } from '../clock.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
@@ -10,6 +10,8 @@ import type { Row } from '../queue/store.ts'
 import { agoText, timeText } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
 import { Asker } from './asker.tsx'
+import { readRequest } from './exact.ts'
+import { Findings } from './findings.tsx'
 import { outcomeOf } from './outcome.ts'
 import { Sent } from './sent.tsx'
 import { Verdicts } from './verdicts.tsx'
@@ -25,9 +27,9 @@ interface RequestProps {
 export function RequestView({ id, row }: RequestProps) {
   const [view, setView] = useState<HitlRequest | Failure>()
   const read = async () => {
-    const answer = await call<{ readonly pending: HitlRequest }>('GET', `/hitl/${encodeURIComponent(id)}`)
+    const answer = await readRequest(id)
     setView(before => {
-      if (answer.ok) return answer.data.pending
+      if (answer.ok) return answer.data
       // What is on the screen is not lost to a gateway that restarts.
       const isKept = answer.failure.status !== 404 && before !== undefined && 'id' in before
       return isKept ? before : answer.failure
@@ -70,6 +72,7 @@ function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: 
           <Text value={view.comment} />
         </blockquote>
       )}
+      <Findings view={view} />
     </header>
   )
 }

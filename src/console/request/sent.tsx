@@ -1,17 +1,18 @@
+import { placeOf } from '../body/url.ts'
 import { Method } from '../parts/marks.tsx'
-import { Text } from '../parts/text.tsx'
+import { useSome } from '../parts/some.tsx'
+import { Cut, Text } from '../parts/text.tsx'
 import { sizeText } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
 import { Body } from './body.tsx'
-import { placeOf } from './url.ts'
 
-/** Stands for the value of a field that the gateway adds: no value of an agent has this character. */
-const addedMark = '\u0000'
+/** Instead of the value of a field that the gateway adds. */
+const added = Symbol('added')
 
 /** What an approval sends, exactly as it is sent. */
 export function Sent({ view }: { readonly view: HitlRequest }) {
   const { origin, path, query } = placeOf(view.url)
-  const { addedFields: added = [] } = view
+  const { addedFields = [] } = view
   return (
     <section aria-labelledby="sent">
       <h2 id="sent" class="target" tabIndex={-1}>
@@ -25,11 +26,11 @@ export function Sent({ view }: { readonly view: HitlRequest }) {
       <details class="fields">
         <summary>
           {Object.keys(view.headers).length} header fields
-          {added.length > 0 && <span class="hint"> and {added.join(', ')}, which the gateway adds</span>}
+          {addedFields.length > 0 && <span class="hint"> and {addedFields.join(', ')}, which the gateway adds</span>}
         </summary>
         <Pairs
           caption="Header fields"
-          pairs={[...Object.entries(view.headers), ...added.map(name => [name, addedMark] as const)]}
+          pairs={[...Object.entries(view.headers), ...addedFields.map(name => [name, added] as const)]}
         />
       </details>
       <h3>
@@ -43,12 +44,16 @@ export function Sent({ view }: { readonly view: HitlRequest }) {
   )
 }
 
+/** Undefined: a name without an equals sign. */
+type FieldValue = string | typeof added | undefined
+
 interface PairsProps {
   readonly caption: string
-  readonly pairs: readonly (readonly [name: string, value: string])[]
+  readonly pairs: readonly (readonly [name: string, value: FieldValue])[]
 }
 
 function Pairs({ caption, pairs }: PairsProps) {
+  const [shown, more] = useSome(pairs)
   return (
     <table class="grid">
       <caption>{caption}</caption>
@@ -59,23 +64,36 @@ function Pairs({ caption, pairs }: PairsProps) {
         </tr>
       </thead>
       <tbody>
-        {pairs.map(([name, value]) => (
+        {shown.map(([name, value]) => (
           <tr>
             <th scope="row">
-              <Text value={name} limit={300} />
+              {name === '' ? <em>no name</em> : <Cut pieces={[{ text: name }]} kind="told" first={300} />}
             </th>
             <td>
               <Value value={value} />
             </td>
           </tr>
         ))}
+        {more && (
+          <tr>
+            <td colSpan={2}>{more}</td>
+          </tr>
+        )}
       </tbody>
     </table>
   )
 }
 
-function Value({ value }: { readonly value: string }) {
-  if (value === addedMark) return <span class="redacted">added by the gateway</span>
+function Value({ value }: { readonly value: FieldValue }) {
+  if (value === undefined) return <em>no value</em>
+  if (value === added) return <span class="redacted">added by the gateway</span>
   if (value === '[REDACTED]') return <span class="redacted">redacted here, sent as it came</span>
-  return <Text value={value} limit={8_192} />
+  return <Cut pieces={redactedIn(value)} kind="told" first={8_192} />
+}
+
+/** What the gateway keeps from people is marked within a value, too. */
+function redactedIn(value: string) {
+  return value
+    .split(/(\[REDACTED\])/)
+    .map(text => (text === '[REDACTED]' ? { text, detector: 'redacted here' } : { text }))
 }

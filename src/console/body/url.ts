@@ -1,11 +1,13 @@
 /** Parts of a URL as text: nothing is decoded or repaired, since what is shown is what is sent. */
+import { pairsOf } from './form.ts'
+
 export interface Place {
   /** Scheme, host and port. */
   readonly origin: string
   readonly host: string
   readonly path: string
-  /** Names and values, not decoded. */
-  readonly query: readonly (readonly [name: string, value: string])[]
+  /** Names and values, not decoded; undefined where there is no equals sign. */
+  readonly query: readonly (readonly [name: string, value: string | undefined])[]
 }
 
 export function placeOf(url: string): Place {
@@ -16,16 +18,17 @@ export function placeOf(url: string): Place {
   const after = end < 0 ? '' : rest.slice(end)
   const mark = after.indexOf('?')
   const path = mark < 0 ? after : after.slice(0, mark)
-  const pairs = mark < 0 ? [] : after.slice(mark + 1).split('&')
   return {
     origin: url.slice(0, start) + host,
     host,
     path: path === '' ? '/' : path,
-    query: pairs.filter(pair => pair !== '').map(pairOf),
+    query: mark < 0 ? [] : queryOf(after.slice(mark + 1)),
   }
 }
 
-function pairOf(pair: string): readonly [string, string] {
-  const equals = pair.indexOf('=')
-  return equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
+function queryOf(text: string): Place['query'] {
+  return pairsOf(text).map(({ name, value }) => [
+    text.slice(name.from, name.to),
+    value && text.slice(value.from, value.to),
+  ])
 }

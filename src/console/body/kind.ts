@@ -1,0 +1,172 @@
+/** What a body is, as far as it shows: for reading, never for deciding. */
+
+import { sizeText } from '../text.ts'
+import type { HitlRequest } from '../types.ts'
+import { bytesOf, textOf } from './bytes.ts'
+import { type Finding, findingsIn, type Source } from './findings.ts'
+import { type Pair, pairsOf } from './form.ts'
+import { type Json, type JsonObject, type JsonProblem, mostLevels, mostValues, readJson, stringOf } from './json.ts'
+
+export type Shape =
+  | { readonly kind: 'json'; readonly value: Json }
+  | {
+      readonly kind: 'tool'
+      readonly tool: string
+      readonly arguments: Json | undefined
+      /** The message without the two. */
+      readonly rest: JsonObject
+    }
+  | {
+      readonly kind: 'messages'
+      readonly messages: readonly JsonObject[]
+      /** The body without the messages. */
+      readonly rest: JsonObject
+    }
+  | { readonly kind: 'form'; readonly pairs: readonly Pair[] }
+  | { readonly kind: 'text' | 'bytes' }
+
+export interface ReadBody extends Source {
+  readonly bytes: Uint8Array
+  /** How it is shown first. */
+  readonly shape: Shape
+  /** What a person must know of the way in which it is shown. */
+  readonly notes: readonly string[]
+  /** Of detectors, in bytes. */
+  readonly places: readonly Finding[]
+}
+
+/** Why there is nothing to read. */
+export type MissingBody = 'none' | 'sealed' | 'deleted'
+
+/** JSON longer than this is shown as text, characters. */
+const mostJson = 2_000_000
+/** Of bytes that are no text one in so many may be in what is shown as text. */
+const mostOthers = 8
+/** Bytes that are looked at to tell text from others. */
+const sample = 4_096
+
+type Given = Pick<HitlRequest, 'body' | 'bodyEncoding' | 'headers' | 'bodyBytes' | 'findingPlaces'>
+
+/** @param view with the body in base64 */
+export function readBody(view: Given): ReadBody | MissingBody {
+  if (view.bodyBytes === 0) return 'none'
+  // The gateway has no bytes to encode, and says why.
+  if (view.bodyEncoding !== 'base64') return view.body === '[DELETED]' ? 'deleted' : 'sealed'
+  const bytes = bytesOf(view.body)
+  const { text, invalid } = textOf(bytes)
+  const places = view.findingPlaces ?? []
+  const type = fieldOf(view.headers, 'content-type')
+  const { shape, note } = invalid > 0 ? shapeOfOthers(bytes, invalid) : shapeOf(text, type)
+  const notes = [note, codingNote(view.headers), charsetNote(type)].flatMap(one => one ?? [])
+  return { bytes, text, places, findings: findingsIn(bytes, places), shape, notes }
+}
+
+const fieldOf = (headers: Readonly<Record<string, string>>, wanted: string): string =>
+  Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
+
+interface Shaped {
+  readonly shape: Shape
+  readonly note?: string | undefined
+}
+
+function shapeOfOthers(bytes: Uint8Array, invalid: number): Shaped {
+  const { length } = bytes.subarray(0, sample)
+  const others = bytes.subarray(0, sample).reduce((count, byte) => count + (isText(byte) ? 0 : 1), 0)
+  const note = `${invalid} of ${bytes.length} bytes are not UTF-8; as text they are shown as their value.`
+  return { shape: { kind: others * mostOthers > length ? 'bytes' : 'text' }, note }
+}
+
+const isText = (byte: number): boolean =>
+  (byte > 0x1f && byte < 0x7f) || byte === 0x0a || byte === 0x0d || byte === 0x09
+
+function shapeOf(text: string, type: string): Shaped {
+  if (/^application\/x-www-form-urlencoded/i.test(type)) return { shape: { kind: 'form', pairs: pairsOf(text) } }
+  const asText: Shape = { kind: 'text' }
+  const mayBeJson = /^[ \t\r\n]*[[{]/.test(text)
+  if (!mayBeJson && !/json/i.test(type)) return { shape: asText }
+  if (text.length > mostJson)
+    return { shape: asText, note: `JSON of more than ${sizeText(mostJson)} is shown as text.` }
+  const value = readJson(text)
+  if (typeof value === 'string') return { shape: asText, note: problems[value] }
+  return { shape: kindOfJson(value, text), note: doubledNote(value) }
+}
+
+const problems: Readonly<Record<JsonProblem, string>> = {
+  invalid: 'This is not valid JSON, and is shown as text.',
+  deep: `JSON of more than ${mostLevels} levels is shown as text.`,
+  many: `JSON of more than ${mostValues.toLocaleString('en')} values is shown as text.`,
+}
+
+function doubledNote(value: Json): string | undefined {
+  const names = new Set<string>()
+  collectDoubled(value, names)
+  if (names.size === 0) return undefined
+  const first = JSON.stringify([...names][0])
+  const others = names.size > 1 ? ` and ${names.size - 1} others` : ''
+  return `The name ${first}${others} stands more than once in one object. Servers differ in which one they take.`
+}
+
+function collectDoubled(value: Json, into: Set<string>): void {
+  if (value.kind === 'list') for (const item of value.items) collectDoubled(item, into)
+  if (value.kind !== 'object') return
+  for (const name of value.doubled) into.add(name)
+  for (const member of value.members) collectDoubled(member.value, into)
+}
+
+function codingNote(headers: Readonly<Record<string, string>>): string | undefined {
+  const coding = fieldOf(headers, 'content-encoding')
+  if (coding === '' || /^identity$/i.test(coding)) return undefined
+  return `Content-Encoding is ${coding}: the body is shown as it is sent, and detectors did not search it.`
+}
+
+function charsetNote(type: string): string | undefined {
+  const [, charset] = /;[ \t]*charset=["']?([\w.:-]{1,40})/i.exec(type) ?? []
+  if (charset === undefined || /^(?:utf-?8|us-ascii)$/i.test(charset)) return undefined
+  return `Content-Type says that the text is ${charset}. It is shown as UTF-8.`
+}
+
+/** A view of its own needs names that stand once: otherwise it would choose one of them. */
+function kindOfJson(value: Json, text: string): Shape {
+  const plain: Shape = { kind: 'json', value }
+  if (value.kind !== 'object' || value.doubled.size > 0) return plain
+  return toolIn(value, text) ?? messagesIn(value) ?? plain
+}
+
+export const memberOf = (object: JsonObject, wanted: string): Json | undefined =>
+  object.members.find(({ name }) => name === wanted)?.value
+
+function toolIn(message: JsonObject, text: string): Shape | undefined {
+  const is = (name: string, wanted: string) => {
+    const value = memberOf(message, name)
+    return value?.kind === 'string' && stringOf(text, value) === wanted
+  }
+  const params = memberOf(message, 'params')
+  if (!is('jsonrpc', '2.0') || !is('method', 'tools/call')) return undefined
+  if (params?.kind !== 'object' || params.doubled.size > 0) return undefined
+  const name = memberOf(params, 'name')
+  if (name?.kind !== 'string') return undefined
+  const others = without(params, 'name', 'arguments')
+  const members = message.members.flatMap(member => {
+    if (member.value !== params) return member
+    return others.members.length === 0 ? [] : { ...member, value: others }
+  })
+  return {
+    kind: 'tool',
+    tool: stringOf(text, name),
+    arguments: memberOf(params, 'arguments'),
+    rest: { ...message, members },
+  }
+}
+
+function messagesIn(body: JsonObject): Shape | undefined {
+  const list = memberOf(body, 'messages')
+  if (list?.kind !== 'list' || list.items.length === 0) return undefined
+  const messages = list.items.filter(item => item.kind === 'object' && item.doubled.size === 0) as JsonObject[]
+  if (messages.length < list.items.length) return undefined
+  return { kind: 'messages', messages, rest: without(body, 'messages') }
+}
+
+export const without = (object: JsonObject, ...names: readonly string[]): JsonObject => ({
+  ...object,
+  members: object.members.filter(({ name }) => !names.includes(name)),
+})

@@ -1,0 +1,166 @@
+import { segmentsOf } from '../body/findings.ts'
+import { formCoding, type Pair } from '../body/form.ts'
+import { type Json, type JsonObject, jsonCoding, stringOf } from '../body/json.ts'
+import { memberOf, type ReadBody, type Shape, without } from '../body/kind.ts'
+import { useSome } from '../parts/some.tsx'
+import { Cut } from '../parts/text.tsx'
+import { JsonTree } from './json.tsx'
+import { BodyBytes, BodyText, Long } from './long.tsx'
+
+/** The body as what it is. Whatever a view does not set out by itself follows below it. */
+export function BodyShape({ body }: { readonly body: ReadBody }) {
+  const { shape } = body
+  switch (shape.kind) {
+    case 'tool':
+      return <Tool body={body} shape={shape} />
+    case 'messages':
+      return <Messages body={body} shape={shape} />
+    case 'json':
+      return <JsonTree value={shape.value} source={body} />
+    case 'form':
+      return <Form body={body} pairs={shape.pairs} />
+    case 'text':
+      return <BodyText body={body} />
+    case 'bytes':
+      return <BodyBytes body={body} />
+  }
+}
+
+interface ShapeProps<K> {
+  readonly body: ReadBody
+  readonly shape: Extract<Shape, { readonly kind: K }>
+}
+
+function Tool({ body, shape }: ShapeProps<'tool'>) {
+  return (
+    <>
+      <p class="tool">
+        MCP tool{' '}
+        <strong>
+          <Cut pieces={[{ text: shape.tool }]} kind="value" />
+        </strong>
+        {shape.arguments === undefined && ' without arguments'}
+      </p>
+      {shape.arguments !== undefined && <JsonTree value={shape.arguments} source={body} />}
+      <Rest title="Beside tool and arguments" rest={shape.rest} body={body} />
+    </>
+  )
+}
+
+function Rest({ title, rest, body }: { readonly title: string; readonly rest: JsonObject; readonly body: ReadBody }) {
+  if (rest.members.length === 0) return null
+  return (
+    <>
+      <p class="hint">{title}</p>
+      <JsonTree value={rest} source={body} />
+    </>
+  )
+}
+
+function Messages({ body, shape }: ShapeProps<'messages'>) {
+  const model = memberOf(shape.rest, 'model')
+  const [messages, more] = useSome(shape.messages)
+  return (
+    <>
+      {model?.kind === 'string' && (
+        <p class="tool">
+          Model{' '}
+          <strong>
+            <Cut pieces={[{ text: stringOf(body.text, model) }]} kind="value" />
+          </strong>
+        </p>
+      )}
+      <ol class="messages">
+        {messages.map(message => (
+          <li key={message.from}>
+            <Message message={message} body={body} />
+          </li>
+        ))}
+        {more && <li>{more}</li>}
+      </ol>
+      <Rest title="Beside the messages" rest={shape.rest} body={body} />
+    </>
+  )
+}
+
+function Message({ message, body }: { readonly message: JsonObject; readonly body: ReadBody }) {
+  const role = memberOf(message, 'role')
+  const content = memberOf(message, 'content')
+  const isNamed = role?.kind === 'string'
+  return (
+    <>
+      <strong>
+        {isNamed ? <Cut pieces={[{ text: stringOf(body.text, role) }]} kind="value" first={120} /> : 'No role'}
+      </strong>
+      {content !== undefined && <Content content={content} body={body} />}
+      <Rest title="Beside the content" rest={without(message, 'content', ...(isNamed ? ['role'] : []))} body={body} />
+    </>
+  )
+}
+
+/** A text, or parts of which some are texts. */
+function Content({ content, body }: { readonly content: Json; readonly body: ReadBody }) {
+  if (content.kind === 'string') return <StringText value={content} body={body} />
+  if (content.kind !== 'list' || content.items.length === 0) return <JsonTree value={content} source={body} />
+  return <ContentParts parts={content.items} body={body} />
+}
+
+function ContentParts({ parts, body }: { readonly parts: readonly Json[]; readonly body: ReadBody }) {
+  const [shown, more] = useSome(parts)
+  return (
+    <>
+      {shown.map(part => {
+        const text = plainText(part, body.text)
+        return text === undefined ? <JsonTree value={part} source={body} /> : <StringText value={text} body={body} />
+      })}
+      {more}
+    </>
+  )
+}
+
+/** The text of a part that has nothing else. */
+function plainText(part: Json, text: string): Json | undefined {
+  if (part.kind !== 'object' || part.members.length !== 2) return undefined
+  const [type, value] = [memberOf(part, 'type'), memberOf(part, 'text')]
+  const isText = type?.kind === 'string' && stringOf(text, type) === 'text'
+  return isText && value?.kind === 'string' ? value : undefined
+}
+
+function StringText({ value, body }: { readonly value: Json; readonly body: ReadBody }) {
+  const range = { from: value.from + 1, to: value.to - 1 }
+  return <Long pieces={segmentsOf(body, range, jsonCoding)} kind="exact" />
+}
+
+function Form({ body, pairs }: { readonly body: ReadBody; readonly pairs: readonly Pair[] }) {
+  const [shown, more] = useSome(pairs)
+  return (
+    <table class="grid">
+      <caption class="hidden">Form</caption>
+      <tbody>
+        {shown.map(({ name, value }) => (
+          <tr key={name.from}>
+            <th scope="row">
+              {name.from === name.to ? (
+                <em>no name</em>
+              ) : (
+                <Cut pieces={segmentsOf(body, name, formCoding)} kind="bytes" first={300} />
+              )}
+            </th>
+            <td>
+              {value === undefined ? (
+                <em>no value</em>
+              ) : (
+                <Cut pieces={segmentsOf(body, value, formCoding)} kind="bytes" first={8_192} />
+              )}
+            </td>
+          </tr>
+        ))}
+        {more && (
+          <tr>
+            <td colSpan={2}>{more}</td>
+          </tr>
+        )}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,105 @@
+/** "The same" is said of two requests only when they are: by the digests of what is sent, never by what the page can read. */
+import type { Page } from 'playwright-core'
+import { sees, startConsole } from '../fixtures/console.ts'
+import t from '../fixtures/tap.ts'
+
+const bench = await startConsole(t)
+const { reviewer, signedIn, hold, approve, deny, url } = bench
+const headers = { 'Content-Type': 'application/json', 'X-Custom': 'one' }
+const page = await signedIn(t, reviewer)
+
+/** What is said when the second request is compared with the first, which was approved. */
+async function compared(first: Sent, second: Sent): Promise<string> {
+  const bot = await bench.newBot()
+  const send = ({ query = '', ...init }: Sent) => hold(`/pay${query}`, { bot, headers, body: '{}', ...init })
+  await approve(await send(first))
+  const id = await send(second)
+  return said(page, id)
+}
+
+async function said(page: Page, id: string): Promise<string> {
+  await page.goto(`${url}/console/#/requests/${id}`)
+  await page.getByText('Compared with').waitFor()
+  const text = String(await page.evaluate('document.querySelector("section[aria-labelledby=who]").innerText'))
+  await deny(id)
+  return text.slice(text.indexOf('Compared with')).replace(/\s+/g, ' ')
+}
+
+interface Sent extends Pick<RequestInit, 'headers' | 'body'> {
+  readonly query?: string
+}
+
+const same = 'Query, header fields and body are the same.'
+
+t.test('the same request is called the same', async t => {
+  const body = '{"a":[1,2],"a":3}'
+  t.match(await compared({ query: '?a=b', body }, { query: '?a=b', body }), same)
+})
+
+t.test('a parameter that comes before another one of its name is a difference', async t => {
+  const text = await compared({ query: '?to=friend' }, { query: '?to=attacker&to=friend' })
+  t.match(text, /to friend attacker to \(2\) not there friend/)
+  t.match(text, 'The same: header fields, body.')
+})
+
+t.test('numbers that differ in the 20th digit differ, and so do a number and its text', async t => {
+  const text = await compared({ body: '{"n":12345678901234567891}' }, { body: '{"n":12345678901234567892}' })
+  t.match(text, 'n 12345678901234567891 12345678901234567892')
+  t.match(await compared({ body: '{"n":5}' }, { body: '{"n":"5"}' }), 'n 5 "5"')
+  t.match(await compared({ body: '{"n":1.0}' }, { body: '{"n":1}' }), 'n 1.0 1')
+})
+
+t.test('lists that differ behind thousands of values differ', async t => {
+  const list = (last: string) => `[${'0,'.repeat(60_000)}${last}]`
+  t.match(await compared({ body: list('1') }, { body: list('2') }), '[60000] 1 2')
+})
+
+t.test('the first of two equal names is a difference', async t => {
+  t.match(await compared({ body: '{"to":1,"to":2}' }, { body: '{"to":3,"to":2}' }), 'to 1 3')
+})
+
+t.test('what is spelled in another way is not called the same', async t => {
+  const text = await compared({ body: '{"a":1}' }, { body: '{ "a": 1 }' })
+  t.match(text, 'They differ in spaces, in escapes or in the order of names only.')
+  t.notMatch(text, same)
+})
+
+t.test('values that are redacted here are not called the same', async t => {
+  const withKey = (key: string) => ({ headers: { ...headers, 'X-Api-Secret': key } })
+  const text = await compared(withKey('one'), withKey('two'))
+  t.match(text, 'Redacted here, and so not compared: x-api-secret')
+  t.match(text, 'The same: query, body.')
+  const query = await compared({ query: '?api_key=1' }, { query: '?api_key=2' })
+  t.match(query, 'They differ in their order, or in what is redacted here.')
+})
+
+t.test('fields that differ with each request are named', async t => {
+  const at = (id: string) => ({ headers: { ...headers, 'X-Request-Id': id } })
+  t.match(await compared(at('1'), at('2')), 'As with each request, these differ too: x-request-id.')
+})
+
+t.test('texts and bytes are compared, too', async t => {
+  const text = { 'Content-Type': 'text/plain' }
+  const given = (body: string | Buffer) => ({ headers: text, body })
+  t.match(await compared(given('send 100 euro'), given('send 900 euro')), 'behind 5 characters 1 9')
+  const bytes = (last: number) => Buffer.from([0, 255, 1, last])
+  t.match(await compared(given(bytes(128)), given(bytes(129))), 'x{80} x{81}')
+  const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
+  t.match(await compared({ headers: form, body: 'a=1&a=2' }, { headers: form, body: 'a=1&a=3' }), 'a (2) 2 3')
+})
+
+t.test('a body that is gone is not called the same', async t => {
+  const bot = await bench.newBot()
+  await approve(await hold('/gone', { bot, headers, body: '{}' }))
+  const id = await hold('/gone', { bot, headers, body: '{"a":1}' })
+  await page.route('**/hitl/*?bodyEncoding=base64', async route => {
+    const answer = await route.fetch()
+    const read = await answer.json()
+    const isOld = read.pending.status === 'Approved'
+    const pending = isOld ? { ...read.pending, body: '[SEALED]', bodyEncoding: 'utf8' } : read.pending
+    await route.fulfill({ response: answer, json: { ...read, pending } })
+  })
+  t.match(await said(page, id), 'Body: One of the bodies is not kept.')
+  await sees(t, page, 'The same: query, header fields.')
+  await page.unrouteAll({ behavior: 'wait' })
+})
