@@ -7,6 +7,7 @@ import type { Send } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
 import { createVirtualHosts, type Links } from '../http/virtual-hosts.ts'
+import { createReaders } from '../pipeline/answers/readers.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
@@ -146,7 +147,8 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
   return {
     roadWith({ queue, grants, noteTools }) {
-      const all: Parts = { ...parts, queue, grants, noteTools }
+      const some = { ...parts, queue, grants, noteTools }
+      const all: Parts = { ...some, readers: createReaders(some) }
       return arrival => enforce(arrival, all)
     },
     send: withLog(createSender(parts), { log, clock }),

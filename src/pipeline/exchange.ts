@@ -12,6 +12,7 @@ import type { Effect } from '../policy/language/model.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
+import type { Interest } from './answers/interest.ts'
 import type { BodyLoan } from './body-memory.ts'
 import type { RpcAnswer } from './mcp/rpc-answer.ts'
 
@@ -24,13 +25,6 @@ export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken
  */
 export type Outcome = Refusal | 'again' | undefined
 export type Step = Outcome | Promise<Outcome>
-
-/**
- * Why an answer is read before the agent gets it. `list`: the request asks for the tools of an MCP server. `client`: it
- * comes from an MCP client, which takes such a list out of the answer to any request. `events`: it asks for a stream, which
- * is one of the older transport of MCP if it names an endpoint. `metadata`: it asks for that of a virtual host.
- */
-export type Asks = 'list' | 'client' | 'events' | 'metadata' | undefined
 
 /** The sender of a request to its upstream. */
 export interface Sender {
@@ -99,8 +93,8 @@ export class Exchange {
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 
-  /** Whether its answer is read before the agent gets it. */
-  asks: Asks = undefined
+  /** Why its answer is read before the agent gets it (answers/); undefined when nothing reads it. */
+  interests: readonly Interest[] | undefined = undefined
 
   /** The sender of the request to its upstream. */
   sender: Sender | undefined = undefined

@@ -18,8 +18,9 @@ export function answerOptions(exchange: Exchange): undefined {
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
 export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
+  const { interests } = exchange
   const own = requestFields(exchange, parts)
-  const fields = exchange.asks === undefined ? own : withoutCoding(own)
+  const fields = interests?.some(({ wantsPlainBytes }) => wantsPlainBytes) === true ? withoutCoding(own) : own
   return {
     agentId: exchange.agent.id,
     method: exchange.method,

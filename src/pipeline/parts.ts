@@ -17,6 +17,7 @@ import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import type { Route } from '../upstream/route.ts'
+import type { AnswerReader } from './answers/reader.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { Recorder } from './record.ts'
@@ -27,7 +28,10 @@ import type { WorkTurns } from './work-turns.ts'
 export type Reviews = Pick<Parts, 'queue' | 'grants' | 'noteTools'>
 
 /** What a call needs on its way to its upstream, held ones included. */
-export type OutboundParts = Omit<Parts, keyof Reviews>
+export type OutboundParts = Omit<Parts, keyof Reviews | 'readers'>
+
+/** What readers of answers use. */
+export type ReaderParts = Omit<Parts, 'readers'>
 
 /** The parts of the gateway that the pipeline uses. None of them waits for the store on an allowed request. */
 export interface Parts {
@@ -59,6 +63,8 @@ export interface Parts {
   readonly fencedAs: () => 'draining' | 'fenced' | undefined
   readonly clientIpOf: ClientIp
   readonly links: Links
+  /** Readers of answers, in the order in which answers pass them. */
+  readonly readers: readonly AnswerReader[]
   readonly watch: Watch
   /** Turns for decisions on long bodies. */
   readonly workTurns: WorkTurns

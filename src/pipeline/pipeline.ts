@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
+import { askReaders, wantBody } from './answers/readers.ts'
 import { authenticate } from './authenticate.ts'
 import { closeCircuit, passCircuit } from './circuit.ts'
 import {
@@ -19,7 +20,6 @@ import { freeKey, useGrant } from './grants.ts'
 import { letGo } from './hold-body.ts'
 import { answerOptions, isLastHop } from './hops.ts'
 import { leaveLimit, limit } from './limit.ts'
-import { mayAskForTools, noteAsks } from './mcp/asks.ts'
 import { maxCancellation, readCancellation } from './mcp/json-rpc.ts'
 import { cancelsHeld, mayCancel, readRefused } from './mcp/requests.ts'
 import { refuseMisplaced } from './misplaced.ts'
@@ -152,10 +152,10 @@ function carryOut(exchange: Decided, parts: Parts): Step {
   if (exchange.effect === 'Hitl') return review(exchange, parts)
   if (exchange.body !== undefined) return passRead(exchange, exchange.body, parts)
   if (mayCancel(exchange, parts)) return readFirst(exchange, parts)
-  return mayAskForTools(exchange, parts) ? readShort(exchange, parts) : pass(exchange, parts)
+  return exchange.hasBody && wantBody(exchange, parts.readers) ? readShort(exchange, parts) : pass(exchange, parts)
 }
 
-/** Reads a short body before it is sent: the request for the tools of an MCP server wants an answer without coding. */
+/** Reads a body before it is sent, for those who read its answer. */
 async function readShort(exchange: Decided, parts: Parts): Promise<Outcome> {
   const held = await receiveBody(exchange, exchange.fields.contentLength, parts)
   if (isRefusal(held)) return held
@@ -194,9 +194,9 @@ function pass(exchange: Decided, parts: Parts): Step {
 function send(exchange: Decided, parts: Parts): Step {
   if (isLastHop(exchange)) return answerOptions(exchange)
   if (!isSendable(exchange)) throw new Error('cannot happen: sent before its destination was checked')
-  const noted = noteAsks(exchange, parts)
-  if (noted === undefined) return forward(exchange, parts, start)
-  return noted.then(() => (exchange.isOver ? undefined : forward(exchange, parts, start)))
+  const asked = askReaders(exchange, parts.readers)
+  if (asked === undefined) return forward(exchange, parts, start)
+  return asked.then(() => (exchange.isOver ? undefined : forward(exchange, parts, start)))
 }
 
 /** The end of every exchange: gives back what it holds, and records it. */

@@ -9,14 +9,13 @@ import { memberOf } from '../../policy/request/names.ts'
 import { stepsPerTurn } from '../../policy/turns/evaluation.ts'
 import { isRecord } from '../../policy/values/path.ts'
 import { unreadable } from '../../policy/values/truth.ts'
+import { longestDocument } from '../answers/held-document.ts'
 import type { Sendable } from '../exchange.ts'
 import { wouldDenyTool } from '../outbound/live.ts'
-import type { Parts } from '../parts.ts'
+import type { ReaderParts } from '../parts.ts'
 import { pathOf } from '../record.ts'
 import { workInTurns } from '../work-turns.ts'
 
-/** Longer lists are not read, bytes. */
-export const longestList = 1_048_576
 const mostValues = 50_000
 const mostTools = 1_000
 /** Tools that are decided in one turn of the event loop, and when it is over; milliseconds. One takes 1 ms with 1,000 rules. */
@@ -34,7 +33,11 @@ export interface ReadList {
  *
  * @returns undefined when it cannot be read, or holds more than is read
  */
-export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Parts): Promise<ReadList | undefined> {
+export async function readToolList(
+  bytes: Buffer,
+  exchange: Sendable,
+  parts: ReaderParts,
+): Promise<ReadList | undefined> {
   const value = await parseInTurns(bytes, exchange.agent.id, parts)
   if (value === undefined) return undefined
   const seen: SeenTool[] = []
@@ -59,8 +62,8 @@ export async function readToolList(bytes: Buffer, exchange: Sendable, parts: Par
   return { bytes: shown, isChanged }
 }
 
-async function parseInTurns(bytes: Buffer, agentId: string, { workTurns }: Parts): Promise<unknown> {
-  if (bytes.length > longestList || !isUtf8(bytes)) return undefined
+async function parseInTurns(bytes: Buffer, agentId: string, { workTurns }: ReaderParts): Promise<unknown> {
+  if (bytes.length > longestDocument || !isUtf8(bytes)) return undefined
   const reading = new JsonReading(bytes, mostValues)
   await workInTurns(reading, agentId, workTurns)
   const { result } = reading
@@ -70,7 +73,11 @@ async function parseInTurns(bytes: Buffer, agentId: string, { workTurns }: Parts
 /** A tool as the server sent it. */
 type Tool = Readonly<Record<string, unknown>> & { readonly name: string }
 
-async function visibleTools(tools: readonly unknown[], exchange: Sendable, parts: Parts): Promise<readonly Tool[]> {
+async function visibleTools(
+  tools: readonly unknown[],
+  exchange: Sendable,
+  parts: ReaderParts,
+): Promise<readonly Tool[]> {
   const kept: Tool[] = []
   const { clock, config, workTurns } = parts
   const filters = config.Mcp.FilterTools && config.Policy.Mode !== 'observe'
@@ -97,7 +104,7 @@ function isTool(value: unknown): value is Tool {
 const stepsPerPiece = 16
 
 /** The digests of the definitions of tools, computed in turns of the event loop. */
-async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }: Parts): Promise<SeenTool[]> {
+async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }: ReaderParts): Promise<SeenTool[]> {
   const seen: SeenTool[] = []
   let left = 0
   for (const tool of tools) {
@@ -121,7 +128,7 @@ async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }:
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
 /** The agent gets its list after a change was recorded. A failure to record does not keep the list back. */
-async function note(tools: readonly SeenTool[], exchange: Sendable, parts: Parts): Promise<void> {
+async function note(tools: readonly SeenTool[], exchange: Sendable, parts: ReaderParts): Promise<void> {
   const { agent, target, requestId } = exchange
   // Queries may hold secrets.
   const query = target.query === undefined ? '' : `?${digestOf(target.query).slice(0, 16)}`

@@ -1,0 +1,43 @@
+import type { Refusal } from '../../errors.ts'
+import type { ResponseHead } from '../../upstream/handler.ts'
+
+/** The interest of one reader in the answer to one request. */
+export interface Interest {
+  /** It reads no content coding: `Accept-Encoding` is not passed on. */
+  readonly wantsPlainBytes: boolean
+  /** Sees a body that streams. `piece` is valid during this call alone. */
+  seeRequest?(piece: Buffer): void
+  /**
+   * Reads the answer in front of `out`. A refusal when the agent must not get it; undefined when there is nothing to
+   * read in it.
+   */
+  open(head: ResponseHead, out: Output): Rewriter | Refusal | undefined
+}
+
+/** Takes the body of an answer, and passes on what the agent gets. */
+export interface Rewriter {
+  /** `chunk` is valid during this call alone. */
+  take(chunk: Buffer): void
+  end(): void
+}
+
+/** Length of a body as it is now, bytes. `unchanged`: the body is as it came, and every field stays as it is. */
+export type BodyLength = number | 'unknown' | 'unchanged'
+
+/** Where a rewriter writes: to the agent, or into the next rewriter. */
+export interface Output {
+  writeHead(length: BodyLength): void
+  /** `bytes` are valid during this call alone. */
+  write(bytes: Buffer): void
+  finish(): void
+  /** Ends the exchange, because the answer cannot be passed on. */
+  refuse(refusal: Refusal): void
+  pause(): void
+  resume(): void
+}
+
+/** The end of the last rewriter. */
+export interface AgentOutput extends Output {
+  /** Fits the fields to a body that a rewriter in front of the last one makes, before the head is written. */
+  describe(length: BodyLength): void
+}

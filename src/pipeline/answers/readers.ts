@@ -1,0 +1,76 @@
+import { isRefusal, type Refusal } from '../../errors.ts'
+import type { ResponseHead } from '../../upstream/handler.ts'
+import type { Decided, Sendable } from '../exchange.ts'
+import type { ReaderParts } from '../parts.ts'
+import type { AgentOutput, Interest, Output, Rewriter } from './interest.ts'
+import { metadataReader } from './metadata.ts'
+import type { AnswerReader } from './reader.ts'
+import { toolReader } from './tools.ts'
+
+/** The readers that the settings ask for. An answer passes them in this order. */
+export function createReaders(parts: ReaderParts): readonly AnswerReader[] {
+  const { Mcp, Hosts } = parts.config
+  const readers: AnswerReader[] = []
+  if (Mcp.FilterTools || Mcp.NoteToolChanges) readers.push(toolReader(parts))
+  if (Hosts.length > 0) readers.push(metadataReader(parts))
+  return readers
+}
+
+/** Whether one of them reads the body of the request before it is sent. */
+export function wantBody(exchange: Decided, readers: readonly AnswerReader[]): boolean {
+  for (const reader of readers) if (reader.wantsBody(exchange)) return true
+  return false
+}
+
+/**
+ * Notes which readers have an interest in the answer. Call it just before the request is sent.
+ *
+ * @param first index of the first reader that is asked
+ * @returns a promise while a reader reads a long body in turns
+ */
+export function askReaders(exchange: Sendable, readers: readonly AnswerReader[], first = 0): Promise<void> | undefined {
+  if (first === 0) exchange.interests = undefined
+  for (let at = first; at < readers.length; at++) {
+    const found = readers[at]!.interestIn(exchange)
+    if (found instanceof Promise) {
+      return found.then(late => {
+        if (late !== undefined) note(exchange, late)
+        return askReaders(exchange, readers, at + 1)
+      })
+    }
+    if (found !== undefined) note(exchange, found)
+  }
+  return undefined
+}
+
+function note(exchange: Sendable, interest: Interest): void {
+  exchange.interests = exchange.interests === undefined ? [interest] : [...exchange.interests, interest]
+}
+
+/**
+ * The first of the rewriters of an answer. Each writes into the next one, the last one to the agent. Undefined when none
+ * of them has anything to read.
+ */
+export function openRewriters(
+  interests: readonly Interest[],
+  head: ResponseHead,
+  out: AgentOutput,
+): Rewriter | Refusal | undefined {
+  let next: Rewriter | undefined
+  for (let at = interests.length - 1; at >= 0; at--) {
+    const opened = interests[at]!.open(head, next === undefined ? out : joint(next, out))
+    if (isRefusal(opened)) return opened
+    next = opened ?? next
+  }
+  return next
+}
+
+/** Passes what one rewriter writes on to the next one. The last one writes the head. */
+const joint = (next: Rewriter, out: AgentOutput): Output => ({
+  writeHead: length => out.describe(length),
+  write: bytes => next.take(bytes),
+  finish: () => next.end(),
+  refuse: refusal => out.refuse(refusal),
+  pause: () => out.pause(),
+  resume: () => out.resume(),
+})

@@ -1,0 +1,42 @@
+import type { Sendable } from '../exchange.ts'
+import { mayHoldList, searchForList } from '../mcp/list-name.ts'
+import type { TextSearch } from '../mcp/text-search.ts'
+import { readToolList } from '../mcp/tool-list.ts'
+import type { ReaderParts } from '../parts.ts'
+import { HeldDocument } from './held-document.ts'
+import type { Output } from './interest.ts'
+
+/** How a document is read. */
+export interface DocumentTerms {
+  /** It is the list if it is anything. */
+  readonly isList: boolean
+  /** The client finds out the character set by itself. */
+  readonly isGuessed: boolean
+}
+
+/** An answer that is one JSON document. A long result of a tool is passed on, unless a list is in it. */
+export class ToolDocument extends HeldDocument {
+  readonly #terms: DocumentTerms
+  #search: TextSearch | undefined
+
+  constructor(exchange: Sendable, terms: DocumentTerms, out: Output, parts: ReaderParts) {
+    super(exchange, terms.isList, out, parts)
+    this.#terms = terms
+  }
+
+  protected override mayPass(part: Buffer): boolean {
+    this.#search ??= searchForList()
+    return !this.#isWide(part) && !this.#search.push(part)
+  }
+
+  protected override async read(whole: Buffer): Promise<Buffer | undefined> {
+    if (this.#isWide(whole)) return undefined
+    if (!this.#terms.isList && !mayHoldList(whole)) return whole
+    return (await readToolList(whole, this.exchange, this.parts))?.bytes
+  }
+
+  /** Whether it is UTF-16, or UTF-32: clients in Python find that out by the zeros in it. */
+  #isWide(bytes: Buffer): boolean {
+    return this.#terms.isGuessed && bytes.includes(0)
+  }
+}
