@@ -2,7 +2,8 @@
  * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`.
  * Arguments are test files to run alone, without the other checks and without coverage.
  *
- * Each file is a program that prints TAP (test/fixtures/tap.ts).
+ * Each file is a program that prints TAP, and is started as one: the runner of tap loads its own hooks into every
+ * thread of every process, which takes as long again as all the tests.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,15 +1,16 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { type BootstrapOptions, bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
 import { StartupError } from '../../src/errors.ts'
 import { by, openBench, openOwn } from '../fixtures/registry.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const id = '0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11'
 
 async function openData(t: Test) {
   const bench = await openBench({ store: await openOwn(t) })
-  const dataDirectory = join(t.testdir(), 'data')
+  const dataDirectory = join(testdir(t), 'data')
   const unset = { agentId: undefined, clientSecret: undefined, mayMakeCredential: true }
   const options: BootstrapOptions = { ...bench, dataDirectory, ...unset }
   const file = bootstrapFile(dataDirectory)

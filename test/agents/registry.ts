@@ -1,9 +1,9 @@
 import fc from 'fast-check'
+import t from 'tap'
 import type { Registry } from '../../src/agents/registry.ts'
 import { isRefusal } from '../../src/errors.ts'
 import { type AgentRecord, type Store, StoreError } from '../../src/storage/store.ts'
 import { by, openBench, openOwn, secret } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 
 const nobody = '00000000-0000-4000-8000-000000000000'
 const everything = (registry: Registry) => registry.values()
@@ -198,5 +198,5 @@ t.test('a change that another part makes in the store shows as well', async t =>
   await store.agents.remove(removed.id, entry)
   t.match(registry.get(changed.id), { status: 'Revoked' })
   t.equal(registry.get(removed.id), undefined)
-  t.same(registry.get(same.id), same)
+  t.strictSame(registry.get(same.id), same)
 })

@@ -1,10 +1,10 @@
 /** Threats T12, T27, T28 of SECURITY.md. */
 import { setTimeout } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
+import t from 'tap'
 import { createSecretHasher, generateSecret, secretProblem } from '../../src/agents/secret.ts'
 import { isRefusal } from '../../src/errors.ts'
 import { cpuRatio, isAlike } from '../fixtures/cpu-time.ts'
-import t from '../fixtures/tap.ts'
 
 type Options = Parameters<typeof createSecretHasher>[0]
 

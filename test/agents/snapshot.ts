@@ -1,6 +1,6 @@
+import t from 'tap'
 import { createSnapshot } from '../../src/agents/snapshot.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
-import t from '../fixtures/tap.ts'
 
 const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => ({
   id: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,

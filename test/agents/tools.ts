@@ -1,8 +1,9 @@
 /** The record of the tools that agents have seen. T65. */
+
+import t from 'tap'
 import { createToolNotes, type SeenTool, type ToolChange } from '../../src/agents/tools.ts'
 import type { AuditEntry, SeenTools, Store } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 function open() {
   const kept = new Map<string, SeenTools>()

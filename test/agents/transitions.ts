@@ -1,8 +1,8 @@
+import t from 'tap'
 import { detail, refuseStatus, summarise, type Transition, transitions } from '../../src/agents/agent.ts'
 import { isRefusal } from '../../src/errors.ts'
 import type { AgentStatus } from '../../src/storage/store.ts'
 import { by, openBench } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 
 const statuses: readonly AgentStatus[] = ['Active', 'Inactive', 'Quarantined', 'Revoked']
 const roads: Readonly<Record<AgentStatus, readonly Transition[]>> = {

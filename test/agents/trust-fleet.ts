@@ -1,9 +1,10 @@
 /** Trust, its daily gain and quarantine are exact over all gateways of a fleet. */
+
+import t, { type Test } from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { by, openBench } from '../fixtures/registry.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** Two registries, each on a store of its own. */
 async function start(t: Test) {

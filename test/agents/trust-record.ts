@@ -1,7 +1,7 @@
+import t from 'tap'
 import { openRegistry } from '../../src/agents/registry.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { by, openBench, openOwn } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a denial lowers the stored trust and is recorded with before, after and cause', async t => {
   const { registry, agent, store } = await openBench()

@@ -1,9 +1,9 @@
 /** Threat T01 of SECURITY.md. */
 
+import t from 'tap'
 import { createRefusals } from '../../src/audit/refusals.ts'
 import type { AuditEntry } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 function start() {
   const clock = createClock()

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
 import { exportTrail, verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
-const directory = t.testdir()
+const directory = testdir(t)
 const store = await openSqliteStore({ directory })
 t.teardown(() => store.close())
 
@@ -26,12 +27,12 @@ async function write(count: number): Promise<void> {
 t.test('a trail as it was written verifies to its last hash, also one longer than a chunk', async t => {
   await write(1_203)
   const [last] = await store.audit.after(1_202, 1)
-  t.same(await verifyTrail(store.audit), { ok: true, entries: 1_203, lastHash: last?.hash })
+  t.strictSame(await verifyTrail(store.audit), { ok: true, entries: 1_203, lastHash: last?.hash })
 })
 
 t.test('an empty trail verifies', async t => {
   await write(0)
-  t.same(await verifyTrail(store.audit), { ok: true, entries: 0, lastHash: '0'.repeat(64) })
+  t.strictSame(await verifyTrail(store.audit), { ok: true, entries: 0, lastHash: '0'.repeat(64) })
 })
 
 t.test('the hash can be computed from the published rule alone', async t => {
@@ -96,7 +97,7 @@ t.test('the export is one line of JSON for each record, oldest first', async t =
   for await (const line of exportTrail(store.audit)) lines.push(line)
   t.equal(lines.length, 501)
   t.ok(lines.every(line => line.endsWith('\n') && line.indexOf('\n') === line.length - 1))
-  t.same(
+  t.strictSame(
     lines.map(line => JSON.parse(line)),
     await store.audit.after(0, 1_000),
   )

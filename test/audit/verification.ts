@@ -1,9 +1,10 @@
 /** Threat T01 of SECURITY.md. */
+
+import t from 'tap'
 import { createVerification } from '../../src/audit/verification.ts'
 import { faultOf, genesis, link } from '../../src/storage/chain.ts'
 import type { AuditRecord, Link } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 function start() {
   const clock = createClock()

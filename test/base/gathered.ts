@@ -1,6 +1,7 @@
 /** Bytes that come in pieces. */
+
+import t from 'tap'
 import { Gathered } from '../../src/base/gathered.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('pieces of any length become one, and the next ones another', async t => {
   const gathered = new Gathered()

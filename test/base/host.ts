@@ -1,5 +1,6 @@
 /** Threat T05 of SECURITY.md: no spelling of a host passes a rule or a setting that names it. */
 
+import t from 'tap'
 import {
   type HostPattern,
   matchesHost,
@@ -11,7 +12,6 @@ import { parseTarget } from '../../src/base/target.ts'
 import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { createEgress } from '../../src/upstream/egress.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
-import t from '../fixtures/tap.ts'
 
 const matches = (pattern: string, host: string) => matchesHost(parseHostPattern(pattern) as HostPattern, host)
 

@@ -1,7 +1,7 @@
 /** Threat T26 of SECURITY.md. */
 import fc from 'fast-check'
+import t from 'tap'
 import { JsonReader, parseJson, parseStrictJson } from '../../src/base/json.ts'
-import t from '../fixtures/tap.ts'
 
 const parse = (text: string) => parseStrictJson(Buffer.from(text))
 

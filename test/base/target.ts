@@ -1,8 +1,8 @@
 /** Threat T05 of SECURITY.md. */
 import fc from 'fast-check'
+import t from 'tap'
 import { parseTarget, type Target } from '../../src/base/target.ts'
 import { runs } from '../fixtures/runs.ts'
-import t from '../fixtures/tap.ts'
 
 function parsed(raw: string): Target {
   const target = parseTarget(raw)
@@ -77,7 +77,7 @@ for (const [raw, detail] of refused) {
   })
 }
 
-t.test('what is accepted is sent as it was written, or as a URL parser reads it', async () => {
+t.test('what is accepted is sent as it was written, or as a URL parser reads it', async t => {
   const part = fc.stringMatching(/^[\x21-\x7e]{0,12}$/)
   const host = fc.oneof(
     fc.domain(),
@@ -104,4 +104,5 @@ t.test('what is accepted is sent as it was written, or as a URL parser reads it'
     }),
     { numRuns: runs(20_000) },
   )
+  t.pass('holds')
 })

@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { runToEnd } from '../fixtures/process.ts'
-import t from '../fixtures/tap.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const scripts = globSync('bench/*.ts', { cwd: root }).filter(file => !/(?:origin|scan)\.ts$/.test(file))

@@ -1,10 +1,10 @@
 /** A short run of the benchmark against node:http and undici; bench/README.md says what the long one measures. */
 
+import t from 'tap'
 import { type Place, roads } from '../../bench/lib/roads.ts'
 import { measureSlices } from '../../bench/lib/sliced.ts'
 import { quantile, ratios } from '../../bench/lib/stats.ts'
 import { startNodeUpstream } from '../../bench/lib/upstream.ts'
-import t from '../fixtures/tap.ts'
 
 // A machine that does other things too still tells a slip from a fault: the goal is 1.1.
 const limit = 1.5

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
 import type { Contestant } from '../../bench/lib/rounds.ts'
 import { measureSlices } from '../../bench/lib/sliced.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const size = { connections: 1, slices: 2, perSlice: 1, warmup: 0, cores: undefined }
 

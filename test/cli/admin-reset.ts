@@ -1,11 +1,12 @@
 /** The way back in for who has lost the credential of the first admin. */
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 async function reset(directory: string, env: Readonly<Record<string, string>> = {}) {
   const shell = fakeShell(['admin', 'reset'], { STORAGE__DATADIRECTORY: join(directory, 'data'), ...env })
@@ -16,7 +17,7 @@ async function reset(directory: string, env: Readonly<Record<string, string>> = 
 const credentialIn = (directory: string) => JSON.parse(readFileSync(join(directory, 'data', 'bootstrap.json'), 'utf8'))
 
 t.test('the first admin gets a new secret, every token is void, and the audit trail says so', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const origin = await startOrigin(t)
   const before = await startGateway(t, { directory })
   const { agentId, clientSecret } = credentialIn(directory)
@@ -45,7 +46,7 @@ t.test('the first admin gets a new secret, every token is void, and the audit tr
 })
 
 t.test('a configured secret is the one that is set, and a configured id must be that of an admin', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const gateway = await startGateway(t, { directory })
   const { agentId, clientSecret } = credentialIn(directory)
   await gateway.close()
@@ -60,5 +61,5 @@ t.test('a configured secret is the one that is set, and a configured id must be 
 })
 
 t.test('a data folder without agents has no admin to reset', async t => {
-  t.match(await reset(t.testdir()), { code: 1, said: /There is no admin.*Start the gateway/ })
+  t.match(await reset(testdir(t)), { code: 1, said: /There is no admin.*Start the gateway/ })
 })

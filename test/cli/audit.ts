@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('the trail of a running gateway is verified and exported, and what was changed in it is named', async t => {
   const gateway = await startGateway(t)
@@ -35,7 +36,7 @@ t.test('the trail of a running gateway is verified and exported, and what was ch
 })
 
 t.test('where there is no trail, that is said', async t => {
-  const shell = fakeShell(['audit', 'verify'], { STORAGE__DATADIRECTORY: t.testdir({}) })
+  const shell = fakeShell(['audit', 'verify'], { STORAGE__DATADIRECTORY: testdir(t, {}) })
   t.equal(await runCommand(shell), 1)
   t.match(shell.complained[0], /gateway\.db has no audit trail to read/)
 })

@@ -2,12 +2,13 @@
 import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful, startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 async function command(directory: string, ...args: string[]) {
   const shell = fakeShell(args, { STORAGE__DATADIRECTORY: join(directory, 'data') })
@@ -24,7 +25,7 @@ async function startAgain(t: Test, directory: string) {
 
 /** One request was held when the copy was made, and was approved and sent since. */
 async function sentSince(t: Test, copy: (directory: string) => Promise<void>) {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const origin = await startOrigin(t)
   const review = await startReview(t, { directory, origin })
   const id = await review.hold('/pay')
@@ -67,7 +68,7 @@ async function isUnknown(
 }
 
 t.test('a backup of a running gateway is brought back, and what may have moved on since is unknown', async t => {
-  const target = join(t.testdir(), 'backup')
+  const target = join(testdir(t), 'backup')
   const since = await sentSince(t, async directory => {
     t.match(await command(directory, 'backup', target), {
       code: 0,
@@ -83,7 +84,7 @@ t.test('a backup of a running gateway is brought back, and what may have moved o
 })
 
 t.test('a copy of the database that is brought back by hand is noticed', async t => {
-  const target = join(t.testdir(), 'copy.db')
+  const target = join(testdir(t), 'copy.db')
   const since = await sentSince(t, async directory => {
     const source = new DatabaseSync(join(directory, 'data/gateway.db'), { readOnly: true })
     source.prepare('vacuum into ?').run(target)
@@ -95,7 +96,7 @@ t.test('a copy of the database that is brought back by hand is noticed', async t
 })
 
 t.test('a folder without a backup, or none, is refused', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   t.match(await command(directory, 'restore', directory), { code: 1, said: /contains no backup/ })
   t.match(await command(directory, 'backup', join(directory, 'b')), { code: 1, said: /nothing to back up/ })
   t.match(await command(directory, 'backup'), { code: 2, said: /name the DIRECTORY/ })

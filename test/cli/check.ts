@@ -1,23 +1,24 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { chdir, cwd } from 'node:process'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const policy =
   'name: reading\nrules:\n  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }\n'
 
 t.test('names what is in order', async t => {
-  const folder = t.testdir({ 'gateway.yaml': '', policies: { 'reading.yaml': policy } })
+  const folder = testdir(t, { 'gateway.yaml': '', policies: { 'reading.yaml': policy } })
   const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
   t.equal(await runCommand(shell), 0)
   t.strictSame(shell.printed, [`${folder}/gateway.yaml: no mistakes; policies: reading (1 rule)`])
 })
 
 t.test('names every mistake in the policies with its place', async t => {
-  const folder = t.testdir({
+  const folder = testdir(t, {
     'gateway.yaml': 'Policy: { Global: guard }\nPolicies: [{ name: inline, default: Maybe }]\n',
     policies: { 'a.yaml': policy.replace('operator: eq', 'operator: qe'), 'b.yaml': 'name: [' },
   })
@@ -34,7 +35,7 @@ t.test('names every mistake in the policies with its place', async t => {
 t.test('a policy that fails its tests is a mistake, as it is at the start', async t => {
   const wrong =
     'policy: reading\ntests:\n  - { name: post, request: { method: POST, url: https://a.example/ }, expect: { decision: Allow } }\n'
-  const folder = t.testdir({ 'gateway.yaml': '', policies: { 'reading.yaml': policy, 'reading.test.yaml': wrong } })
+  const folder = testdir(t, { 'gateway.yaml': '', policies: { 'reading.yaml': policy, 'reading.test.yaml': wrong } })
   const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
   t.equal(await runCommand(shell), 1)
   t.match(shell.complained, [/reading\.test\.yaml:3:5: post: decision: expected Allow, was Deny.*E_TEST/])
@@ -42,7 +43,7 @@ t.test('a policy that fails its tests is a mistake, as it is at the start', asyn
 })
 
 t.test('names every mistake in the configuration', async t => {
-  const folder = t.testdir({ 'gateway.yaml': 'System: { Servr: {} }\nLogging: { Level: loud }\n' })
+  const folder = testdir(t, { 'gateway.yaml': 'System: { Servr: {} }\nLogging: { Level: loud }\n' })
   const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`], { PROXY__VIA: 'perhaps' })
   t.equal(await runCommand(shell), 1)
   t.strictSame(shell.complained.join('\n').split('\n').slice(1), [
@@ -55,7 +56,7 @@ t.test('names every mistake in the configuration', async t => {
 t.test('a file that was asked for must be there; without one, defaults and environment apply', async t => {
   const before = cwd()
   t.teardown(() => chdir(before))
-  chdir(t.testdir({}))
+  chdir(testdir(t, {}))
   const missing = fakeShell(['check', '--config', 'other.yaml'])
   t.equal(await runCommand(missing), 1)
   t.match(missing.complained[0], /other\.yaml cannot be read \(ENOENT\)\. Name another file with --config\./)
@@ -67,7 +68,7 @@ t.test('a file that was asked for must be there; without one, defaults and envir
 
 t.test('names what is wrong with the certificate', async t => {
   const Tls = '{ CertificateFile: cert.pem, KeyFile: key.pem }'
-  const folder = t.testdir({ 'gateway.yaml': `System: { Server: { Tls: ${Tls} } }`, 'cert.pem': 'x', 'key.pem': 'y' })
+  const folder = testdir(t, { 'gateway.yaml': `System: { Server: { Tls: ${Tls} } }`, 'cert.pem': 'x', 'key.pem': 'y' })
   chmodSync(`${folder}/key.pem`, 0o600)
   const shell = fakeShell(['check', '--config', `${folder}/gateway.yaml`])
   t.equal(await runCommand(shell), 1)
@@ -85,7 +86,7 @@ t.test('names what is wrong with the certificate', async t => {
 })
 
 t.test('names everything else that would stop the start', async t => {
-  const folder = t.testdir({
+  const folder = testdir(t, {
     'gateway.yaml': `
 Proxy: { CaFile: authorities.pem }
 Upstreams: [{ Host: a.example, ValueFromEnv: NO_SUCH_KEY }]
@@ -121,7 +122,7 @@ async function complaints(folder: string, yaml: string, env = {}): Promise<strin
 }
 
 t.test('a folder of policies that was named must be there', async t => {
-  const folder = t.testdir({})
+  const folder = testdir(t, {})
   t.match(
     await complaints(folder, 'Policy: { Directory: polcies }'),
     /^Policy:Directory: .*\/polcies does not exist\. Correct it, or create the folder\.$/,
@@ -131,7 +132,7 @@ t.test('a folder of policies that was named must be there', async t => {
 })
 
 t.test('the data folder must be writable, and its secrets private', async t => {
-  const folder = t.testdir({ file: '', data: { 'signing.key': 'x' } })
+  const folder = testdir(t, { file: '', data: { 'signing.key': 'x' } })
   t.equal(await complaints(folder, 'Storage: { DataDirectory: new/one }'), '')
   for (const DataDirectory of ['file', 'file/data', '/proc/data']) {
     const said = await complaints(folder, `Storage: { DataDirectory: ${DataDirectory} }`)
@@ -142,7 +143,7 @@ t.test('the data folder must be writable, and its secrets private', async t => {
 })
 
 t.test('the addresses must be of this machine, and free unless a gateway answers there', async t => {
-  const folder = t.testdir({})
+  const folder = testdir(t, {})
   const at = (Host: string) => complaints(folder, `System: { Server: { Http: { Host: ${Host} } } }`)
   t.match(await at('192.0.2.1'), /192\.0\.2\.1 is not an address of this machine\. Set System:Server:Http:Host/)
   const port = (SYSTEM__SERVER__HTTP__PORT: number) => complaints(folder, '', { SYSTEM__SERVER__HTTP__PORT })
@@ -158,7 +159,7 @@ t.test('the addresses must be of this machine, and free unless a gateway answers
 })
 
 t.test('a scheme before a credential ends with a space', async t => {
-  const folder = t.testdir({})
+  const folder = testdir(t, {})
   const entry = (fields: string) =>
     complaints(folder, `Upstreams: [{ Host: a.example, ValueFromEnv: KEY, ${fields} }]`, { KEY: 'k' })
   const problem = /Upstreams: entry 0: Prefix must end with a space, in quotes: "Bearer "/
@@ -171,7 +172,7 @@ t.test('a scheme before a credential ends with a space', async t => {
 })
 
 t.test('a variable that looks like a setting and is not read is named', async t => {
-  const folder = t.testdir({})
+  const folder = testdir(t, {})
   const names = {
     SYSTEM_SERVER_HTTP_PORT: 'SYSTEM__SERVER__HTTP__PORT',
     'System:Server:Http:Port': 'SYSTEM__SERVER__HTTP__PORT',

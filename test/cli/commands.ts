@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('without a command the commands are listed and the exit code is 2', async t => {
   const shell = fakeShell([])
@@ -69,20 +70,20 @@ t.test('an option that is not known is named, with the help of the command, and 
 
 t.test('an older Node is refused in one clear sentence', async t => {
   const older = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.20.2"}})'
-  const { code, out, err } = await runToEnd(t, ['serve'], { cwd: t.testdir({}), node: ['--import', older] })
+  const { code, out, err } = await runToEnd(t, ['serve'], { cwd: testdir(t, {}), node: ['--import', older] })
   t.strictSame([code, out], [1, ''])
   t.equal(err, 'agent-gateway needs Node.js 24 or newer; this is 20.20.2.\n')
 })
 
 t.test('the entry passes arguments and environment on, and ends with the exit code', async t => {
-  const good = await runToEnd(t, ['check'], { cwd: t.testdir({}) })
+  const good = await runToEnd(t, ['check'], { cwd: testdir(t, {}) })
   t.match(good, { code: 0, out: 'defaults and environment: no mistakes; policies: none\n', err: '' })
-  const bad = await runToEnd(t, ['check'], { cwd: t.testdir({}), env: { SYSTEM__X: '1' } })
+  const bad = await runToEnd(t, ['check'], { cwd: testdir(t, {}), env: { SYSTEM__X: '1' } })
   t.match(bad, { code: 1, out: '', err: /env SYSTEM__X: unknown key/ })
 })
 
 t.test('a command whose reader leaves ends without a complaint', async t => {
-  const run = runMain(t, ['--help'], { cwd: t.testdir({}) })
+  const run = runMain(t, ['--help'], { cwd: testdir(t, {}) })
   run.child.stdout?.destroy()
   t.equal(await run.ended, 0)
   t.equal(run.err(), '')

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('prints a link that signs in once, as the agent that is named', async t => {
   const gateway = await startGateway(t)

@@ -1,13 +1,14 @@
 /** Gateways that have stopped because the database lost history, and the command with which they go on. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t from 'tap'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, onDatabase, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { copyTables } from '../fixtures/postgres-faults.ts'
 import { runMain } from '../fixtures/process.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 async function logIn({ url }: TestGateway, { id: agentId, clientSecret }: TestAgent): Promise<string> {
   const headers = { 'Content-Type': 'application/json' }
@@ -35,7 +36,7 @@ t.test('all gateways stop when history is lost, and serve again once a command h
     t.match(await (await one.proxy(agent.token, origin.url)).json(), { code: 'fenced' })
     t.match(await one.manage('GET', '/agents'), { status: 503, text: /"fenced"/ })
   }
-  const cwd = t.testdir()
+  const cwd = testdir(t)
   writeFileSync(join(cwd, 'gateway.yaml'), JSON.stringify(config), { mode: 0o600 })
   const { ended, out } = runMain(t, ['fleet', 'accept'], { cwd })
   t.equal(await ended, 0)

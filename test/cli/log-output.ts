@@ -5,7 +5,8 @@ import { openSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from '../fixtures/tap.ts'
+import t, { type Test } from 'tap'
+import { testdir } from '../fixtures/testdir.ts'
 
 const source = fileURLToPath(new URL('../../src/log.ts', import.meta.url))
 
@@ -110,7 +111,7 @@ t.test('a full disk is named, and does not hold up the end', async t => {
 })
 
 t.test('a file that may not grow is written again once it may, and no line is lost or torn', async t => {
-  const file = `${t.testdir()}/log`
+  const file = `${testdir(t)}/log`
   const body = `
     logged(100, 100)
     await statusIs(({ problem }) => problem === 'EFBIG')

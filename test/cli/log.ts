@@ -1,15 +1,16 @@
 /** Threat T36 of SECURITY.md. */
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import type { LogFields } from '../../src/log.ts'
 import { runToEnd } from '../fixtures/process.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const source = fileURLToPath(new URL('../../src/log.ts', import.meta.url))
 
 /** What a process writes that does this with its log, and then ends by itself. */
 async function logged(t: Test, level: string, body: string): Promise<(LogFields & Record<string, unknown>)[]> {
   const script = `import { createLog } from ${JSON.stringify(source)}\nconst log = createLog('${level}')\n${body}`
-  const folder = t.testdir({ 'script.mjs': script })
+  const folder = testdir(t, { 'script.mjs': script })
   const { code, out } = await runToEnd(t, [], { cwd: folder, script: `${folder}/script.mjs` })
   t.equal(code, 0)
   const lines = out.split('\n')

@@ -1,6 +1,7 @@
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const sound =
   'name: sound\nrules:\n  - { name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }\n'
@@ -13,7 +14,7 @@ const check = async (...args: string[]) => {
 }
 
 t.test('mistakes are named with their place, and are a failure', async t => {
-  const folder = t.testdir({ 'wrong.yaml': wrong, 'broken.yaml': 'name: [', 'sound.yaml': sound })
+  const folder = testdir(t, { 'wrong.yaml': wrong, 'broken.yaml': 'name: [', 'sound.yaml': sound })
   const files = ['wrong.yaml', 'broken.yaml', 'sound.yaml', 'missing.yaml'].map(name => `${folder}/${name}`)
   const { code, out, err } = await check(...files)
   t.equal(code, 1)
@@ -24,7 +25,7 @@ t.test('mistakes are named with their place, and are a failure', async t => {
 })
 
 t.test('warnings are named with their place, and are a failure with --strict only', async t => {
-  const file = `${t.testdir({ 'doubtful.yaml': doubtful })}/doubtful.yaml`
+  const file = `${testdir(t, { 'doubtful.yaml': doubtful })}/doubtful.yaml`
   const warning = `${file}:2:1: default: the default is Allow: requests that no rule matches pass (W_CATCH_ALL)`
   const out = [warning, 'policies: 1, mistakes: 0, warnings: 1']
   t.strictSame(await check(file), { code: 0, out, err: [] })
@@ -33,7 +34,7 @@ t.test('warnings are named with their place, and are a failure with --strict onl
 
 t.test('without files, the policies of the configuration are checked', async t => {
   const text = `Policies: [{ name: inline, default: Allow }]\n`
-  const folder = t.testdir({ 'gateway.yaml': text, policies: { 'sound.yaml': sound } })
+  const folder = testdir(t, { 'gateway.yaml': text, policies: { 'sound.yaml': sound } })
   const { code, out } = await check('--config', `${folder}/gateway.yaml`)
   t.equal(code, 0)
   t.match(out[0], /Policies\[0\].*W_CATCH_ALL/)

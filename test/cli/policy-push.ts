@@ -1,10 +1,11 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('a folder of policies is put in force by one command', async t => {
   const gateway = await startGateway(t)
-  const folder = t.testdir({
+  const folder = testdir(t, {
     'one.yaml': 'name: one\ndefault: Allow\n',
     'two.yml': 'name: two\n',
     'two.test.yaml': 'policy: two\n',
@@ -17,12 +18,12 @@ t.test('a folder of policies is put in force by one command', async t => {
   t.match(JSON.parse((await gateway.manage('GET', '/policies/one')).text), { default: 'Allow', source: 'api' })
   t.match(await run([folder, '--prune']), { code: 0, out: 'unchanged one\nunchanged two\n' }, 'as the first admin')
 
-  const wrong = t.testdir({ 'one.yaml': 'name: one\ndefault: Perhaps\n' })
+  const wrong = testdir(t, { 'one.yaml': 'name: one\ndefault: Perhaps\n' })
   t.match(await run([wrong], token), {
     code: 1,
     err: /answered 400\. .*\n {2}\S+one\.yaml:2:\d+: default must be Allow/,
   })
-  t.match(await run([t.testdir({})], token), { code: 1, err: /contains no policy files/ })
+  t.match(await run([testdir(t, {})], token), { code: 1, err: /contains no policy files/ })
   t.match(await run([`${wrong}/nowhere`], token), { code: 1, err: /cannot be read \(ENOENT\)/ })
   const file = run([`${wrong}/one.yaml`], token)
   t.match(await file, { code: 1, err: /one\.yaml cannot be read \(ENOTDIR\)\. Name a folder/ })

@@ -1,8 +1,9 @@
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const policy = `
 name: shop
@@ -34,7 +35,7 @@ t.test('logged requests are decided again, and each change is printed with its c
   await (await gateway.proxy(other, `${origin.url}/other`, { method: 'DELETE' })).text()
   await gateway.close()
 
-  const folder = t.testdir({ 'new.yaml': policy, log: `not JSON\n${lines(...gateway.log)}` })
+  const folder = testdir(t, { 'new.yaml': policy, log: `not JSON\n${lines(...gateway.log)}` })
   t.strictSame(await replay(folder), {
     code: 0,
     out: [
@@ -54,7 +55,7 @@ t.test('a line with the whole request is decided with its body', async t => {
     { policy: 'shop', decision: 'Allow', request: request(500) },
     { policy: 'shop', decision: 'Allow', request: { url: 'nowhere' } },
   )
-  const { out } = await replay(t.testdir({ 'new.yaml': policy, log }))
+  const { out } = await replay(testdir(t, { 'new.yaml': policy, log }))
   t.strictSame(out, [
     '      1 x  Deny -> Allow  POST https://shop.example/',
     '      1 x  Allow -> Deny  POST https://shop.example/',
@@ -78,7 +79,7 @@ t.test('the policy in force changes nothing, whatever decided beside it', async 
       bytesIn: 9,
     },
   )
-  const folder = t.testdir({
+  const folder = testdir(t, {
     'new.yaml': policy,
     'stricter.yaml': 'name: shop\ndefault: Deny\n',
     log,
@@ -112,7 +113,7 @@ t.test('a policy or log that cannot be used is told in a line', async t => {
     [{ 'new.yaml': policy.replace('lt', 'less'), log: '' }, /new\.yaml:\d+:\d+: .*E_OPERATOR/],
   ]
   for (const [files, message] of cases) {
-    const { code, out, err } = await replay(t.testdir(files))
+    const { code, out, err } = await replay(testdir(t, files))
     t.strictSame([code, out], [1, []])
     t.match(err[0], message)
   }

@@ -1,6 +1,7 @@
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const policy = `
 name: shop
@@ -27,7 +28,7 @@ t.test('the shipped policies pass their tests, and every rule of them is matched
 })
 
 t.test('each test is named, and the last line counts them', async t => {
-  const { code, out } = await run(t.testdir({ 'shop.yaml': policy, 'shop.test.yaml': good }))
+  const { code, out } = await run(testdir(t, { 'shop.yaml': policy, 'shop.test.yaml': good }))
   t.equal(code, 0)
   t.strictSame(out, ['ok      shop: reads', '1 passed, 0 failed'])
 })
@@ -35,7 +36,7 @@ t.test('each test is named, and the last line counts them', async t => {
 t.test('a test that fails is told with its place, what was expected, what came and why', async t => {
   const more = `  - { name: big, request: { method: POST, url: "https://shop.example/", body: { amount: 5 } },
       expect: { decision: Hitl, rule: refund } }\n`
-  const folder = t.testdir({ 'shop.yaml': policy, 'shop.test.yaml': good + more })
+  const folder = testdir(t, { 'shop.yaml': policy, 'shop.test.yaml': good + more })
   const { code, out } = await run(folder)
   t.equal(code, 1)
   t.strictSame(out, [
@@ -49,7 +50,7 @@ t.test('a test that fails is told with its place, what was expected, what came a
 })
 
 t.test('with --coverage, rules that no test matches are listed and are a failure', async t => {
-  const { code, out } = await run(t.testdir({ 'shop.yaml': policy, 'shop.test.yaml': good }), '--coverage')
+  const { code, out } = await run(testdir(t, { 'shop.yaml': policy, 'shop.test.yaml': good }), '--coverage')
   t.equal(code, 1)
   t.strictSame(out.slice(1), ['no test matches  shop: refund', '1 passed, 0 failed'])
 })
@@ -70,7 +71,7 @@ t.test('mistakes in the files are told with their place', async t => {
     [{ 'shop.yaml': policy }, /there is no \*\.test\.yaml here/],
   ]
   for (const [files, message] of cases) {
-    const { code, err } = await run(t.testdir(files))
+    const { code, err } = await run(testdir(t, files))
     t.equal(code, 1)
     t.match(err.join('\n'), message)
   }
@@ -78,14 +79,14 @@ t.test('mistakes in the files are told with their place', async t => {
 
 t.test('a request that cannot be is a failed test', async t => {
   const files = { 'shop.yaml': policy, 'a.test.yaml': good.replace('https://shop.example/', 'nowhere') }
-  const { code, out } = await run(t.testdir(files))
+  const { code, out } = await run(testdir(t, files))
   t.equal(code, 1)
   t.match(out[1], /must begin with http:/)
 })
 
 t.test('a gateway does not start, nor reload, with a policy that fails its own tests', async t => {
   const wrong = good.replace('Allow, rule: get', 'Deny')
-  const folder = t.testdir({ 'gateway.yaml': '', policies: { 'shop.yaml': policy, 'shop.test.yaml': wrong } })
+  const folder = testdir(t, { 'gateway.yaml': '', policies: { 'shop.yaml': policy, 'shop.test.yaml': wrong } })
   const shell = fakeShell(['serve', '--config', `${folder}/gateway.yaml`], { SYSTEM__SERVER__HTTP__PORT: '0' })
   t.equal(await runCommand(shell), 1)
   t.match(shell.complained[0], /shop\.test\.yaml:4:5: reads: decision: expected Deny, was Allow, .*\(E_TEST\)/)

@@ -1,14 +1,15 @@
 /** Commands on PostgreSQL, each in a process of its own: what they say, and how they end. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { eventually, onDatabase } from '../fixtures/gateway.ts'
 import { createSchema, leaveMember } from '../fixtures/postgres.ts'
 import { runMain } from '../fixtures/process.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** Runs commands with these settings. */
 function commandsOn(t: Test, settings: object) {
-  const cwd = t.testdir()
+  const cwd = testdir(t)
   const server = { System: { Server: { Http: { Port: 0 } } } }
   writeFileSync(join(cwd, 'gateway.yaml'), JSON.stringify({ ...server, ...settings }), { mode: 0o600 })
   return (...args: readonly string[]) => runMain(t, args, { cwd })

@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { type RunSetup, runToEnd } from '../fixtures/process.ts'
 import { startServed } from '../fixtures/served.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const settings = `
 System: { Server: { Http: { Port: 0 } } }
@@ -16,7 +17,7 @@ Policies: [{ name: open, default: Allow }]
 
 /** A gateway in a process of its own, and the token of its first admin. */
 async function start(t: Test, setup: Partial<RunSetup> = {}) {
-  const { cwd = t.testdir({ 'gateway.yaml': settings, policies: {} }) } = setup
+  const { cwd = testdir(t, { 'gateway.yaml': settings, policies: {} }) } = setup
   const { run, admin: token, ...served } = await startServed(t, { ...setup, cwd })
   return { ...run, ...served, token }
 }
@@ -35,10 +36,10 @@ const earlySignal = `
   })`
 
 t.test('one gateway, from a SIGHUP while it starts, which does not end it, to its end', async t => {
-  const cwd = t.testdir({ 'gateway.yaml': settings, policies: {}, 'early.mjs': earlySignal })
+  const cwd = testdir(t, { 'gateway.yaml': settings, policies: {}, 'early.mjs': earlySignal })
   const gateway = await start(t, { cwd, env: { SYSTEM__SERVER__DRAINSECONDS: '1' }, node: ['--import', './early.mjs'] })
 
-  await t.test('what a person wants to know at start is one block on standard error', t => {
+  await t.test('what a person wants to know at start is one block on standard error', async t => {
     t.match(gateway.err(), /agent-gateway is ready/)
     t.match(gateway.err(), /Console +http:\/\/127\.0\.0\.1:\d+\/console\//)
     t.match(gateway.err(), /Docs +http:\/\/127\.0\.0\.1:\d+\/open-api/)
@@ -68,7 +69,7 @@ t.test('one gateway, from a SIGHUP while it starts, which does not end it, to it
     await t.rejects(answer)
   })
 
-  await t.test('standard output has JSON lines, from started to stopped', t => {
+  await t.test('standard output has JSON lines, from started to stopped', async t => {
     const lines = gateway.out().trim().split('\n')
     t.match(JSON.parse(lines[0] ?? ''), { message: 'started', version: /^\d+\.\d+\.\d+/ })
     t.match(JSON.parse(lines.at(-1) ?? ''), { message: /^stopped/, count: 1 })
@@ -127,7 +128,7 @@ t.test('a fault of the set-up is told in a line or two, without a stack, and the
   ]
   for (const [name, files, env, message] of cases) {
     await t.test(name, async t => {
-      const cwd = t.testdir({ 'gateway.yaml': settings, ...files })
+      const cwd = testdir(t, { 'gateway.yaml': settings, ...files })
       const { code, out, err } = await runToEnd(t, ['serve'], { cwd, env })
       t.equal(code, 1)
       t.equal(out, '')

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import type { Shell } from '../../src/cli/shell.ts'
 import { link } from '../../src/storage/chain.ts'
@@ -17,7 +18,7 @@ import { createSchema, leaveMember } from '../fixtures/postgres.ts'
 import { runMain } from '../fixtures/process.ts'
 import { careful, startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { entry } from '../storage/contract/samples.ts'
 
 type Database = Awaited<ReturnType<typeof createSchema>>
@@ -76,7 +77,7 @@ async function hasSchema({ admin, schema }: Database): Promise<boolean> {
 
 /** The data folder of a gateway that has kept something in every table, and is closed; `waiting` is held. */
 async function fullFolder(t: Test) {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const origin = await startOrigin(t, (_, res) => void res.end('the answer'))
   // Nothing listens there: its message is left.
   const config = { HumanInTheLoop: { Webhooks: [{ Url: 'http://127.0.0.1:9/' }] } }
@@ -128,7 +129,7 @@ t.test('a gateway moves to PostgreSQL and back, and goes on there', async t => {
   await store.close()
   const moved = await dumpSchema(database)
 
-  const directory = t.testdir({})
+  const directory = testdir(t, {})
   const back = join(directory, 'data')
   const returned = await copy(database, ['--to', back])
   t.equal(returned.code, 0, returned.said)
@@ -174,7 +175,7 @@ t.test('a source that is in use is not copied, and nothing is created', async t 
 
   const store = await openPostgresStore({ settings: database, name: 'gateway-of-berlin' })
   t.teardown(() => store.close())
-  const folder = join(t.testdir({}), 'data')
+  const folder = join(testdir(t, {}), 'data')
   t.match(await copy(database, ['--to', folder]), {
     code: 1,
     said: /run on the database: gateway-of-berlin\. Stop them/,
@@ -262,7 +263,7 @@ t.test('a wrong command line says what to change, and shows no password', async 
 for (const signal of ['SIGINT', 'SIGKILL'] as const) {
   t.test(`a copy that ${signal} ends half way leaves nothing behind`, async t => {
     const database = await createSchema(t)
-    const cwd = t.testdir({})
+    const cwd = testdir(t, {})
     const data = join(cwd, 'data')
     await (await openSqliteStore({ directory: data })).close()
     writeTrail(data, 20_000)
@@ -288,7 +289,7 @@ for (const signal of ['SIGINT', 'SIGKILL'] as const) {
 t.test('an interrupted copy to a folder leaves no database there', async t => {
   const database = await createSchema(t)
   await (await openPostgresStore({ settings: database })).close()
-  const directory = t.testdir({})
+  const directory = testdir(t, {})
   const pull: Shell['onSignal'] = (name, handler) => name === 'SIGINT' && handler()
   const { code, said } = await copy(database, ['--to', directory], { onSignal: pull })
   t.match({ code, said }, { code: 1, said: /Interrupted/ })

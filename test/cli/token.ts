@@ -3,9 +3,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { startBare, startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const secret = 'a-secret-of-the-tests'
 const credential = { agentId: '00000000-0000-4000-8000-000000000001', clientSecret: secret }
@@ -24,7 +25,7 @@ t.test('the configured credential of the first admin needs no file', async t => 
   const gateway = await startGateway(t, {
     config: { Security: { Bootstrap: { AgentId: agentId, ClientSecret: clientSecret } } },
     // The fixture of the gateway reads it; a gateway does not, when it is configured.
-    directory: t.testdir({ data: { 'bootstrap.json': JSON.stringify(credential) }, elsewhere: {} }),
+    directory: testdir(t, { data: { 'bootstrap.json': JSON.stringify(credential) }, elsewhere: {} }),
   })
   const env = {
     ...portOf(gateway.port),
@@ -42,7 +43,7 @@ t.test('says what to do when there is no token to be had', async t => {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
-  const cwd = t.testdir({
+  const cwd = testdir(t, {
     data: { 'bootstrap.json': JSON.stringify(credential) },
     empty: {},
     fresh: { 'gateway.yaml': '' },
@@ -78,7 +79,7 @@ const printsToken = async (t: Test, cwd: string, env: Record<string, string>, ..
 }
 
 t.test('asks over the unix socket when there is no port, or when it is told to', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   await startBare(t, {
     config: { System: { Server: { Http: { Enabled: false }, Unix: { Path: 'g.sock' } } } },
     directory,
@@ -93,7 +94,7 @@ t.test('asks over the unix socket when there is no port, or when it is told to',
 })
 
 t.test('over TLS it trusts the certificate of the configuration and no other', async t => {
-  const directory = t.testdir({ policies: {} })
+  const directory = testdir(t, { policies: {} })
   for (const name of ['cert.pem', 'key.pem', 'renewed-cert.pem', 'renewed-key.pem']) {
     copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(directory, name))
     chmodSync(join(directory, name), 0o600)

@@ -1,7 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic, { PermissionDeniedError } from '@anthropic-ai/sdk'
 import { APICallError, generateText } from 'ai'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 import { keyOf, said } from './fixtures/model-api.ts'
 import { realKey, startModelGateway } from './fixtures/model-gateway.ts'
 

@@ -1,7 +1,8 @@
 /** docs/agents.md as it stands there: its clients with its policy, held, approved and answered. */
+
+import t from 'tap'
 import { parse } from 'yaml'
 import { eventually } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 import { page, runExample } from './fixtures/documented.ts'
 import { startMcpServer } from './fixtures/mcp-server.ts'
 import { keyOf, said } from './fixtures/model-api.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 import { git, startGitServer } from './fixtures/git-server.ts'
 import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 import { git, startGitServer } from './fixtures/git-server.ts'
 
 const { root, origin } = await startGitServer(t)

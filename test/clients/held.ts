@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import Anthropic, { PermissionDeniedError as AnthropicDenied } from '@anthropic-ai/sdk'
 import OpenAI, { PermissionDeniedError } from 'openai'
+import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { eventually } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { said } from './fixtures/model-api.ts'
 import { startModelGateway } from './fixtures/model-gateway.ts'
 

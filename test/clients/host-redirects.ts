@@ -2,11 +2,11 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { Agent, fetch as fetchWith } from 'undici'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runPython } from '../fixtures/python.ts'
-import t from '../fixtures/tap.ts'
 
 const run = promisify(execFile)
 const second = await startOrigin(t, (_req, res) => void res.end('the second'))

@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import axios from 'axios'
 import got from 'got'
+import t from 'tap'
 import { Agent, interceptors, request as undiciRequest } from 'undici'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runPython } from '../fixtures/python.ts'
-import t from '../fixtures/tap.ts'
 
 const run = promisify(execFile)
 const gateway = await startGateway(t)

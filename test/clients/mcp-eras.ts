@@ -1,8 +1,8 @@
 /** The second SDK of the Model Context Protocol, which speaks both eras, through the gateway: every method of a client. */
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 import { startModernServer } from './fixtures/mcp-modern-server.ts'
 
 const Directory = fileURLToPath(new URL('../../policies', import.meta.url))

@@ -7,7 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
 const seen: unknown[] = []

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import t, { type Test } from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { startMcpServer } from './fixtures/mcp-server.ts'
 
 const Directory = fileURLToPath(new URL('../../policies', import.meta.url))

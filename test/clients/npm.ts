@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
 const run = promisify(execFile)
 const manifest = { name: 'hello-gateway', version: '1.0.0', main: 'index.js' }
-const folder = t.testdir({
+const folder = testdir(t, {
   package: { 'package.json': JSON.stringify(manifest), 'index.js': 'module.exports = "hello"\n' },
   project: { 'package.json': '{"name":"project","private":true}' },
 })

@@ -1,8 +1,9 @@
 /** Opaque tokens of a real provider, oidc-provider. */
+
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 import { startOidcProvider } from './fixtures/oidc-provider.ts'
 
 const provider = await startOidcProvider(t)

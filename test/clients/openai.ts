@@ -1,7 +1,7 @@
 import { createOpenAI } from '@ai-sdk/openai'
 import { APICallError, generateText, streamText } from 'ai'
 import OpenAI, { PermissionDeniedError } from 'openai'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 import { keyOf, said } from './fixtures/model-api.ts'
 import { realKey, startModelGateway } from './fixtures/model-gateway.ts'
 

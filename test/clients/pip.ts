@@ -2,13 +2,14 @@ import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
 const run = promisify(execFile)
 const python = '/usr/bin/python3'
-const folder = t.testdir()
+const folder = testdir(t)
 const wheel = 'hello_gateway-1.0-py3-none-any.whl'
 
 // A wheel is an archive with three files that describe it.

@@ -1,7 +1,8 @@
 /** skopeo speaks to registries as docker, podman and containerd do. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
+import { testdir } from '../fixtures/testdir.ts'
 import { startContainerRegistry } from './fixtures/container-registry.ts'
 import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
@@ -24,7 +25,7 @@ t.test('an image is pulled and pushed through a virtual host, with a key as the 
 t.test('without the key nothing reaches the registry', async t => {
   origin.seen.length = 0
   for (const creds of [['--src-no-creds'], ['--src-creds', `agent:agw_${'x'.repeat(43)}`]]) {
-    const args = ['--insecure-policy', 'copy', ...tls, ...creds, image('lib/hello:latest'), `dir:${t.testdir()}`]
+    const args = ['--insecure-policy', 'copy', ...tls, ...creds, image('lib/hello:latest'), `dir:${testdir(t)}`]
     await t.rejects(run('skopeo', args), /unauthorized|401/i)
   }
   t.strictSame(origin.seen, [])

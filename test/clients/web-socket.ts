@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import WebSocket, { WebSocketServer } from 'ws'
 import { startGateway } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** Says everything back, and answers POST. */
 async function startEcho(t: Test) {

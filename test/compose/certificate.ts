@@ -1,13 +1,14 @@
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { describeCertificate, readCertificate, readCurrentCertificate } from '../../src/compose/certificate.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 
-const directory = t.testdir({})
+const directory = testdir(t, {})
 for (const name of ['cert.pem', 'key.pem', 'renewed-cert.pem', 'renewed-key.pem']) {
   copyFileSync(fixture(name), join(directory, name))
   chmodSync(join(directory, name), name.endsWith('key.pem') ? 0o600 : 0o644)

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import t from '../fixtures/tap.ts'
 
 const problems = (text: string, env: Record<string, string> = {}): string[] => {
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env })
@@ -28,7 +28,7 @@ t.test('an authority is the address of an issuer', async t => {
     t.match(
       problems(identity(`{ Authority: "${authority}", Audience: gateway }`)),
       [`Authority: ${message}`],
-      authority,
+      `${authority}`,
     )
   }
   const saml = 'Security: { AgentAuth: { ExternalIdentity: { Provider: Saml } } }'

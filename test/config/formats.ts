@@ -1,3 +1,4 @@
+import t from 'tap'
 import {
   cidr,
   clientSecret,
@@ -14,7 +15,6 @@ import {
   variableName,
 } from '../../src/config/formats.ts'
 import type { Format } from '../../src/config/setting.ts'
-import t from '../fixtures/tap.ts'
 
 const formats: Record<string, { format: Format; right: string[]; wrong: string[] }> = {
   headerName: {

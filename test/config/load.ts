@@ -1,7 +1,7 @@
+import t from 'tap'
 import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
-import t from '../fixtures/tap.ts'
 
 type Env = Record<string, string>
 

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { parseYaml } from '../../src/config/yaml.ts'
-import t from '../fixtures/tap.ts'
 
 const problems = (text: string) => {
   const parsed = parseYaml(text)

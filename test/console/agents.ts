@@ -1,6 +1,6 @@
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { bot, reviewer, origin, hold, signedIn, deny, proxy, manage } = bench

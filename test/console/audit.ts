@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { reviewer, hold, signedIn, deny } = bench

@@ -1,9 +1,9 @@
 /** A reviewer sees what will be sent: a view that leaves anything out says how much, and can show it. */
 import type { Page } from 'playwright-core'
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 import { announced, bytesOf, bytesOfHex, showAll, shownText, shownValues, valuesOf } from '../fixtures/shown.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { reviewer, signedIn, url, deny } = bench

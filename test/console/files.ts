@@ -5,9 +5,10 @@ import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
+import t from 'tap'
 import { buildConsole } from '../fixtures/console.ts'
 import { startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const folder = buildConsole()
 const { url, port } = await startGateway(t, { consoleFolder: folder })
@@ -99,7 +100,7 @@ t.test('there is nothing else, and nothing to write', async t => {
 })
 
 t.test('a gateway whose console was not built says so', async t => {
-  const gateway = await startGateway(t, { consoleFolder: t.testdir({}) })
+  const gateway = await startGateway(t, { consoleFolder: testdir(t, {}) })
   const answer = await fetch(`${gateway.url}/console/`)
   t.equal(answer.status, 404)
   t.match(await answer.json(), { code: 'not_found', detail: /npm run build:console/ })

@@ -1,8 +1,8 @@
 /** What detectors find in a held body is counted at the top of the request, and marked where it stands in every view. */
 import { gzipSync } from 'node:zlib'
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { reviewer, signedIn, url } = bench

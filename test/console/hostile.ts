@@ -1,6 +1,7 @@
 /** Threat T16 of SECURITY.md: what agents write is text, wherever the console shows it. */
+
+import t from 'tap'
 import { startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const script = `"><img src=x onerror="alert(1)"><script>alert(2)</script><svg onload=alert(3)>{{7*7}}\${7*7}javascript:alert(4)`
 const bidi = 'invoice\u202egnp.exe\u2066\u200b\u00ad'

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { sees, startConsole } from '../fixtures/console.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
-import t from '../fixtures/tap.ts'
 
 const idp = await startIdentityProvider(t)
 const { authority } = idp

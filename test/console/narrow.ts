@@ -1,5 +1,5 @@
+import t from 'tap'
 import { sees, startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { reviewer, hold, signedIn, deny } = bench

@@ -4,10 +4,10 @@
  */
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import { openChromium } from '../fixtures/chromium.ts'
 import { startConsole } from '../fixtures/console.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const page = `<!doctype html><title>page</title><script>
   document.title = 'it runs'

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 import { serveHour } from '../fixtures/hour.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { bot, reviewer, origin, hold, signedIn, proxy, manage } = bench

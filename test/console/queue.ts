@@ -1,7 +1,7 @@
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t, {
   answer(req, res) {

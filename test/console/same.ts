@@ -1,7 +1,7 @@
 /** "The same" is said of two requests only when they are: by the digests of what is sent, never by what the page can read. */
 import type { Page } from 'playwright-core'
+import t from 'tap'
 import { sees, startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { reviewer, signedIn, hold, approve, deny, url } = bench

@@ -1,7 +1,8 @@
 /** Threats T16 and T44 of SECURITY.md: no cookie, no token where it stays, a link that is worth nothing a moment later. */
+
+import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const bench = await startConsole(t)
 const { url, reviewer, link, window, signedIn, manage } = bench

@@ -1,7 +1,7 @@
 /** The budgets of time: what a reviewer feels. Figures are taken in the browser. */
 import type { Page } from 'playwright-core'
+import t from 'tap'
 import { startConsole } from '../fixtures/console.ts'
-import t from '../fixtures/tap.ts'
 
 const many = { HumanInTheLoop: { MaxPendingRequests: 20_000, MaxPendingPercentPerAgent: 100 } }
 const bench = await startConsole(t, {

@@ -1,9 +1,10 @@
 /** What happens to the gateway, the network or the request while the page is open loses no comment and decides nothing twice. */
+
+import t from 'tap'
 import { buildConsole, sees, startConsole } from '../fixtures/console.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a gateway that restarts under the open page: the comment is kept, and the verdict given once', async t => {
   const bench = await startConsole(t)

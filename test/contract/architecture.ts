@@ -1,12 +1,12 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
 import { refusalKinds } from '../../src/errors.ts'
 import { bounds } from '../../src/telemetry/layout.ts'
 import { readSources, type Source, type SourceFunction } from '../fixtures/source.ts'
-import t from '../fixtures/tap.ts'
 
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
@@ -247,6 +247,19 @@ function listed(all: readonly SourceFunction[], what: 'lines' | 'parameters' | '
 function quantile(values: readonly number[], share: number): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length * share)] as number
 }
+
+t.test('tests are written with tap, compare exactly, and none is skipped', async t => {
+  const files = globSync('test/**/*.ts', { cwd: root, exclude: ['test/**/node_modules/**', 'test/cases/**'] })
+  t.ok(files.length > 400)
+  const wrong = files.flatMap(file => {
+    const text = readFileSync(join(root, file), 'utf8')
+    // `t.testdir` is one folder for each test, which a second call empties: see test/fixtures/testdir.ts.
+    const calls = text.match(/(?<![.\w])(t|root)\.(same|notSame|testdir|skip|todo|only)\(/g) ?? []
+    const imports = text.match(/from '[^']*(fixtures|\.)\/tap\.ts'/g) ?? []
+    return [...calls, ...imports].map(found => `${file}: ${found}`)
+  })
+  t.strictSame(wrong, [])
+})
 
 /** Each way from a file back to itself, once, as the list of files on it. */
 function cycles(all: readonly Source[]): string[] {

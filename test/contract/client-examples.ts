@@ -5,10 +5,10 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runPython } from '../fixtures/python.ts'
-import t from '../fixtures/tap.ts'
 
 const run = promisify(execFile)
 const page = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8')

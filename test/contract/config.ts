@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
 import { settingsYaml, tableFile, withTable, yamlFile } from '../fixtures/settings.ts'
-import t from '../fixtures/tap.ts'
 
 const rewrite = 'Rewrite it with: node test/fixtures/settings.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { consoleTypes, writeTypes } from '../fixtures/console-types.ts'
-import t from '../fixtures/tap.ts'
 
 t.test(
   'the types of the console are those of openapi.json: node test/fixtures/console-types.ts writes them',

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
-import t from '../fixtures/tap.ts'
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../../deploy/${name}`, import.meta.url))
 

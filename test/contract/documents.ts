@@ -1,6 +1,7 @@
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { decisionSettings, soloRulebook } from '../../src/compose/language.ts'
 import { type PolicyTest, runPolicyTest } from '../../src/compose/policy-tests.ts'
 import { formatProblem } from '../../src/config/given.ts'
@@ -11,7 +12,6 @@ import { compilePolicySync } from '../../src/policy/evaluation/compile.ts'
 import type { Policy } from '../../src/policy/language/model.ts'
 import { parsePolicy } from '../../src/policy/language/parse.ts'
 import { lintPolicy } from '../../src/policy/lint/lint.ts'
-import t from '../fixtures/tap.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const docs = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))

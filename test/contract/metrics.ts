@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { bounds, families } from '../../src/telemetry/layout.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 const page = read('docs/metrics.md')

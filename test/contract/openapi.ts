@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core'
 import { oas } from '@stoplight/spectral-rulesets'
+import t from 'tap'
 import { refusalKinds } from '../../src/errors.ts'
 import type { Handlers } from '../../src/management/call.ts'
 import { createChecks } from '../../src/management/check.ts'
@@ -10,7 +11,6 @@ import type { Guard } from '../../src/management/guard.ts'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { createRouter } from '../../src/management/router.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const operations = readOperations(openApi)
 const root = new URL('../../', import.meta.url)

@@ -1,7 +1,7 @@
 /** Lists of the pipeline (docs/contributing.md, "How to add something"): what is written must also be listed. */
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 
 const folder = fileURLToPath(new URL('../../src/pipeline/', import.meta.url))
 const textOf = (file: string): string => readFileSync(folder + file, 'utf8')

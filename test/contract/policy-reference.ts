@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { detectors } from '../../src/policy/detectors/detectors.ts'
 import { fieldKinds } from '../../src/policy/language/fields/field-table.ts'
 import { limits } from '../../src/policy/language/model.ts'
 import { findOperator, operatorTable } from '../../src/policy/language/operators/operators.ts'
 import { policyKeys, ruleKeys } from '../../src/policy/language/parse.ts'
 import { conditionKeys } from '../../src/policy/language/parse-condition.ts'
-import t from '../fixtures/tap.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = readFileSync(`${root}docs/policies.md`, 'utf8')

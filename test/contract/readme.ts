@@ -4,7 +4,8 @@ import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from '../fixtures/tap.ts'
+import t, { type Test } from 'tap'
+import { testdir } from '../fixtures/testdir.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (name: string) => readFileSync(join(root, name), 'utf8')
@@ -28,7 +29,7 @@ const steps: readonly Step[] = [...toured.matchAll(block)].map(([, any, script =
 
 /** A folder like a fresh clone, with data of its own. */
 function folder(t: Test): string {
-  const directory = t.testdir()
+  const directory = testdir(t)
   for (const name of ['src', 'node_modules', 'package.json', 'openapi.json', 'policies', 'gateway.yaml']) {
     symlinkSync(join(root, name), join(directory, name))
   }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const text = readFileSync(`${root}SECURITY.md`, 'utf8')

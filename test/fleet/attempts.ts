@@ -1,9 +1,9 @@
 /** Threat T12 of SECURITY.md, over several gateways. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
 import { Attempts } from '../../src/fleet/attempts.ts'
 import type { LeaseAsk } from '../../src/limits/leased-bucket.ts'
 import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
-import t from '../fixtures/tap.ts'
 
 const limit = { requestsPerMinute: 6, burst: 6 }
 
@@ -48,8 +48,8 @@ t.test('many keys go with few calls, one call at a time', async t => {
   const { calls, gateway } = openBuckets()
   const attempts = gateway()
   const waits = await Promise.all(Array.from({ length: 1_200 }, (_, n) => attempts.take(`key ${n}`)))
-  t.same(new Set(waits), new Set([0]))
-  t.same(calls, [500, 500, 200])
+  t.strictSame(new Set(waits), new Set([0]))
+  t.strictSame(calls, [500, 500, 200])
 })
 
 t.test('of many keys 10,000 wait for a database that does not answer; others are not asked for', async t => {
@@ -68,7 +68,7 @@ t.test('of many keys 10,000 wait for a database that does not answer; others are
   const start = performance.now()
   t.equal(await silent.take('another'), undefined)
   t.ok(performance.now() - start < 500)
-  t.same(new Set(await Promise.all(waiting)), new Set([undefined]))
+  t.strictSame(new Set(await Promise.all(waiting)), new Set([undefined]))
 })
 
 t.test('an attempt waits 1 s for a database that does not answer, and not at all for one that fails', async t => {

@@ -1,7 +1,7 @@
 /** The figures of docs/fleet-capacity.md are those of the simulation. */
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { simulateFleet } from '../fixtures/fleet-capacity.ts'
-import t from '../fixtures/tap.ts'
 
 const page = readFileSync(new URL('../../docs/fleet-capacity.md', import.meta.url), 'utf8')
 const plan = { cores: 4, perAgent: 10, isPartitioned: false, ms: 5_000 }

@@ -1,7 +1,7 @@
+import t from 'tap'
 import { clockIn } from '../../src/clock.ts'
 import { FleetClock, type TimeSample } from '../../src/fleet/clock.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 const hour = 3_600_000
 
@@ -52,7 +52,7 @@ t.test('a jump of the database is followed by a tenth of the time that passes, a
     turns(200)
     t.equal(clock.now(), database())
   }
-  t.same(told, [3_600, -3_600])
+  t.strictSame(told, [3_600, -3_600])
 })
 
 t.test(
@@ -75,7 +75,7 @@ t.test('one that starts takes the time of the others, not that of a database who
   const clock = new FleetClock(local)
   const now = local.steady()
   clock.take({ sent: now, arrived: now, now: database() + hour, othersAhead: -hour, served: false })
-  t.same([clock.now(), clock.ahead], [database(), -hour])
+  t.strictSame([clock.now(), clock.ahead], [database(), -hour])
 })
 
 t.test('a sample that took long is dropped, and one that could be right as it is changes nothing', async t => {

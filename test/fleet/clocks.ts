@@ -33,16 +33,16 @@ for (const hours of [1, -1]) {
     release.resolve()
     t.equal((await sending).status, 200)
     t.equal((await fleet.approve(a, waits)).status, 200)
-    t.same([fleet.sendingsOf(waits).length, fleet.sendingsOf(leaves).length], [1, 1])
+    t.strictSame([fleet.sendingsOf(waits).length, fleet.sendingsOf(leaves).length], [1, 1])
     const { rows } = await db.query('select seq, at, action from audit')
-    t.same(
+    t.strictSame(
       rows.filter(({ at }) => Math.abs(Number(at) - Date.now()) > 60_000 + trueMs),
       [],
     )
     await reads.succeeds(performance.now())
     // The fence goes by the wall clock too: it may fall for two turns.
     const found = outcomes(await reads.end())
-    t.same(
+    t.strictSame(
       found.filter(outcome => !['200', '503 fenced'].includes(outcome)),
       [],
     )

@@ -26,7 +26,7 @@ fault(9, 'a gateway falls into a black hole', {}, async (t, fleet) => {
   t.ok(last <= start + fenceMs + allowance, `served for ${last - start} ms`)
   t.ok(last >= start + fenceMs / 2 - allowance, `served for ${last - start} ms`)
   const refused = meanwhile.filter(({ status }) => status !== 200)
-  t.same([...new Set(refused.map(call => `${call.status} ${codeOf(call)}`))], ['503 fenced'])
+  t.strictSame([...new Set(refused.map(call => `${call.status} ${codeOf(call)}`))], ['503 fenced'])
   const back = calls.find(({ begun, status }) => begun > healed && status === 200)!
   t.ok(back.ended - healed <= fleet.within(2_000), `back after ${back.ended - healed} ms`)
   const sent = fleet.upstream.sent.filter(({ agent }) => agent === bot.id)
@@ -46,9 +46,9 @@ fault(10, 'an agent is revoked while a gateway is in a black hole', {}, async (t
   a.line.heal()
   await load.refused('agent_revoked')
   const late = (await load.end()).filter(({ begun }) => begun > revoked.ended)
-  t.same([...new Set(late.map(codeOf))].sort(), ['agent_revoked', 'fenced'])
+  t.strictSame([...new Set(late.map(codeOf))].sort(), ['agent_revoked', 'fenced'])
   const sent = fleet.upstream.sent.filter(({ agent, at }) => agent === bot.id && at > revoked.ended)
-  t.same(sent, [])
+  t.strictSame(sent, [])
 })
 
 fault(13, 'notifications are lost', {}, async (t, fleet) => {

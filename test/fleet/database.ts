@@ -24,8 +24,8 @@ for (const how of ['killed', 'restarted']) {
     const back = await writes.succeeds(up)
     t.ok(back.ended - up <= fleet.within(2_000), `writes again after ${back.ended - up} ms`)
     await writes.answered(10)
-    t.same(outcomes(await reads.end()), ['200'])
-    t.same(outcomes(await writes.end()), ['201', '503 store_unavailable'])
+    t.strictSame(outcomes(await reads.end()), ['200'])
+    t.strictSame(outcomes(await writes.end()), ['201', '503 store_unavailable'])
   })
 }
 
@@ -50,8 +50,8 @@ fault(15, 'the server stops for a while', { ownServer: {} }, async (t, fleet) =>
   const last = Math.max(...served.map(({ begun }) => begun - start))
   t.ok(last <= fenceMs + allowance && last > fenceMs / 2, `served for ${last} ms`)
   const refused = (await writes.end()).filter(meanwhile)
-  t.same(outcomes(refused), ['503 fenced', '503 store_unavailable'])
-  t.same(refused.filter(call => tookOf(call) > 2_000 + allowance).map(tookOf), [])
+  t.strictSame(outcomes(refused), ['503 fenced', '503 store_unavailable'])
+  t.strictSame(refused.filter(call => tookOf(call) > 2_000 + allowance).map(tookOf), [])
 })
 
 fault(16, 'connections are terminated every 50 ms', {}, async (t, fleet) => {
@@ -76,7 +76,7 @@ fault(16, 'connections are terminated every 50 ms', {}, async (t, fleet) => {
   await load.succeeds(performance.now())
   const found = outcomes(await load.end())
   const truthful = ['200', '202', '409 already_decided', '503 fenced', '503 store_unavailable', '503 hitl_in_flight']
-  t.same(
+  t.strictSame(
     found.filter(outcome => !truthful.includes(outcome)),
     [],
   )

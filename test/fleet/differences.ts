@@ -1,6 +1,6 @@
+import t from 'tap'
 import { Differences } from '../../src/fleet/differences.ts'
 import type { MemberView } from '../../src/fleet/view.ts'
-import t from '../fixtures/tap.ts'
 
 const member = (id: string, ...differs: string[]): MemberView => ({
   ...{ id, name: id, version: '1', addresses: [], startedAt: 0, lastSeenAt: 0, state: 'Serving', lag: 0 },

@@ -27,21 +27,21 @@ fault(19, 'the disk is full', { ownServer: { hasSmallFiles: true }, config: room
   const hold = () => fleet.hold(members[count++ % 3]!, bot, { body: randomBytes(60_000).toString('base64') })
   const held = [await hold()]
   while (held.filter(({ status }) => status === 503).length < 6 && held.length < 60) held.push(await hold())
-  t.same(outcomes(held), ['202', '503 store_unavailable'])
+  t.strictSame(outcomes(held), ['202', '503 store_unavailable'])
   const stored = held.filter(({ status }) => status === 202).length
   const { rows } = await db.query(`select (select count(*) from hitl)::int as hitl,
     (select count(*) from audit where action = 'hitl.suspend')::int as suspended`)
-  t.same(rows, [{ hitl: stored, suspended: stored }], 'nothing is half done')
+  t.strictSame(rows, [{ hitl: stored, suspended: stored }], 'nothing is half done')
   t.equal((await fleet.revoke(a, await fleet.bot())).status, 200, 'what has room goes on')
-  t.same(await untilHealthIs(503), ['503'], 'health says so in all gateways')
+  t.strictSame(await untilHealthIs(503), ['503'], 'health says so in all gateways')
   limitFiles('unlimited', await pids())
   const again = await eventually(hold, ({ status }) => status === 202)
   t.equal(again.status, 202, 'no gateway was started again')
-  t.same(await untilHealthIs(200), ['200'])
+  t.strictSame(await untilHealthIs(200), ['200'])
   // On a busy machine a turn may be late; turns that failed would fence all three until there is room again.
   const read = await reads.end()
   const other = outcomes(read).filter(outcome => !['200', '503 fenced'].includes(outcome))
-  t.same(other, [])
+  t.strictSame(other, [])
   const served = read.filter(({ status }) => status === 200).length / read.length
   t.ok(served > 0.8, `${served} of the reads are served`)
 })

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { Fence } from '../../src/fleet/fence.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 function fenced() {
   const clock = createClock()

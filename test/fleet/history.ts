@@ -1,9 +1,10 @@
 /** What `unexplained` finds in histories that are wrong in one place. */
+
+import t from 'tap'
 import type { AuditRecord } from '../../src/storage/store.ts'
 import { unexplained } from '../fixtures/fleet/history.ts'
 import type { About, Call } from '../fixtures/fleet/ledger.ts'
 import { careful } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const agent = 'bot'
 const upstream = 'http://u.test'
@@ -107,7 +108,10 @@ t.test('a history that can be is explained', async t => {
     ended,
     deactivated,
   ]
-  t.same(wrongIn(...steps, proxied('GET', 'p2', { status: 403, headers: { 'Gateway-Error': 'agent_inactive' } })), [])
+  t.strictSame(
+    wrongIn(...steps, proxied('GET', 'p2', { status: 403, headers: { 'Gateway-Error': 'agent_inactive' } })),
+    [],
+  )
 })
 
 const wrong: Readonly<Record<string, readonly Step[]>> = {

@@ -1,11 +1,12 @@
 /** Gateways that come and go, and callers that move from one to another. */
+
+import t from 'tap'
 import { fault } from '../fixtures/fleet/fault.ts'
 import { type Bot, heldId } from '../fixtures/fleet/fleet.ts'
 import { outcomes } from '../fixtures/fleet/ledger.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { readEvents, type ServerEvent } from '../fixtures/sse.ts'
-import t from '../fixtures/tap.ts'
 
 /** Time in which a verdict in one gateway wakes a call that waits in another, milliseconds. */
 const wakeMs = 100
@@ -22,7 +23,7 @@ fault(24, 'a call waits in A, a stream moves from C to A, and B decides', {}, as
   await c.kill()
   const second = await readEvents(t, `${a.url}/hitl/events`, { ...headers, 'Last-Event-ID': first.lastId() })
   events.push(await second.next(), await second.next())
-  t.same(
+  t.strictSame(
     events.map(event => [event?.event, event?.data.hitlId]),
     ids.map(id => ['pending', id]),
   )
@@ -31,9 +32,9 @@ fault(24, 'a call waits in A, a stream moves from C to A, and B decides', {}, as
   fleet.within(0)
   const approved = await fleet.approve(b, id)
   const woken = await waiting
-  t.same([approved.status, woken.status, heldId(woken)], [200, 200, id])
+  t.strictSame([approved.status, woken.status, heldId(woken)], [200, 200, id])
   t.ok(woken.ended - approved.ended <= fleet.within(wakeMs), `woken after ${woken.ended - approved.ended} ms`)
-  t.same(
+  t.strictSame(
     [await second.next(), await second.next()].map(event => [event?.event, event?.data.hitlId]),
     [
       ['approved', id],
@@ -60,7 +61,7 @@ fault(25, 'a gateway joins while agents are revoked', {}, async (t, fleet) => {
     revoked.push(bot)
     if (!joined) await eventually(() => joined, Boolean)
     const calls = await Promise.all(revoked.map(one => fleet.get(c, one)))
-    t.same(outcomes(calls), ['403 agent_revoked'])
+    t.strictSame(outcomes(calls), ['403 agent_revoked'])
   }
   await joining
 })
@@ -99,6 +100,6 @@ fault(24, 'the gateway that sends to a webhook is killed', setup, async (t, flee
   isSilent = false
   for (const member of others) ids.push(heldId(await fleet.hold(member, bot)))
   await has(ids.at(-1)!)
-  t.same([...new Set(came)], ids, 'each at least once, in the order of the commits')
+  t.strictSame([...new Set(came)], ids, 'each at least once, in the order of the commits')
   t.equal(came.filter(id => id === ids[2]).length, 2, 'that which was not confirmed came again')
 })

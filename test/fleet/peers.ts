@@ -1,8 +1,8 @@
 import fc from 'fast-check'
+import t from 'tap'
 import { Fence } from '../../src/fleet/fence.ts'
 import { type PeerRow, Peers } from '../../src/fleet/peers.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 const own = { id: 'own', beat: 1, applied: 0 }
 const row = (id: string, beat: number, applied: number): PeerRow => ({ id, beat, applied })

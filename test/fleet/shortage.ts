@@ -27,12 +27,12 @@ fault(20, 'a pool of one connection is busy', onePooled, async (t, fleet) => {
   await blocked
   const late = fleet.within(2_000)
   const refused = [...(await busy.end()), ...(await writes.end())].filter(({ status }) => status === 503)
-  t.same([...new Set(refused.map(codeOf))], ['store_unavailable'])
-  t.same(
+  t.strictSame([...new Set(refused.map(codeOf))], ['store_unavailable'])
+  t.strictSame(
     refused.map(tookOf).filter(ms => ms > late),
     [],
   )
-  t.same([...new Set((await reads.end()).map(({ status }) => status))], [200])
+  t.strictSame([...new Set((await reads.end()).map(({ status }) => status))], [200])
 })
 
 const [all, perAgent] = inCampaign ? [1_000, 250] : [40, 10]
@@ -66,13 +66,13 @@ fault(23, `more suspensions than the caps leave room for, in three gateways at o
     rows.reduce((sum, { waiting }) => sum + waiting, 0),
     all,
   )
-  t.same(
+  t.strictSame(
     rows.filter(({ waiting }) => waiting > perAgent),
     [],
   )
   // On a busy machine calls of the database may take too long.
   const late = ['503 fenced', '503 store_unavailable']
-  t.same(
+  t.strictSame(
     outcomes(calls).filter(outcome => !late.includes(outcome)),
     ['202', '429 hitl_queue_full'],
   )

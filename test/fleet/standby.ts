@@ -41,7 +41,7 @@ for (const how of ['hang', 'hang, and are cancelled']) {
     const refused = (await writes.end()).filter(meanwhile)
     // Both limits are 2 s: either may be first.
     const other = outcomes(refused).filter(outcome => !['503 fenced', '503 store_unavailable'].includes(outcome))
-    t.same(other, [])
+    t.strictSame(other, [])
     t.ok(refused.length > 0, `${refused.length} were refused`)
     const served = (await reads.end()).filter(call => meanwhile(call) && call.status === 200)
     const last = Math.max(...served.map(({ begun }) => begun - start))

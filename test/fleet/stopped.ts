@@ -20,8 +20,8 @@ fault(6, 'a gateway stops for 2 L under load, and an agent is revoked meanwhile'
   // What had reached the upstream before the stop is still answered.
   const late = (await load.end()).filter(({ begun, ended }) => begun > paused && ended > revoked.ended)
   const sent = fleet.upstream.sent.filter(({ agent, at }) => agent === bot.id && at > revoked.ended)
-  t.same(sent, [])
-  t.same(
+  t.strictSame(sent, [])
+  t.strictSame(
     late.filter(({ status }) => status < 400),
     [],
   )

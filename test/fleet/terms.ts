@@ -1,5 +1,5 @@
+import t from 'tap'
 import { disagreement, type Terms } from '../../src/fleet/terms.ts'
-import t from '../fixtures/tap.ts'
 
 const terms = (name: string, more: Partial<Terms> = {}): Terms => ({
   ...{ name, fenceMs: 10_000, signs: ['tokens a', 'sealing a'], accepts: ['tokens a', 'sealing a'] },

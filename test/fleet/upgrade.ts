@@ -3,13 +3,14 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
 import { fault } from '../fixtures/fleet/fault.ts'
 import type { Fleet } from '../fixtures/fleet/fleet.ts'
 import { makeCall, outcomes } from '../fixtures/fleet/ledger.ts'
 import { startLoad } from '../fixtures/fleet/load.ts'
 import type { Member } from '../fixtures/fleet/member.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import type { Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const next = '99.0.0'
@@ -17,7 +18,7 @@ const step = `'0099-nickname': { up: db => sql\`alter table agents add column ni
 
 /** This version with a higher number and a step of the schema that only adds; its main file. */
 function copyAsNext(t: Test): string {
-  const folder = t.testdir()
+  const folder = testdir(t)
   for (const name of ['src', 'openapi.json']) cpSync(join(root, name), join(folder, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const about = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -67,12 +68,12 @@ fault(25, 'the next version replaces one gateway after the other', { config }, a
     await eventually(() => serving.has(member), Boolean)
   }
   await writes.answered(10)
-  t.same(outcomes(await reads.end()), ['200'])
-  t.same(outcomes(await writes.end()), ['201'])
-  t.same(outcomes(await holds.end()), ['202'])
+  t.strictSame(outcomes(await reads.end()), ['200'])
+  t.strictSame(outcomes(await writes.end()), ['201'])
+  t.strictSame(outcomes(await holds.end()), ['202'])
   const { text } = await fleet.manage(a, 'GET', '/fleet')
   const versions = (JSON.parse(text) as { members: { version: string }[] }).members.map(({ version }) => version)
-  t.same(versions, [next, next, next])
+  t.strictSame(versions, [next, next, next])
   const { rowCount } = await db.query('select nickname from agents limit 1')
   t.equal(rowCount, 1, 'the step was run beside gateways of before')
 })

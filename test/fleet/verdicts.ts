@@ -99,7 +99,7 @@ fault(5, 'approval and denial, and two approvals, at the same time in two gatewa
     const id = await holdOne(fleet)
     const [approved, denied] = await Promise.all([fleet.approve(a, id), fleet.deny(b, id)])
     const statuses = [approved.status, denied.status]
-    t.same(statuses.toSorted(), [200, 409])
+    t.strictSame(statuses.toSorted(), [200, 409])
     t.equal(fleet.sendingsOf(id).length, approved.status === 200 ? 1 : 0)
     seen[approved.status === 200 ? 'approved' : 'denied'] += 1
     const twice = await holdOne(fleet, 'PUT')

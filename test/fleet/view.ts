@@ -1,6 +1,6 @@
+import t from 'tap'
 import type { MemberRow, Seen } from '../../src/fleet/peers.ts'
 import { type FleetReading, viewFleet } from '../../src/fleet/view.ts'
-import t from '../fixtures/tap.ts'
 
 const row = (name: string, more: Partial<MemberRow> = {}): MemberRow => ({
   ...{

@@ -1,11 +1,12 @@
+import t, { type Test } from 'tap'
 import type { CallTerms } from '../../src/hitl/calls.ts'
 import { agent, held, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const terms: CallTerms = { viewer: agent, requestId: 'r', staysHeld: true, ms: 600_000 }
 
 async function openCalls(t: Test) {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const suspend = async (idempotencyKey?: string, cancelKey?: string) => {
     const result = await desk.queue.suspend({ ...held(), call: { kind: 'waits', cancelKey }, idempotencyKey })

@@ -1,9 +1,11 @@
 /** Messages that no webhook takes are dropped in the end, and the operator is told of how many. */
+
+import t from 'tap'
 import { hookName, subscriptionsOf } from '../../src/hitl/notify.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { suspend } from '../storage/contract/samples.ts'
 
 const hook = (Url: string) => ({ Url, Format: 'generic', Secret: undefined, Events: [] }) as const
@@ -12,7 +14,7 @@ const [other, down, foreign] = ['other', 'down', 'foreign'].map(name => hook(`ht
 t.test('messages that were not taken for a day are dropped and reported, by the place of their webhook', async t => {
   const clock = createClock()
   const subscriptions = subscriptionsOf([down!, foreign!])
-  const store = await openSqliteStore({ directory: t.testdir(), clock, subscriptions })
+  const store = await openSqliteStore({ directory: testdir(t), clock, subscriptions })
   t.teardown(() => store.close())
   const day = 86_400_000
   const at = clock.now()
@@ -21,10 +23,10 @@ t.test('messages that were not taken for a day are dropped and reported, by the 
   const desk = await openDesk({ directory: '', store, clock, settings: { Webhooks: [other!, down!] } })
   clock.advance(day)
   await desk.queue.sweep()
-  t.same(desk.reports, [])
+  t.strictSame(desk.reports, [])
   clock.advance(1)
   await desk.queue.sweep()
-  t.same(desk.reports.sort(), [
+  t.strictSame(desk.reports.sort(), [
     'a webhook that this gateway does not have did not take its messages in time: 2 were dropped',
     'webhook 1 did not take its messages in time: 2 were dropped',
   ])

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { createEventLog, type HitlEvent } from '../../src/hitl/events.ts'
 import { createTestLog, eventTime, stored } from '../fixtures/events.ts'
-import t from '../fixtures/tap.ts'
 
 const silent = () => {}
 
@@ -25,7 +25,7 @@ t.test('who comes back hears first what it missed', async t => {
   const again: HitlEvent[] = []
   t.equal(log.subscribe(event => again.push(event), first[1]!.id).missed, false)
   log.publish('expired', 'a', {})
-  t.same(
+  t.strictSame(
     again.map(event => event.hitlId),
     ['c', 'd', 'a'],
   )
@@ -50,7 +50,7 @@ t.test('who came when nothing had happened comes back with the newest id of then
   const heard: HitlEvent[] = []
   const again = log.subscribe(event => heard.push(event), before.newest)
   t.match(again, { missed: false, newest: heard[1]?.id })
-  t.same(
+  t.strictSame(
     heard.map(event => event.hitlId),
     ['a', 'b'],
   )
@@ -79,7 +79,7 @@ t.test('an id of another gateway holds in this one, also when that one was ahead
   t.equal(behind.subscribe(event => heard.push(event), first[0]!.id).missed, false)
   behind.publish('pending', 'a')
   behind.publish('denied', 'a')
-  t.same(
+  t.strictSame(
     heard.map(({ type }) => type),
     ['denied'],
   )
@@ -100,12 +100,12 @@ t.test(
     const all = ['a', 'b', 'c'].map((id, index) => stored(index + 1, 'pending', id))
     log.feed.load({ epoch: 'test', after: 0, events: all })
     log.feed.change('', stored(4, 'pending', 'd'))
-    t.same(heard, ['a', 'b', 'c', 'd'])
+    t.strictSame(heard, ['a', 'b', 'c', 'd'])
     t.equal(missed, 0)
     log.feed.load({ epoch: 'test', after: 6, events: [stored(7, 'pending', 'g')] })
     log.feed.load({ epoch: 'another', after: 0, events: [stored(7, 'pending', 'g')] })
     log.feed.change('', stored(8, 'pending', 'h'))
-    t.same(heard, ['a', 'b', 'c', 'd', 'h'])
+    t.strictSame(heard, ['a', 'b', 'c', 'd', 'h'])
     t.equal(missed, 2)
   },
 )

@@ -1,7 +1,8 @@
 /** What reviewers see marked in a held body. */
+
+import t from 'tap'
 import { findInBody } from '../../src/hitl/findings.ts'
 import { doAtOnce } from '../../src/policy/turns/turns.ts'
-import t from '../fixtures/tap.ts'
 
 const aws = `AKIA${'QWERTYUIOPASDFGH'}`
 const card = '4111 1111 1111 1111'
@@ -13,7 +14,7 @@ function marked(body: string | Uint8Array, rawHeaders: readonly string[] = []) {
   return found?.places.map(({ detector, from, to }) => [detector, bytes.subarray(from, to).toString()])
 }
 
-t.test('every finding is marked where it stands, and no more than it', t => {
+t.test('every finding is marked where it stands, and no more than it', async t => {
   const jwt = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${'s'.repeat(20)}`
   const secret = 'abcdefghijklmnopqrstuvwxyz0123456789ABCD'
   const key = '-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----'
@@ -28,13 +29,13 @@ t.test('every finding is marked where it stands, and no more than it', t => {
     ['jwt', jwt],
     ['private-key', key],
   ] as const) {
-    t.same(marked(`{"é":"see ${text}", "next": 1}`), [[id, text]], id)
+    t.strictSame(marked(`{"é":"see ${text}", "next": 1}`), [[id, text]], id)
   }
-  t.same(marked(`aws_secret_access_key = ${secret}\n`), [['aws-secret-key', secret]])
-  t.same(marked('go to https://joe:hunter22@db.example/'), [['url-password', 'hunter22']])
+  t.strictSame(marked(`aws_secret_access_key = ${secret}\n`), [['aws-secret-key', secret]])
+  t.strictSame(marked('go to https://joe:hunter22@db.example/'), [['url-password', 'hunter22']])
 })
 
-t.test('a value whose name stands for a secret is marked, in every notation', t => {
+t.test('a value whose name stands for a secret is marked, in every notation', async t => {
   for (const [text, value] of [
     ['{"user":{"password":"hunter2 x"}}', 'hunter2 x'],
     ['{"pin_code": 1, "apiKey" : 12345 }', '12345'],
@@ -42,37 +43,37 @@ t.test('a value whose name stands for a secret is marked, in every notation', t 
     ['--b\r\nContent-Disposition: form-data; name="password"\r\n\r\nhunter2\r\n--b--', 'hunter2'],
     ['<login><password>hunter2</password></login>', 'hunter2'],
   ] as const) {
-    t.same(marked(text), [['secret-name', value]], text)
+    t.strictSame(marked(text), [['secret-name', value]], text)
   }
-  t.same(marked(`{"apiKey":"${aws}"}`), [['aws-access-key', aws]], 'a detector says more than a name')
+  t.strictSame(marked(`{"apiKey":"${aws}"}`), [['aws-access-key', aws]], 'a detector says more than a name')
 })
 
-t.test('findings are counted in all of a long body, and the first 500 have their place', t => {
+t.test('findings are counted in all of a long body, and the first 500 have their place', async t => {
   const cards = `"${card}",\n`.repeat(1_000)
   const body = Buffer.from(`${cards}${'x'.repeat(16_370)}{"password":"${'p'.repeat(100)}"}`)
   const found = doAtOnce(findInBody(body, []))
-  t.same(found?.counts, { 'card-number': 1_000, 'secret-name': 1 })
+  t.strictSame(found?.counts, { 'card-number': 1_000, 'secret-name': 1 })
   t.equal(found?.places.length, 500)
 })
 
-t.test('a search ends at 10,000 places, so that a body of millions takes no memory', t => {
-  t.same(doAtOnce(findInBody(Buffer.from('token=a&'.repeat(20_000)), []))?.counts, { 'secret-name': 10_000 })
-  t.same(doAtOnce(findInBody(Buffer.from(`${aws} `.repeat(20_000)), []))?.counts, { 'aws-access-key': 10_000 })
+t.test('a search ends at 10,000 places, so that a body of millions takes no memory', async t => {
+  t.strictSame(doAtOnce(findInBody(Buffer.from('token=a&'.repeat(20_000)), []))?.counts, { 'secret-name': 10_000 })
+  t.strictSame(doAtOnce(findInBody(Buffer.from(`${aws} `.repeat(20_000)), []))?.counts, { 'aws-access-key': 10_000 })
 })
 
-t.test('a long body is searched in short parts, a short one in one', t => {
+t.test('a long body is searched in short parts, a short one in one', async t => {
   const partsOf = (text: string) => [...findInBody(Buffer.from(text), [])].length
   t.equal(partsOf('a'.repeat(1_000)), 0, 'it yields nowhere')
   t.ok(partsOf('a'.repeat(1_000_000)) > 60)
 })
 
-t.test('a body that is not text is searched, and one with a content coding is not', t => {
-  t.same(marked(Buffer.from(`\xff\xfe ${aws} \xff`, 'latin1')), [['aws-access-key', aws]])
+t.test('a body that is not text is searched, and one with a content coding is not', async t => {
+  t.strictSame(marked(Buffer.from(`\xff\xfe ${aws} \xff`, 'latin1')), [['aws-access-key', aws]])
   t.equal(doAtOnce(findInBody(Buffer.from(aws), ['Content-Encoding', 'gzip'])), undefined)
-  t.same(doAtOnce(findInBody(Buffer.from('nothing'), []))?.counts, {})
+  t.strictSame(doAtOnce(findInBody(Buffer.from('nothing'), []))?.counts, {})
 })
 
-t.test('hostile bodies of a megabyte are searched in time that is linear', t => {
+t.test('hostile bodies of a megabyte are searched in time that is linear', async t => {
   for (const piece of ['=', 'a=', '"a":"', 'form-data; name="a"', '<a>', '<a ', 'eyJ', '%25', '1 ', '@', 'a@b.']) {
     const from = performance.now()
     doAtOnce(findInBody(Buffer.from(piece.repeat(1_000_000 / piece.length)), []))

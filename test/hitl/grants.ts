@@ -1,3 +1,4 @@
+import t, { type Test } from 'tap'
 import { createGrants, type Grants, matchesPath, type UsedGrant } from '../../src/hitl/grants.ts'
 import type { GrantTerms } from '../../src/hitl/model.ts'
 import {
@@ -11,11 +12,11 @@ import {
   suspended,
   verdict,
 } from '../fixtures/hitl.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** A desk with one grant given, and the id that the approval answered. */
 async function granted(t: Test, terms: GrantTerms, options: HeldOptions = {}) {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const answer = await desk.queue.approve(await suspended(desk, options), { ...verdict(), grant: terms })
   const rawHeaders = 'rawHeaders' in answer ? answer.rawHeaders : []
@@ -41,7 +42,7 @@ t.test('a grant lets the same kind of request pass as often as it says, each use
   })
   t.ok(await uses(grants))
   t.notOk(await uses(grants))
-  t.same(await grants.list(), [])
+  t.strictSame(await grants.list(), [])
 })
 
 t.test('of many requests at once no more pass than the grant says', async t => {
@@ -90,7 +91,7 @@ t.test('a grant runs out of time', async t => {
   t.ok(await uses(grants))
   desk.clock.advance(1)
   t.notOk(await uses(grants))
-  t.same(await grants.list(), [])
+  t.strictSame(await grants.list(), [])
   await desk.queue.sweep()
   t.equal(await desk.store.grants.remove(id!, (await lastEntry(desk))!), false)
 })
@@ -110,7 +111,7 @@ t.test('a grant that cannot be recorded lets nothing pass', async t => {
 })
 
 t.test('terms out of range refuse the approval before anything is sent', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const wrong: [string, GrantTerms][] = [
@@ -131,7 +132,7 @@ t.test('terms out of range refuse the approval before anything is sent', async t
 })
 
 t.test('a request held for its risk, or for two reviewers, cannot be granted for the future', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   for (const options of [{ source: 'risk', risk: 0.9 }, { approvals: 2 }]) {
     const id = await suspended(desk, options)

@@ -1,11 +1,12 @@
 /** Threat T07 of SECURITY.md. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk, reviewer, verdict } from '../fixtures/hitl.ts'
 import { linesUntilKilled } from '../fixtures/process.ts'
 import { runs } from '../fixtures/runs.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const alone = 'one process after the other holds the files of SQLite'
 const child = new URL('./child/reviewer.ts', import.meta.url).pathname
@@ -13,7 +14,7 @@ const lives = runs(50)
 const lease = 150_000
 
 t.test(`a process killed ${lives} times loses no suspension or verdict, and sends nothing twice`, async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const upstream = `${directory}/upstream.log`
   writeFileSync(upstream, '')
   const seed = Number(Date.now() % 2 ** 31)
@@ -41,7 +42,7 @@ t.test(`a process killed ${lives} times loses no suspension or verdict, and send
         : item?.status === what && sent === (what === 'Approved')
     if (!isTrue) wrong.push(`${id} was told to be ${what}, is ${item?.status}, ${sent ? 'sent' : 'not sent'}`)
   }
-  t.same(wrong, [])
+  t.strictSame(wrong, [])
 
   // What was in flight is unknown when its lease is over, and stays as often sent as it was.
   clock.advance(lease)

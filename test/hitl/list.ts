@@ -1,10 +1,11 @@
 /** Threat T36 of SECURITY.md. */
 
+import t from 'tap'
 import { held, listed, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('a line of the list says what the request itself says', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   desk.names.set('agent-1', 'bot\u202e "1"')
   const id = await suspended(desk, { approvals: 2, risk: 0.9, url: 'https://api.example/\u202e?token=abc' })
@@ -17,12 +18,12 @@ t.test('a line of the list says what the request itself says', async t => {
   t.match(line, { agentName: 'bot\\u{202e} "1"', waitedSeconds: 61, approvedBy: ['reviewer-1'], risk: { score: 0.9 } })
   t.equal(line?.url, 'https://api.example/\\u{202e}?token=[REDACTED]')
   const shared = Object.entries(detail ?? {}).filter(([name]) => name in (line ?? {}))
-  t.same(line, Object.fromEntries(shared))
+  t.strictSame(line, Object.fromEntries(shared))
   t.match(other, { agentName: null, waitedSeconds: 60, approvedBy: [] })
 })
 
 t.test('what an agent sent deceives nobody, wherever it is shown', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const deceptive = 'pay\u202e\u0000me'
   const suspension = held()
@@ -47,7 +48,7 @@ t.test('what an agent sent deceives nobody, wherever it is shown', async t => {
 })
 
 t.test('more than are read at one go are listed once each, oldest first', async t => {
-  const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 1_000 } })
+  const desk = await openDesk({ directory: testdir(t), settings: { MaxPendingRequests: 1_000 } })
   t.teardown(() => desk.store.close())
   const ids: string[] = []
   for (let n = 0; n < 250; n++) {
@@ -55,8 +56,8 @@ t.test('more than are read at one go are listed once each, oldest first', async 
     ids.push(await suspended(desk))
   }
   const lines = await listed(desk)
-  t.same(lines.map(line => line.id).sort(), ids.sort())
-  t.same(
+  t.strictSame(lines.map(line => line.id).sort(), ids.sort())
+  t.strictSame(
     lines.map(line => line.timestamp),
     lines.map(line => line.timestamp).sort(),
   )

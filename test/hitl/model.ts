@@ -1,12 +1,13 @@
 /** Threat T06 of SECURITY.md. */
 import fc from 'fast-check'
+import t from 'tap'
 import { isRefusal, refuse } from '../../src/errors.ts'
 import type { ReplayResult } from '../../src/hitl/model.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { type Answer, answered, type Desk, held, openDesk, reviewer, secondReviewer } from '../fixtures/hitl.ts'
 import { runs } from '../fixtures/runs.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const agents = ['agent-1', 'agent-2']
 const reviewers = [reviewer, secondReviewer]
@@ -354,7 +355,7 @@ async function everySendIsAudited(desk: Desk): Promise<void> {
 }
 
 t.test('any lives of held requests go as the rules say', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const clock = createClock()
   const alone = 'the rules are asked thousands of times'
   const open = (store?: Store) =>

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import t from 'tap'
 import type { Hook, Message } from '../../src/hitl/messages.ts'
 import { createNotifier, type NotifierOptions, subscriptionsOf } from '../../src/hitl/notify.ts'
 import { eventData } from '../../src/hitl/view.ts'
@@ -8,7 +9,6 @@ import { StoreError } from '../../src/storage/store.ts'
 import { createClock, type ManualClock } from '../fixtures/clock.ts'
 import { createTestLog, stored } from '../fixtures/events.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 const pending = {
   id: 'h1',
@@ -133,7 +133,7 @@ t.test('with a public URL, messages lead to the page of the request or agent', a
   await notifier.idle()
   const [request, agent] = ['requests/h1', 'agents/agent-1'].map(page => `https://gateway.example/console/#/${page}`)
   const sent = posted.map(({ body }) => JSON.parse(body))
-  t.same(
+  t.strictSame(
     sent.flatMap(({ url }) => url ?? []),
     [request, agent],
   )
@@ -153,8 +153,8 @@ t.test('a hook that fails for now is tried again, with nothing out of order', as
   const { notifier, publish, ids, reports } = await start({ post })
   for (const id of ['h1', 'h2']) publish('pending', id, pending)
   await notifier.idle()
-  t.same(ids(), ['h1', 'h1', 'h1', 'h2', 'h2'])
-  t.same(reports, [])
+  t.strictSame(ids(), ['h1', 'h1', 'h1', 'h2', 'h2'])
+  t.strictSame(reports, [])
 })
 
 t.test('a hook that refuses is not asked again, and one that stays down is given up', async t => {
@@ -162,7 +162,7 @@ t.test('a hook that refuses is not asked again, and one that stays down is given
   refusing.publish('pending', 'h1', pending)
   await refusing.notifier.idle()
   t.equal(refusing.posted.length, 1)
-  t.same(refusing.reports, [['webhook 0 was not told of pending h1', 'answered 302']])
+  t.strictSame(refusing.reports, [['webhook 0 was not told of pending h1', 'answered 302']])
 
   const down = await start({ post: () => Promise.reject(new TypeError('refused')) })
   down.publish('pending', 'h1', pending)
@@ -188,7 +188,7 @@ t.test('one slow hook delays no other', async t => {
   t.equal(posted.length, all.length + 1)
   release.resolve(200)
   await notifier.idle()
-  t.same(
+  t.strictSame(
     toFast().map(({ body }) => JSON.parse(body).hitlId),
     all,
   )
@@ -207,19 +207,19 @@ t.test('when the gateway that sends dies, another one goes on, and repeats what 
   first.clock.advance(29_999)
   await second.notifier.sweep()
   await second.notifier.idle()
-  t.same(second.ids(), [], 'the lease lasts')
+  t.strictSame(second.ids(), [], 'the lease lasts')
   first.clock.advance(10_000)
   await second.notifier.sweep()
   await second.notifier.idle()
-  t.same(second.ids(), ['h2', 'h3'])
+  t.strictSame(second.ids(), ['h2', 'h3'])
   t.equal(JSON.parse(second.posted[0]!.body).id, JSON.parse(first.posted[1]!.body).id, 'as the same event')
   stuck.resolve(200)
   await first.notifier.idle()
   second.publish('pending', 'h4', {})
   first.publish('pending', 'h5', {})
   await Promise.all([first.notifier.idle(), second.notifier.idle()])
-  t.same(first.ids(), ['h1', 'h2'], 'the first one sends nothing more')
-  t.same(second.ids(), ['h2', 'h3', 'h4', 'h5'])
+  t.strictSame(first.ids(), ['h1', 'h2'], 'the first one sends nothing more')
+  t.strictSame(second.ids(), ['h2', 'h3', 'h4', 'h5'])
 })
 
 for (const [which, move] of [
@@ -248,8 +248,8 @@ t.test('what was sent is not sent again when the store cannot remove it', async 
   shared.table.remove = remove
   publish('pending', 'h2', {})
   await notifier.idle()
-  t.same(ids(), ['h1', 'h2'])
-  t.same(shared.rows, [])
+  t.strictSame(ids(), ['h1', 'h2'])
+  t.strictSame(shared.rows, [])
 })
 
 t.test('an event that cannot be read is reported, and holds up no other', async t => {
@@ -257,7 +257,7 @@ t.test('an event that cannot be read is reported, and holds up no other', async 
   shared.write({ ...stored(0, 'pending', 'h1'), data: { agentId: 'agent-1', of: 'another version' } })
   publish('pending', 'h2', {})
   await notifier.idle()
-  t.same(ids(), ['h2'])
+  t.strictSame(ids(), ['h2'])
   t.match(reports, [['an event for a webhook could not be read', RangeError]])
 })
 
@@ -271,9 +271,9 @@ t.test('a notifier that is closed ends its pauses, and leaves what it did not se
   await first.notifier.close()
   first.publish('pending', 'h2', pending)
   await first.notifier.idle()
-  t.same(first.ids(), ['h1'])
+  t.strictSame(first.ids(), ['h1'])
   t.match(first.reports, [['webhook 0 has not been told yet of pending h1', 'answered 503']])
   const second = await start({ shared: first.shared, clock: first.clock, owner: 'b' })
   await second.notifier.idle()
-  t.same(second.ids(), ['h1', 'h2'])
+  t.strictSame(second.ids(), ['h1', 'h2'])
 })

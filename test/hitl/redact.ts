@@ -1,9 +1,9 @@
 /** Threat T36 of SECURITY.md. */
 
+import t from 'tap'
 import { escapeDeceptive } from '../../src/base/deceptive.ts'
 import { redactText } from '../../src/base/redact.ts'
 import { bodyEncodingOf, redactHeaders } from '../../src/hitl/suspend.ts'
-import t from '../fixtures/tap.ts'
 
 const secretFields = [
   'Authorization',
@@ -27,26 +27,26 @@ const secretFields = [
 
 t.test('a field that carries a credential is redacted, however its name is spelled', async t => {
   for (const name of secretFields) {
-    t.same(redactHeaders([name, 'canary'], 'Gateway-Authorization'), { [name.toLowerCase()]: '[REDACTED]' }, name)
+    t.strictSame(redactHeaders([name, 'canary'], 'Gateway-Authorization'), { [name.toLowerCase()]: '[REDACTED]' }, name)
   }
 })
 
 t.test('a field that carries none is shown, with its lines joined', async t => {
   const shown = redactHeaders(['Accept', 'text/html', 'X-Monkey', 'a', 'accept', 'text/css'], 'Gateway-Authorization')
-  t.same(shown, { accept: 'text/html, text/css', 'x-monkey': 'a' })
+  t.strictSame(shown, { accept: 'text/html, text/css', 'x-monkey': 'a' })
 })
 
 t.test('two lines of a secret field are one mark', async t => {
-  t.same(redactHeaders(['Cookie', 'a', 'Cookie', 'b'], 'X'), { cookie: '[REDACTED]' })
+  t.strictSame(redactHeaders(['Cookie', 'a', 'Cookie', 'b'], 'X'), { cookie: '[REDACTED]' })
 })
 
 t.test('the token field of the gateway is redacted by whatever name it has', async t => {
-  t.same(redactHeaders(['X-Agent', 'canary'], 'x-agent'), { 'x-agent': '[REDACTED]' })
+  t.strictSame(redactHeaders(['X-Agent', 'canary'], 'x-agent'), { 'x-agent': '[REDACTED]' })
 })
 
 t.test('a credential under an innocent name is redacted by its shape', async t => {
   const shown = redactHeaders(['X-Original', 'Bearer canary', 'Referer', 'https://a/?token=canary'], 'X')
-  t.same(shown, { 'x-original': '[REDACTED]', referer: 'https://a/?token=[REDACTED]' })
+  t.strictSame(shown, { 'x-original': '[REDACTED]', referer: 'https://a/?token=[REDACTED]' })
 })
 
 t.test('a field named __proto__ is a field like any other', async t => {

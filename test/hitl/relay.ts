@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import t from 'tap'
 import { type Relayed, relay } from '../../src/hitl/relay.ts'
-import t from '../fixtures/tap.ts'
 
 async function* chunks(...sizes: number[]) {
   for (const size of sizes) yield Buffer.alloc(size, 1)
@@ -46,7 +46,7 @@ t.test('a body over the cap is passed on whole and not kept', async t => {
   const { out, recorded, done } = start(chunks(30, 31, 500), 60)
   t.equal((await buffer(out)).length, 561)
   await done
-  t.same(recorded, [{ kept: undefined }])
+  t.strictSame(recorded, [{ kept: undefined }])
 })
 
 t.test('a reviewer that never reads delays no record of a short body', async t => {
@@ -65,7 +65,7 @@ t.test('past the cap the upstream is read at the pace of the reviewer', async t 
   }
   const { out, recorded, done } = start(endless(), 60)
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
-  t.same(recorded, [{ kept: undefined }])
+  t.strictSame(recorded, [{ kept: undefined }])
   t.equal(taken, 1)
   out.destroy()
   await done
@@ -90,7 +90,7 @@ t.test('a long body that nobody reads any more is given up once it is recorded',
   const { out, recorded, done } = start(endless(), 1_000)
   out.destroy()
   await done
-  t.same(recorded, [{ kept: undefined }])
+  t.strictSame(recorded, [{ kept: undefined }])
   t.ok(ended)
 })
 
@@ -98,7 +98,7 @@ t.test('a body that goes on too long is recorded before it ends', async t => {
   const { out, recorded, done } = start(chunks(1, 1, 1), 60, () => true)
   t.equal((await buffer(out)).length, 3)
   await done
-  t.same(recorded, [{ kept: undefined }])
+  t.strictSame(recorded, [{ kept: undefined }])
 })
 
 t.test('a body that breaks off breaks the answer to the reviewer too, and records nothing', async t => {
@@ -109,5 +109,5 @@ t.test('a body that breaks off breaks the answer to the reviewer too, and record
   const { out, recorded, done } = start(broken(), 60)
   await t.rejects(done, { message: 'reset' })
   await t.rejects(buffer(out), { message: 'reset' })
-  t.same(recorded, [])
+  t.strictSame(recorded, [])
 })

@@ -1,13 +1,14 @@
 /** Threats T06, T07, T08, T15 of SECURITY.md. */
 import { DatabaseSync } from 'node:sqlite'
 import { buffer, text } from 'node:stream/consumers'
+import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../src/errors.ts'
 import type { Approved } from '../../src/hitl/model.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, code, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const everyByte = Uint8Array.from({ length: 256 }, (_, index) => index)
 
@@ -17,7 +18,7 @@ function asAnswer(result: Approved | Refusal) {
 }
 
 t.test('what was held is what is sent, byte for byte, and the answer is the upstream\u2019s', async t => {
-  const desk = await openDesk({ directory: t.testdir(), answer: async () => answered('{"ok":true}', 201) })
+  const desk = await openDesk({ directory: testdir(t), answer: async () => answered('{"ok":true}', 201) })
   t.teardown(() => desk.store.close())
   const rawHeaders = ['X-A', '\u00ff', 'Authorization', 'Bearer secret', 'x-a', '']
   const url = 'https://api.shop.example/v1/%2F?token=secret'
@@ -28,7 +29,7 @@ t.test('what was held is what is sent, byte for byte, and the answer is the upst
   t.equal(desk.sent[0]!.request.body.length, 256)
   const digest = desk.events[0]!.data['digest']
   t.equal(answer.status, 201)
-  t.same(answer.rawHeaders, ['X-Upstream', 'yes', 'Gateway-Hitl-Id', id, 'Gateway-Hitl-Digest', digest])
+  t.strictSame(answer.rawHeaders, ['X-Upstream', 'yes', 'Gateway-Hitl-Id', id, 'Gateway-Hitl-Digest', digest])
   t.equal(await text(answer.body), '{"ok":true}')
   t.match(await desk.queue.get(id, reviewer), {
     status: 'Approved',
@@ -48,7 +49,7 @@ t.test('what was held is what is sent, byte for byte, and the answer is the upst
     },
     { action: 'hitl.approve', actor: 'reviewer-1', details: { comment: 'fine', digest } },
   ])
-  t.same(
+  t.strictSame(
     desk.events.map(event => event.type),
     ['pending', 'approved', 'completed'],
   )
@@ -57,7 +58,7 @@ t.test('what was held is what is sent, byte for byte, and the answer is the upst
 t.test('of fifty parallel approvals one sends, and the others are told the outcome', async t => {
   const release = Promise.withResolvers<void>()
   const desk = await openDesk({
-    directory: t.testdir(),
+    directory: testdir(t),
     answer: async () => {
       await release.promise
       return answered()
@@ -80,7 +81,7 @@ t.test('of fifty parallel approvals one sends, and the others are told the outco
 
 t.test('a request that could not be connected waits again, with no approval counted', async t => {
   const notSent = { kind: 'notSent', refusal: refuse('upstream_failed') } as const
-  const desk = await openDesk({ directory: t.testdir(), answer: async () => notSent })
+  const desk = await openDesk({ directory: testdir(t), answer: async () => notSent })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   t.match(await desk.queue.approve(id, verdict()), { refusal: 'upstream_failed', status: 502 })
@@ -96,7 +97,7 @@ for (const [title, answer] of [
   ['a fault while sending', async () => Promise.reject(new TypeError('bug'))],
 ] as const) {
   t.test(`after ${title} the request is failed, and sent again only when that is asked for`, async t => {
-    const desk = await openDesk({ directory: t.testdir(), answer })
+    const desk = await openDesk({ directory: testdir(t), answer })
     t.teardown(() => desk.store.close())
     const id = await suspended(desk)
     t.match(await desk.queue.approve(id, verdict()), { refusal: 'upstream_failed', status: 502 })
@@ -109,7 +110,7 @@ for (const [title, answer] of [
     t.equal(desk.sent.length, 2)
     t.match(await desk.queue.get(id, reviewer), { replay: 'completed', attempt: 2 })
     const { items } = await desk.store.audit.list({ page: 1, pageSize: 10 }, { subject: id })
-    t.same(
+    t.strictSame(
       items.map(item => item.details['outcome'] ?? item.action),
       ['completed', 'hitl.approve', 'failed', 'hitl.approve', 'hitl.suspend'],
     )
@@ -117,7 +118,7 @@ for (const [title, answer] of [
 }
 
 t.test('resend is refused while there is nothing to repeat', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const again = { ...verdict(), resend: true }
@@ -134,7 +135,7 @@ for (const [title, jump] of [
 ] as const) {
   t.test(`the wall clock is set 10 minutes ${title} during a replay: the lease lasts as long as it would`, async t => {
     const alone = 'several gateways go by the clock of the database'
-    const desk = await openDesk({ directory: t.testdir(), answer: () => new Promise(() => {}), alone })
+    const desk = await openDesk({ directory: testdir(t), answer: () => new Promise(() => {}), alone })
     t.teardown(() => desk.store.close())
     const id = await suspended(desk)
     void desk.queue.approve(id, verdict())
@@ -154,7 +155,7 @@ for (const [title, jump] of [
 
 t.test('what is given up is unknown on record, whatever its attempt comes to', async t => {
   const desk = await openDesk({
-    directory: t.testdir(),
+    directory: testdir(t),
     answer: (_, { abandoned }) =>
       new Promise(resolve => {
         abandoned.addEventListener('abort', () => resolve({ kind: 'failed', refusal: refuse('upstream_failed') }))
@@ -174,7 +175,7 @@ t.test('what is given up is unknown on record, whatever its attempt comes to', a
 })
 
 t.test('a crash after the claim leaves the request unknown once its lease is over', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const crashing = await openDesk({ directory, answer: () => new Promise(() => {}) })
   const id = await suspended(crashing)
   void crashing.queue.approve(id, verdict())
@@ -202,7 +203,7 @@ for (const [title, tamper] of [
   ['the sealed copy', `update hitl_sealed set request = zeroblob(length(request))`],
 ] as const) {
   t.test(`a request is not sent when ${title} was changed`, async t => {
-    const directory = t.testdir()
+    const directory = testdir(t)
     const alone = 'a file of SQLite is changed'
     const before = await openDesk({ directory, alone })
     const id = await suspended(before)
@@ -222,7 +223,7 @@ for (const [title, tamper] of [
 }
 
 t.test('a request of an agent that may not call any more is not sent', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   desk.problem = () => refuse('agent_revoked')
@@ -233,7 +234,7 @@ t.test('a request of an agent that may not call any more is not sent', async t =
 })
 
 t.test('a revocation between the claim and the sending stops the sending', async t => {
-  const desk = await openDesk({ directory: t.testdir(), alone: 'the event of its own claim reaches a gateway at once' })
+  const desk = await openDesk({ directory: testdir(t), alone: 'the event of its own claim reaches a gateway at once' })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   desk.log.subscribe(event => {
@@ -245,7 +246,7 @@ t.test('a revocation between the claim and the sending stops the sending', async
 })
 
 t.test('a reviewer that goes away stops neither the replay nor its record', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   asAnswer(await desk.queue.approve(id, verdict())).body.destroy()
@@ -258,7 +259,7 @@ t.test('an answer that breaks off is a failed attempt, with the status it began 
     yield Buffer.from('half')
     throw new TypeError('reset')
   }
-  const desk = await openDesk({ directory: t.testdir(), answer: async () => answered(broken()) })
+  const desk = await openDesk({ directory: testdir(t), answer: async () => answered(broken()) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const { body } = asAnswer(await desk.queue.approve(id, verdict()))
@@ -272,7 +273,7 @@ t.test('the agent, and nobody else, gets the answer that was kept', async t => {
     yield everyByte
     yield everyByte
   }
-  const desk = await openDesk({ directory: t.testdir(), answer: async () => answered(chunks(), 418) })
+  const desk = await openDesk({ directory: testdir(t), answer: async () => answered(chunks(), 418) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   t.equal(await desk.queue.answer(id, agent), undefined)
@@ -290,7 +291,7 @@ t.test('the agent, and nobody else, gets the answer that was kept', async t => {
 
 t.test('an answer over the cap reaches the reviewer whole and is not kept', async t => {
   const desk = await openDesk({
-    directory: t.testdir(),
+    directory: testdir(t),
     answer: async () => answered('x'.repeat(101)),
     settings: { MaxStoredResponseBytes: 100 },
   })
@@ -303,7 +304,7 @@ t.test('an answer over the cap reaches the reviewer whole and is not kept', asyn
 })
 
 t.test('a store that fails before the claim lets nothing out', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   const id = await suspended(desk)
   await desk.store.close()
   t.equal(code(await desk.queue.approve(id, verdict())), 'store_unavailable')
@@ -313,7 +314,7 @@ t.test('a store that fails before the claim lets nothing out', async t => {
 })
 
 t.test('an outcome that cannot be recorded is reported, and the reviewer gets the answer all the same', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   const id = await suspended(desk)
   desk.answer = async () => {
     await desk.store.close()
@@ -331,7 +332,7 @@ function awayTwice<A extends readonly unknown[], R>(method: (...args: A) => Prom
 }
 
 t.test('a request that was not sent waits again, also when the store is away at first', async t => {
-  const own = await openSqliteStore({ directory: t.testdir() })
+  const own = await openSqliteStore({ directory: testdir(t) })
   t.teardown(() => own.close())
   const release = awayTwice(own.hitl.release)
   const answer = async () => ({ kind: 'notSent', refusal: refuse('circuit_open') }) as const
@@ -349,7 +350,7 @@ t.test('a request that was not sent waits again, also when the store is away at 
 t.test(
   'an outcome that cannot be recorded at once is recorded when the store is back before the lease ends',
   async t => {
-    const own = await openSqliteStore({ directory: t.testdir() })
+    const own = await openSqliteStore({ directory: testdir(t) })
     t.teardown(() => own.close())
     const settle = awayTwice(own.hitl.settle)
     const desk = await openDesk({ directory: '', store: { ...own, hitl: { ...own.hitl, settle } } })

@@ -1,5 +1,6 @@
 /** Threat T23 of SECURITY.md. */
 import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'
 import {
   agent,
@@ -13,10 +14,10 @@ import {
   suspended,
   verdict,
 } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('a suspended request is listed with what a reviewer needs, and is on disk when it is acknowledged', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   t.match(id, /^[\w-]{22}$/)
@@ -44,7 +45,7 @@ t.test('a suspended request is listed with what a reviewer needs, and is on disk
 })
 
 t.test('no secret of a request is readable in what the store wrote', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const desk = await openDesk({ directory, alone: 'the files of SQLite are read' })
   await suspended(desk, {
     url: 'https://a.example/?access_token=canary-1',
@@ -66,7 +67,7 @@ t.test('no secret of a request is readable in what the store wrote', async t => 
 })
 
 t.test('of requests suspended at once exactly as many are held as there is room', async t => {
-  const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 3 } })
+  const desk = await openDesk({ directory: testdir(t), settings: { MaxPendingRequests: 3 } })
   t.teardown(() => desk.store.close())
   const results = await Promise.all(Array.from({ length: 10 }, () => desk.queue.suspend(held())))
   const refused = results.filter(isRefusal)
@@ -79,7 +80,7 @@ t.test('of requests suspended at once exactly as many are held as there is room'
 t.test('no more is stored of requests than may be, and decided ones give back what is deleted of them', async t => {
   const largest = Math.ceil((10_000 * 7) / 3) + 262_144
   const settings = { MaxPendingRequests: 10_000, MaxStoredBytes: largest, MaxPendingPercentPerAgent: 1 }
-  const desk = await openDesk({ directory: t.testdir(), settings })
+  const desk = await openDesk({ directory: testdir(t), settings })
   t.teardown(() => desk.store.close())
   const body = 'x'.repeat(10_000)
   const ids: string[] = []
@@ -106,7 +107,7 @@ t.test('no more is stored of requests than may be, and decided ones give back wh
 t.test('an answer is kept although the storage is full, and counts', async t => {
   const settings = { MaxStoredBytes: 300_000, MaxStoredResponseBytes: 300_000 }
   const answer = async () => answered('y'.repeat(299_000))
-  const desk = await openDesk({ directory: t.testdir(), settings, answer })
+  const desk = await openDesk({ directory: testdir(t), settings, answer })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const approved = await desk.queue.approve(id, verdict())
@@ -117,7 +118,7 @@ t.test('an answer is kept although the storage is full, and counts', async t => 
 })
 
 t.test('the same key and request is one suspension; another request under the key is refused', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk, { idempotencyKey: 'k' })
   t.equal(await suspended(desk, { idempotencyKey: 'k' }), id)
@@ -129,14 +130,14 @@ t.test('the same key and request is one suspension; another request under the ke
 })
 
 t.test('a store that fails refuses the suspension', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   await desk.store.close()
   t.match(await desk.queue.suspend(held()), { refusal: 'store_unavailable', status: 503 })
   t.equal(desk.events.length, 0)
 })
 
 t.test('a request that nobody answered is gone, and its room is free again', async t => {
-  const desk = await openDesk({ directory: t.testdir(), settings: { MaxPendingRequests: 250 } })
+  const desk = await openDesk({ directory: testdir(t), settings: { MaxPendingRequests: 250 } })
   t.teardown(() => desk.store.close())
   // A database is asked for at most 64 writes of one agent at a time.
   const agents = Array.from({ length: 250 }, (_, index) => ({ ...agent, id: `agent-${index % 5}` }))
@@ -146,7 +147,7 @@ t.test('a request that nobody answered is gone, and its room is free again', asy
   t.equal((await listed(desk)).length, 250)
   desk.clock.advance(1)
   t.equal(await desk.queue.get(ids[0]!, reviewer), undefined)
-  t.same(await listed(desk), [])
+  t.strictSame(await listed(desk), [])
   await desk.queue.sweep()
   t.equal(desk.events.filter(event => event.type === 'expired').length, 250)
   t.equal(code(await desk.queue.suspend(held())), undefined)
@@ -196,19 +197,19 @@ for (const [what, rawHeaders, same] of [
   ['a field less', ['Accept', '*/*'], false],
 ] as const) {
   t.test(`a request repeated with ${what} is ${same ? 'the same' : 'another'}; the first is what is sent`, async t => {
-    const desk = await openDesk({ directory: t.testdir() })
+    const desk = await openDesk({ directory: testdir(t) })
     t.teardown(() => desk.store.close())
     const id = await suspended(desk, { idempotencyKey: 'k', rawHeaders: retried })
     const again = await desk.queue.suspend(held({ idempotencyKey: 'k', rawHeaders }))
     if (same) t.match(again, { id })
     else t.equal(code(again), 'already_exists')
     await desk.queue.approve(id, verdict())
-    t.same(desk.sent[0]?.request.rawHeaders, retried)
+    t.strictSame(desk.sent[0]?.request.rawHeaders, retried)
   })
 }
 
 t.test('a request repeated with another method or URL is another', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   await suspended(desk, { idempotencyKey: 'k' })
   for (const other of [{ method: 'PUT' }, { url: 'https://api.shop.example/v1/refunds?x' }]) {

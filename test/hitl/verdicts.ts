@@ -1,11 +1,12 @@
 /** Threats T01, T36 of SECURITY.md. */
 
+import t from 'tap'
 import { isRefusal } from '../../src/errors.ts'
 import { agent, code, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('a denied request is discarded, with the comment on record', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const comment = 'not\nthis \u202emonth'
@@ -23,7 +24,7 @@ t.test('a denied request is discarded, with the comment on record', async t => {
 })
 
 t.test('a verdict on a verdict is told the outcome on record', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   await desk.queue.deny(id, { ...verdict(), comment: 'no,\nnever\u202e' })
@@ -36,7 +37,7 @@ t.test('a verdict on a verdict is told the outcome on record', async t => {
 })
 
 t.test('of fifty parallel denials one wins', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const results = await Promise.all(Array.from({ length: 50 }, () => desk.queue.deny(id, verdict())))
@@ -45,7 +46,7 @@ t.test('of fifty parallel denials one wins', async t => {
 })
 
 t.test('nobody decides a request of their own, and the attempt is on record', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const own = { ...reviewer, roles: ['agent', 'admin'] } as const
   const id = await suspended(desk, { agent: own })
@@ -59,7 +60,7 @@ t.test('nobody decides a request of their own, and the attempt is on record', as
 })
 
 t.test('FourEyes owner bars reviewers of the same owner too', async t => {
-  const desk = await openDesk({ directory: t.testdir(), settings: { FourEyes: 'owner' } })
+  const desk = await openDesk({ directory: testdir(t), settings: { FourEyes: 'owner' } })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const sameOwner = { ...otherAgent, roles: ['reviewer'] } as const
@@ -68,7 +69,7 @@ t.test('FourEyes owner bars reviewers of the same owner too', async t => {
 })
 
 t.test('a comment of 2,000 characters is kept as given, a longer one is refused', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const long = { ...verdict(), comment: '🎈'.repeat(2_001) }
@@ -80,7 +81,7 @@ t.test('a comment of 2,000 characters is kept as given, a longer one is refused'
 })
 
 t.test('an unknown and an expired request are not found alike', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   desk.clock.advance(3_600_000)
@@ -96,7 +97,7 @@ t.test('an unknown and an expired request are not found alike', async t => {
 })
 
 t.test('a rule that asks for two reviewers gets two different ones', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk, { approvals: 2 })
   for (let round = 0; round < 2; round++) {
@@ -109,7 +110,7 @@ t.test('a rule that asks for two reviewers gets two different ones', async t => 
 })
 
 t.test('an agent reads its own requests only, and none of what a rule compared', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk, { rawHeaders: ['X-Name', 'a\u202eb', 'Cookie', 'canary'] })
   t.equal(await desk.queue.get(id, otherAgent), undefined)
@@ -127,7 +128,7 @@ t.test('an agent reads its own requests only, and none of what a rule compared',
 })
 
 t.test('a verdict counts only if its reviewer may still decide when it is claimed', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   // The role was there when the call was let in, and was taken while it waited for the store.

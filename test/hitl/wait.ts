@@ -1,13 +1,14 @@
+import t from 'tap'
 import { refuse } from '../../src/errors.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** Far longer than any test: what ends the wait is the verdict. */
 const long = () => ({ ms: 600_000, signal: new AbortController().signal })
 
 t.test('who waits hears of the outcome when it is on record', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const [first, second, third] = await Promise.all([suspended(desk), suspended(desk), suspended(desk)])
   const waits = [first, second, third].map(id => desk.queue.waitForVerdict(id, agent, long()))
@@ -21,7 +22,7 @@ t.test('who waits hears of the outcome when it is on record', async t => {
 })
 
 t.test('a replay that failed is an outcome; one that could not be sent is none', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   const wait = desk.queue.waitForVerdict(id, agent, long())
@@ -35,7 +36,7 @@ t.test('a replay that failed is an outcome; one that could not be sent is none',
 t.test('a replay in flight is waited for', async t => {
   const upstream = Promise.withResolvers<void>()
   const desk = await openDesk({
-    directory: t.testdir(),
+    directory: testdir(t),
     answer: async () => {
       await upstream.promise
       return answered()
@@ -52,7 +53,7 @@ t.test('a replay in flight is waited for', async t => {
 })
 
 t.test('a verdict given before is answered at once', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   await desk.queue.deny(id, verdict())
@@ -60,7 +61,7 @@ t.test('a verdict given before is answered at once', async t => {
 })
 
 t.test('when the time is over, or the waiter is gone, the request is as it is then', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   t.match(await desk.queue.waitForVerdict(id, agent, { ...long(), ms: 1 }), { status: 'Pending' })
@@ -72,7 +73,7 @@ t.test('when the time is over, or the waiter is gone, the request is as it is th
 })
 
 t.test('nobody waits for what they may not see', async t => {
-  const desk = await openDesk({ directory: t.testdir() })
+  const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
   t.equal(await desk.queue.waitForVerdict(id, otherAgent, long()), undefined)

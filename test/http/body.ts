@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import type { Refusal } from '../../src/errors.ts'
 import { readBody } from '../../src/http/body.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** What reading the body of each request gives, in order. */
 async function serve(t: Test, limit: number) {

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { foldName, isDisguised } from '../../src/base/field-names.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a name folds as servers fold it that know letters and digits alone', async t => {
   const folded = { Transfer___Encoding: 'transfer-encoding', '_Host.': 'host', "a'b*c": 'a-b-c', '~': '', 'X-A': 'x-a' }

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { freeBytes } from '../../src/http/free-bytes.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('the memory of long bytes is freed at once', async t => {
   const bytes = Buffer.allocUnsafeSlow(65_536)

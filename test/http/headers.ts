@@ -1,5 +1,5 @@
+import t from 'tap'
 import { downstreamFields } from '../../src/http/headers.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('what an upstream names in Connection is not passed on, however it is written', async t => {
   const fields = ['Connection', 'X-A ,\tx-b', 'x-a', '1', 'X-B', '2', 'X-C', '3', 'connection', 'X-c', 'X-D', '4']

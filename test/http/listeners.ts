@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { createAcceptor } from '../../src/http/accept.ts'
 import { createListener } from '../../src/http/listeners.ts'
 import { call } from '../fixtures/call.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 function start(t: Test, maxConnections: number) {
   let open = 0
@@ -45,7 +46,7 @@ const tcp = { host: '127.0.0.1', port: 0, setting: 'System:Server:Http' }
 
 t.test('the limit of connections is one for all places together', async t => {
   const listener = start(t, 2)
-  const path = join(t.testdir(), 's')
+  const path = join(testdir(t), 's')
   const { port } = await listener.listen(tcp)
   await listener.listen({ path, mode: 0o600, setting: 'System:Server:Unix:Path' })
   const first = connect(Number(port), '127.0.0.1')

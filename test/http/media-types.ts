@@ -1,5 +1,5 @@
+import t from 'tap'
 import { prefersJson } from '../../src/http/media-types.ts'
-import t from '../fixtures/tap.ts'
 
 const cases: readonly (readonly [string, boolean])[] = [
   ['application/json', true],
@@ -19,12 +19,12 @@ const cases: readonly (readonly [string, boolean])[] = [
 ]
 
 for (const [accept, expected] of cases) {
-  t.test(`Accept: ${accept} ${expected ? 'prefers' : 'does not prefer'} JSON`, t => {
+  t.test(`Accept: ${accept} ${expected ? 'prefers' : 'does not prefer'} JSON`, async t => {
     t.equal(prefersJson([accept]), expected)
   })
 }
 
-t.test('several fields count as one list', t => {
+t.test('several fields count as one list', async t => {
   t.equal(prefersJson(['text/plain;q=0.1', 'application/json']), true)
   t.equal(prefersJson([]), false)
   t.equal(prefersJson([], true), true)

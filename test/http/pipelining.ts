@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
 import { awaitAnswers, awaitTurn, putBack } from '../../src/http/pipelining.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const request = 'GET /health HTTP/1.1\r\nHost: g\r\n\r\n'
 const many = 10_000

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { preferenceApplied, preferredWait } from '../../src/http/prefer.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('the seconds to wait are read as RFC 7240 writes them, 55 at most', async t => {
   const cases: [string[], number][] = [

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t from 'tap'
 import { closeQuiet } from '../../src/http/quiet.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a connection on which nothing moves is closed; one that is used is not, however slowly', async t => {
   const large = Buffer.alloc(8_388_608)

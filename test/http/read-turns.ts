@@ -1,5 +1,5 @@
+import t from 'tap'
 import { createReadTurns } from '../../src/http/read-turns.ts'
-import t from '../fixtures/tap.ts'
 
 const mebibyte = 2 ** 20
 
@@ -28,7 +28,7 @@ t.test('a round reads no more than a few MiB, and the next one as many again', a
   t.ok(read('b', 1), 'the round has read enough')
   t.ok(read('c', 1), 'for all bodies')
   round()
-  t.same(resumed, ['b', 'c'])
+  t.strictSame(resumed, ['b', 'c'])
   t.notOk(read('b', 1))
 })
 
@@ -38,11 +38,11 @@ t.test('bodies go on in the order in which they stopped, a few in each round', a
   t.notOk(read('first', 1))
   for (const name of names) t.ok(read(name, 1))
   round()
-  t.same(resumed, names.slice(0, 4))
+  t.strictSame(resumed, names.slice(0, 4))
   t.ok(read('body 0', 2), 'one that reads on goes behind the others')
   round()
   round()
-  t.same(resumed, [...names, 'body 0'])
+  t.strictSame(resumed, [...names, 'body 0'])
   t.equal(rounds.length, 0, 'nothing is left to do')
 })
 
@@ -53,7 +53,7 @@ t.test('a body that was given up is not resumed', async t => {
   turns.forget(goOn('a'))
   t.notOk(turns.awaits(goOn('a')))
   round()
-  t.same(resumed, [])
+  t.strictSame(resumed, [])
 })
 
 t.test('a round in which nothing is read is not scheduled', async t => {

@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
+import t from 'tap'
 import { resetConnection } from '../../src/http/reset.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const pem = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url))
 const unread = Buffer.alloc(8_000_000)
@@ -43,7 +44,7 @@ t.test('a client over TLS is reset', async t => {
 })
 
 t.test('a client over a unix socket is closed', async t => {
-  const path = join(t.testdir(), 'socket')
+  const path = join(testdir(t), 'socket')
   const server = createServer().listen(path)
   t.teardown(() => server.close())
   await once(server, 'listening')

@@ -1,10 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
+import t, { type Test } from 'tap'
 import { refuse } from '../../src/errors.ts'
 import { jsonReply, sendRefusal, sendReply } from '../../src/http/respond.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 async function serve(t: Test, answer: (res: ServerResponse) => unknown): Promise<number> {
   const server = createServer({ optimizeEmptyRequests: true }, (_req, res) => void answer(res))

@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { listenUnix } from '../../src/http/unix-socket.ts'
 import { call } from '../fixtures/call.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 function serverFor(t: Test): Server {
   const server = createServer((_req, res) => res.end('answered'))
@@ -26,7 +27,7 @@ const problem = (t: Test, path: string) =>
 const answer = async (socketPath: string) => (await call({ socketPath })).text
 
 t.test('the socket has its mode, whatever the umask, and is all that is left in the folder', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   for (const mode of [0o600, 0o660, 0o666]) {
     const path = join(directory, `${mode}.sock`)
     await listen(t, path, mode)
@@ -37,7 +38,7 @@ t.test('the socket has its mode, whatever the umask, and is all that is left in 
 })
 
 t.test('what a gateway that was killed has left is replaced', async t => {
-  const path = join(t.testdir(), 'gateway.sock')
+  const path = join(testdir(t), 'gateway.sock')
   const listenAndDie = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 9))`
   spawnSync(process.execPath, ['-e', listenAndDie], { env: {} })
   t.ok(statSync(path).isSocket())
@@ -46,7 +47,7 @@ t.test('what a gateway that was killed has left is replaced', async t => {
 })
 
 t.test('a socket that answers stays as it is', async t => {
-  const path = join(t.testdir(), 'gateway.sock')
+  const path = join(testdir(t), 'gateway.sock')
   await listen(t, path)
   const taken = `StartupError: ${path} is in use. Stop what listens there, or set System:Server:Unix:Path.`
   t.equal(await problem(t, path), taken)
@@ -54,7 +55,7 @@ t.test('a socket that answers stays as it is', async t => {
 })
 
 t.test('what is no socket is never removed', async t => {
-  const path = join(t.testdir(), 'gateway.sock')
+  const path = join(testdir(t), 'gateway.sock')
   writeFileSync(path, 'something dear')
   const mistaken = `StartupError: ${path} exists and is not a socket. Remove it, or set System:Server:Unix:Path.`
   t.equal(await problem(t, path), mistaken)
@@ -62,7 +63,7 @@ t.test('what is no socket is never removed', async t => {
 })
 
 t.test('a path that cannot be is told in one line', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   t.match(
     await problem(t, join(directory, 'no/gateway.sock')),
     /^StartupError: \S+\/no is not a folder\. Create it, or set /,
@@ -75,7 +76,7 @@ t.test('a path that cannot be is told in one line', async t => {
 })
 
 t.test('the socket is removed with the server, unless another has taken its place', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const path = join(directory, 'gateway.sock')
   const removeFirst = await listen(t, path)
   renameSync(path, join(directory, 'older.sock'))
@@ -88,7 +89,7 @@ t.test('the socket is removed with the server, unless another has taken its plac
 })
 
 t.test('a server that is closed leaves no socket behind by itself where it was made', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const server = serverFor(t)
   const remove = await listenUnix(server, { path: join(directory, 'gateway.sock'), mode: 0o600, setting })
   server.close()

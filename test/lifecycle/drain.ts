@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import t from 'tap'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { enough, openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise(setImmediate)

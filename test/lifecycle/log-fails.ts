@@ -1,9 +1,10 @@
 /** Threat T36 of SECURITY.md: a log that cannot be written stops nothing but itself. */
 import { openSync } from 'node:fs'
+import t, { type Test } from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import type { RunSetup } from '../fixtures/process.ts'
 import { startServed } from '../fixtures/served.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const allowAll = { name: 'allow-all', default: 'Allow' }
 const settings = (threads: number) => ({
@@ -18,7 +19,7 @@ const settings = (threads: number) => ({
 /** A gateway whose log goes to `stdout`, and an agent that has sent more lines than a pipe or socket takes. */
 async function unlogged(t: Test, threads: number, stdout: NonNullable<RunSetup['stdout']>) {
   const origin = await startOrigin(t)
-  const cwd = t.testdir({ 'gateway.yaml': JSON.stringify(settings(threads)) })
+  const cwd = testdir(t, { 'gateway.yaml': JSON.stringify(settings(threads)) })
   const served = await startServed(t, { cwd, stdout })
   const { call, admin } = served
   const registration = { name: 'bot', ownerId: 'team', clientSecret: 'secret of the bot', policyName: 'allow-all' }

@@ -1,13 +1,14 @@
 /** A data folder of which one half is lost: the start says so instead of making a new half in silence. */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { startBare, startGateway } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const onFiles = { Storage: { Provider: 'Sqlite' } }
 
 async function dataAfterARun(t: Test) {
-  const directory = t.testdir()
+  const directory = testdir(t)
   await (await startGateway(t, { directory, config: onFiles })).close()
   return { directory, data: join(directory, 'data') }
 }
@@ -37,7 +38,7 @@ t.test('a configured secret needs no signing.key', async t => {
     ...onFiles,
     Security: { AgentAuth: { TokenIssuance: { Secret: 'q9Zr1vX4mK7wT2yB5nD8cF3gH6jL0pSa' } } },
   }
-  const directory = t.testdir()
+  const directory = testdir(t)
   await (await startGateway(t, { directory, config })).close()
   t.notOk(existsSync(join(directory, 'data', 'signing.key')))
   t.ok(await startBare(t, { directory, config }))

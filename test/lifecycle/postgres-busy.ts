@@ -1,8 +1,9 @@
 /** A database that has no time for a gateway: what needs it fails soon, and everything else goes on. */
+
+import t from 'tap'
 import { eventually, onDatabase, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 t.test('while its only connection is busy, calls get 503 within two seconds; proxying and turns go on', async t => {

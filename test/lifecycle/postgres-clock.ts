@@ -1,8 +1,9 @@
 /** The clock of the database jumps while gateways run: nothing lapses early, and nothing that is over comes back. */
+
+import t from 'tap'
 import { eventually, onDatabase } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('held requests and tokens outlive a jump of the clock of the database, and the log tells of it', async t => {
   const settings = await createSchema(t)

@@ -1,8 +1,9 @@
 /** What gateways on one database tell each other within seconds. */
+
+import t from 'tap'
 import { eventually, onDatabase, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 
 const config = onDatabase(await createSchema(t))
 for (const threads of [1, 2]) {

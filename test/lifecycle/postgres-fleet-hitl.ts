@@ -1,9 +1,10 @@
 /** Held requests over two gateways on one schema: verdicts, limits and webhooks hold for both together. */
+
+import t, { type Test } from 'tap'
 import { onDatabase, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { careful } from '../fixtures/review.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** Two gateways with these settings, and what is made on the first. */
 async function startTwo(t: Test, more: object = {}) {
@@ -26,7 +27,7 @@ t.test('of verdicts on both gateways at once one wins, and nothing is sent twice
       gateways[n % 2]!.manage('POST', `/hitl/${id}/${verdict}`, undefined, reviewer.token),
     )
     const statuses = (await Promise.all(verdicts)).map(({ status }) => status)
-    t.same(statuses.toSorted(), [200, 409, 409, 409])
+    t.strictSame(statuses.toSorted(), [200, 409, 409, 409])
     const sent = origin.seen.filter(({ target }) => target === `/r${round}`).length
     t.equal(sent, statuses[0] === 200 || statuses[2] === 200 ? 1 : 0)
   }
@@ -58,9 +59,9 @@ t.test('a webhook is sent what both gateways held, once each, and goes on when i
   const { a, b, hold, idOf } = await startTwo(t, { HumanInTheLoop: { Webhooks: [{ Url: hook.url }] } })
   const ids = [idOf(await hold('/1', b)), idOf(await hold('/2', a)), idOf(await hold('/3', b))]
   await until(3)
-  t.same(came, ids, 'in the order of the commits')
+  t.strictSame(came, ids, 'in the order of the commits')
   await a.close()
   ids.push(idOf(await hold('/4', b)))
   await until(4)
-  t.same(came, ids)
+  t.strictSame(came, ids)
 })

@@ -1,8 +1,9 @@
 /** Gateways on one schema: each serves what any of them was told, and one that was cut off comes back by itself. */
+
+import t from 'tap'
 import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 /** Settings of gateways that are fenced soon. */
@@ -52,7 +53,7 @@ t.test('three first starts at once make one admin', async t => {
   for (const { manage } of gateways) {
     t.match(JSON.parse((await manage('GET', '/agents')).text), { totalCount: 1 }, 'and each lets it log in')
     const { items } = JSON.parse((await manage('GET', '/audit')).text)
-    t.same(
+    t.strictSame(
       items.map(({ action }: { action: string }) => action),
       ['agent.register'],
     )

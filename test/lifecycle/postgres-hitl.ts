@@ -1,10 +1,11 @@
 /** Held requests over two gateways on one schema: it does not matter which of them a call, a verdict or a reader reaches. */
+
+import t, { type Test } from 'tap'
 import { eventually, onDatabase } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { type Review, type ReviewSetup, startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 async function two(t: Test, { answer }: Pick<ReviewSetup, 'answer'> = {}) {

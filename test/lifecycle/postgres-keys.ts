@@ -1,9 +1,9 @@
 /** Gateways on one schema take what the others sign and seal: keys are renewed in one after the other, or not at all. */
 import { randomUUID } from 'node:crypto'
+import t, { type Test } from 'tap'
 import { onDatabase, startBare, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema, leaveMember } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const older = 'T2Fa8Q1xKq0wq0nZ3JrV7cD5sYbL9uPe'
 const newer = 'mB7tQz0Lr4Vn9Xc2Kd5Ws8Hy1Jg6Pf3A'

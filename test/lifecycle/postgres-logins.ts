@@ -1,7 +1,8 @@
 /** Threat T12 of SECURITY.md, over several gateways. */
+
+import t, { type Test } from 'tap'
 import { onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 const perAgent = 5
@@ -37,7 +38,7 @@ t.test('guesses at two gateways count together, and one gateway does not ask the
   )
   const gained = Math.ceil(((performance.now() - begun) / 60_000) * perAgent)
   t.ok(guesses.filter(status => status === 401).length <= perAgent + gained)
-  t.same(new Set(guesses), new Set([401, 429]))
+  t.strictSame(new Set(guesses), new Set([401, 429]))
   for (let n = 0; n < 20; n++) t.equal(await login(second, id, n === 7 ? clientSecret : `late ${n}`), 429)
   // One call for all, one for tokens given back, and more only when a token was gained meanwhile.
   t.ok(asked() <= 6, `asked ${asked()} times`)

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { onDatabase, startBare, testConfig } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a start that cannot use the database is refused with one line and without the secret', async t => {
   const settings = await createSchema(t)

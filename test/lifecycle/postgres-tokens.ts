@@ -1,6 +1,7 @@
 /** `admin reset` beside gateways that run: every token is void in all of them, and in all of their threads. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
@@ -8,7 +9,7 @@ import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 import { readEvents } from '../fixtures/sse.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('tokens are void in every thread of every gateway once admin reset is done, and new ones work', async t => {
   const origin = await startOrigin(t)
@@ -26,7 +27,7 @@ t.test('tokens are void in every thread of every gateway once admin reset is don
         return answer.status
       }),
     )
-  for (const one of gateways) t.same(new Set(await statuses(one, agent.token)), new Set([200]))
+  for (const one of gateways) t.strictSame(new Set(await statuses(one, agent.token)), new Set([200]))
 
   const { token: reviewer } = await first!.agent({ roles: ['reviewer'] })
   const streams = await Promise.all(
@@ -34,13 +35,13 @@ t.test('tokens are void in every thread of every gateway once admin reset is don
   )
   for (const { response } of streams) t.equal(response.status, 200)
 
-  const file = join(t.testdir(), 'gateway.yaml')
+  const file = join(testdir(t), 'gateway.yaml')
   writeFileSync(file, JSON.stringify(config), { mode: 0o600 })
   const shell = fakeShell(['admin', 'reset', '--config', file], {})
   t.equal(await runCommand(shell), 0, shell.complained.join())
 
   for (const one of gateways) {
-    t.same(new Set(await statuses(one, agent.token)), new Set([401]))
+    t.strictSame(new Set(await statuses(one, agent.token)), new Set([401]))
     t.equal((await one.manage('GET', '/agents', undefined, one.adminToken)).status, 401)
     t.equal((await one.manage('GET', '/agents')).status, 200, 'the admin logs in')
   }
@@ -49,5 +50,5 @@ t.test('tokens are void in every thread of every gateway once admin reset is don
   const headers = { 'Content-Type': 'application/json' }
   const answer = await fetchDocumented(`${first!.url}/tokens`, { method: 'POST', headers, body })
   const { accessToken } = (await answer.json()) as { accessToken: string }
-  for (const one of gateways) t.same(new Set(await statuses(one, accessToken)), new Set([200]))
+  for (const one of gateways) t.strictSame(new Set(await statuses(one, accessToken)), new Set([200]))
 })

@@ -1,9 +1,10 @@
 /** What each of several gateways shows of all, and says about differences. */
+
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { createSchema, leaveMember } from '../fixtures/postgres.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 interface Member {
   readonly name: string

@@ -1,11 +1,12 @@
 /** A gateway on PostgreSQL: what it keeps, and what it does while the database is away (T45). */
+
+import t from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openPostgresTrail } from '../../src/storage/postgres/trail.ts'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 const proxyHealth = async ({ url }: TestGateway): Promise<unknown> =>

@@ -1,7 +1,8 @@
+import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
 import { startServed } from '../fixtures/served.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const settings = (threads: number) => ({
   System: { Server: { Http: { Port: 0 }, Threads: threads, DrainSeconds: 1 } },
@@ -17,7 +18,7 @@ for (const threads of [1, 2])
       begun.resolve()
       if (answers) res.end('done')
     })
-    const cwd = t.testdir({ 'gateway.yaml': JSON.stringify(settings(threads)) })
+    const cwd = testdir(t, { 'gateway.yaml': JSON.stringify(settings(threads)) })
     const first = await startServed(t, { cwd })
     const bot = { name: 'bot', ownerId: 'team', clientSecret: 'secret of the bot', policyName: 'careful' }
     const { id: agentId } = (await first.call('POST', '/agents', first.admin, bot)).json

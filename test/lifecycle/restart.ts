@@ -1,10 +1,11 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('a restart loses nothing that was acknowledged: agents, policies, tokens, held requests', async t => {
   const origin = await startOrigin(t)
-  const directory = t.testdir()
+  const directory = testdir(t)
   const first = await startGateway(t, { directory })
   const policy = await first.policy({ name: 'ask', default: 'Hitl' })
   const agent = await first.agent({ policyName: policy })

@@ -1,9 +1,9 @@
 /** Threat T45 of SECURITY.md: a store that does not answer is given up on, and what was given up is not done later. */
 import { renameSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const onFiles = { Storage: { Provider: 'Sqlite' } }
 

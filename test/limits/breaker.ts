@@ -1,4 +1,6 @@
 /** Threat T30 of SECURITY.md. */
+
+import t from 'tap'
 import {
   breakerShape,
   type Breaker as ClockedBreaker,
@@ -7,7 +9,6 @@ import {
   type Permit,
 } from '../../src/limits/breaker.ts'
 import { createTable } from '../fixtures/table.ts'
-import t from '../fixtures/tap.ts'
 
 const settings = { failures: 3, windowMs: 60_000, openMs: 30_000 }
 const create = () => timed(createBreaker(settings, createTable(breakerShape(3))))

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { createFairLine } from '../../src/limits/fair-line.ts'
-import t from '../fixtures/tap.ts'
 
 /** Work that says when it starts, and ends when told. */
 function open(limits: { atOnce: number; atOnceEach: number; waitingEach: number }) {

@@ -1,8 +1,9 @@
 /** Threat T29 of SECURITY.md: the pace of an agent holds for all gateways of a fleet together. */
+
+import t, { type Test } from 'tap'
 import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 const burst = 30
@@ -54,7 +55,7 @@ t.test('tokens that a gateway no longer needs are given back to the others', asy
   t.equal(await flood({ ...started, gateways: [gateways[0]!] }, agent.token, 5), 5)
   const held = async () =>
     (await admin.query('select held + before as held from rates where key = $1', [agent.id])).rows
-  t.same(await eventually(held, ([row]) => row?.held === 0), [{ held: 0 }])
+  t.strictSame(await eventually(held, ([row]) => row?.held === 0), [{ held: 0 }])
   const { status } = await gateways[1]!.proxy(agent.token, origin.url)
   t.equal(status, 200)
 })

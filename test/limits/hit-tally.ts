@@ -1,5 +1,5 @@
+import t from 'tap'
 import { createHitTally } from '../../src/limits/hit-tally.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('decisions are counted by rule, the default of a policy too', async t => {
   const hits = createHitTally()

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { createIncidents, type Incident } from '../../src/limits/incidents.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
-import t from '../fixtures/tap.ts'
 
 const minute = 60_000
 let next = 0
@@ -34,7 +34,7 @@ t.test('the latest of each agent are kept, the latest first', async t => {
   t.equal(incidents.of('a1')[0]!.path.length, 201)
 })
 
-t.test('those that another gateway tells of later are where they belong', t => {
+t.test('those that another gateway tells of later are where they belong', async t => {
   const incidents = createIncidents()
   for (const [at, path] of [
     [1, '/a'],

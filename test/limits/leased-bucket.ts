@@ -1,10 +1,10 @@
 /** Threat T29 of SECURITY.md, over several gateways. */
 import fc from 'fast-check'
+import t from 'tap'
 import { type LeaseAnswer, LeasedBuckets, leaseShape } from '../../src/limits/leased-bucket.ts'
 import { type RateLimit, rateShape } from '../../src/limits/token-bucket.ts'
 import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
 import { createTable } from '../fixtures/table.ts'
-import t from '../fixtures/tap.ts'
 
 interface Event {
   readonly at: number
@@ -188,7 +188,7 @@ t.test('leased tokens can be used for a second, and not after that', async t => 
     members: () => 3,
   })
   t.equal(buckets.take('a', 0), 0, 'the first passes while the bucket is asked')
-  t.same(needed, ['a'])
+  t.strictSame(needed, ['a'])
   t.equal(buckets.take('a', 0), undefined, 'the second waits for the answer')
   const ask = buckets.ask('a', 0)
   if (ask === undefined) throw new Error('nothing is asked')

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import t from 'tap'
 import { amountShape, createSharedAmount } from '../../src/limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 import { createTable } from '../fixtures/table.ts'
-import t from '../fixtures/tap.ts'
 
 /** What two threads count together. */
 function open() {

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import t from 'tap'
 import { breakerShape, createBreaker } from '../../src/limits/breaker.ts'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 import { createRateLimiter, rateShape } from '../../src/limits/token-bucket.ts'
-import t from '../fixtures/tap.ts'
 
 const seed = new Uint8Array(8).fill(7)
 
@@ -56,7 +56,7 @@ t.test('a thread that died with the lock is let out', async t => {
      parentPort.postMessage(Atomics.load(new Int32Array(workerData), 0))`,
     { eval: true, workerData: rates },
   )
-  t.same(await once(waiting, 'message'), [2], 'another one does not free it')
+  t.strictSame(await once(waiting, 'message'), [2], 'another one does not free it')
   table.releaseLock(1)
   t.equal(limiter.take('a', 0), 0)
 })

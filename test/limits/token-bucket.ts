@@ -1,8 +1,8 @@
 /** Threat T29 of SECURITY.md. */
 
+import t from 'tap'
 import { createRateLimiter, type RateLimit, rateShape } from '../../src/limits/token-bucket.ts'
 import { createTable } from '../fixtures/table.ts'
-import t from '../fixtures/tap.ts'
 
 const create = (limit: RateLimit, slots = rateShape.slots) =>
   createRateLimiter(limit, createTable({ ...rateShape, slots }))

@@ -3,12 +3,13 @@ import { chmodSync, copyFileSync, readFileSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { call, callSecurely } from '../fixtures/call.ts'
 import { startBare } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const json = { 'Content-Type': 'application/json' }
 const loopback = { host: '127.0.0.1' }
@@ -140,7 +141,7 @@ t.test('a unix socket can be the place of people, with the mode of the other', a
 })
 
 t.test('it is TLS where the address of agents is', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   for (const name of ['cert.pem', 'key.pem']) {
     copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(directory, name))
     chmodSync(join(directory, name), 0o600)
@@ -168,7 +169,7 @@ t.test('the command line finds people where their address is', async t => {
 })
 
 t.test('the start names both addresses', async t => {
-  const cwd = t.testdir({ policies: {} })
+  const cwd = testdir(t, { policies: {} })
   const env = {
     SYSTEM__SERVER__HTTP__PORT: '0',
     SYSTEM__SERVER__MANAGEMENT__ENABLED: 'true',
@@ -187,5 +188,5 @@ t.test('the start names both addresses', async t => {
 t.test('a port for people that is in use names its setting', async t => {
   const { people } = await startSplit(t)
   const config = { System: { Server: { Management: { Enabled: true, Port: people } } } }
-  await t.rejects(startBare(t, { config, directory: t.testdir() }), { message: /set System:Server:Management:Port\.$/ })
+  await t.rejects(startBare(t, { config, directory: testdir(t) }), { message: /set System:Server:Management:Port\.$/ })
 })

@@ -3,10 +3,11 @@ import { chmodSync, copyFileSync, openSync, readFileSync, renameSync } from 'nod
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { passedSockets } from '../../src/cli/serve.ts'
 import { call, callSecurely } from '../fixtures/call.ts'
 import { runMain, runToEnd } from '../fixtures/process.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** The descriptor of what listens; node keeps it here. */
 const descriptorOf = (server: Server) => (server as unknown as { _handle: { fd: number } })._handle.fd
@@ -33,8 +34,8 @@ Policies: [{ name: open, default: Allow }]
 const settings = { 'gateway.yaml': yaml, policies: {} }
 
 t.test('sockets that systemd passes are listened on instead of the configured port', async t => {
-  const { port, path, sockets, handOver } = await openSockets(t, t.testdir())
-  const cwd = t.testdir(settings)
+  const { port, path, sockets, handOver } = await openSockets(t, testdir(t))
+  const cwd = testdir(t, settings)
   const run = runMain(t, ['serve'], { cwd, sockets })
   await run.shows(/agent-gateway is ready/)
   handOver()
@@ -53,8 +54,8 @@ t.test('sockets that systemd passes are listened on instead of the configured po
 })
 
 t.test('with a certificate the TCP ones are TLS, the unix ones are not', async t => {
-  const { port, path, sockets, handOver } = await openSockets(t, t.testdir())
-  const cwd = t.testdir(settings)
+  const { port, path, sockets, handOver } = await openSockets(t, testdir(t))
+  const cwd = testdir(t, settings)
   for (const name of ['cert.pem', 'key.pem']) {
     copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(cwd, name))
     chmodSync(join(cwd, name), 0o600)
@@ -70,7 +71,7 @@ t.test('with a certificate the TCP ones are TLS, the unix ones are not', async t
 
 t.test('what is not a listening socket is told in one line', async t => {
   const sockets = [openSync('/dev/null', 'r')]
-  const { code, err } = await runToEnd(t, ['serve'], { cwd: t.testdir(settings), sockets })
+  const { code, err } = await runToEnd(t, ['serve'], { cwd: testdir(t, settings), sockets })
   t.equal(code, 1)
   t.match(err, /^agent-gateway: Descriptor 3, passed with LISTEN_FDS, is not a listening socket \(\w+\)\.\n$/)
 })

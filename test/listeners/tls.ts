@@ -4,10 +4,11 @@ import { Agent } from 'node:https'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { callSecurely } from '../fixtures/call.ts'
 import { startBare } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const ca = [readFileSync(fixture('cert.pem')), readFileSync(fixture('renewed-cert.pem'))]
@@ -28,7 +29,7 @@ async function startSecure(t: Test, directory: string, more: object = {}) {
 }
 
 function directoryWith(t: Test, certificate: string): string {
-  const directory = t.testdir({ policies: {} })
+  const directory = testdir(t, { policies: {} })
   place(directory, certificate)
   return directory
 }

@@ -1,18 +1,19 @@
 import { existsSync, statSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
+import t from 'tap'
 import { call } from '../fixtures/call.ts'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { startBare, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const Unix = { Path: 'gateway.sock' }
 const only = { Http: { Enabled: false }, Unix }
 
 t.test('a unix socket serves all that the port serves', async t => {
   const origin = await startOrigin(t, (req, res) => req.on('end', () => res.end('hello from upstream')))
-  const gateway = await startGateway(t, { config: { System: { Server: { Unix } } }, directory: t.testdir() })
+  const gateway = await startGateway(t, { config: { System: { Server: { Unix } } }, directory: testdir(t) })
   const socketPath = join(gateway.directory, 'gateway.sock')
   const { token } = await gateway.agent()
   t.match(await call({ socketPath, path: '/health' }), { status: 200, text: /"Healthy"/ })
@@ -25,7 +26,7 @@ t.test('a unix socket serves all that the port serves', async t => {
 })
 
 t.test('alone, it is all that is listened on; it has its mode, and goes with the gateway', async t => {
-  const gateway = await startBare(t, { config: { System: { Server: only } }, directory: t.testdir() })
+  const gateway = await startBare(t, { config: { System: { Server: only } }, directory: testdir(t) })
   const path = join(gateway.directory, 'gateway.sock')
   t.strictSame(gateway.addresses, [{ url: `unix:${path}`, port: undefined }])
   t.equal((statSync(path).mode & 0o777).toString(8), '660')
@@ -42,7 +43,7 @@ t.test('start-up says that more threads than one have nothing to share there', a
     ['auto', [['Warning', Warning]]],
   ] as const) {
     const config = { System: { Server: { ...only, Threads } } }
-    const { gateway } = await startBare(t, { config, directory: t.testdir() })
+    const { gateway } = await startBare(t, { config, directory: testdir(t) })
     t.equal(gateway.pool, undefined)
     t.strictSame(
       gateway.summary.filter(([name]) => name === 'Warning' || name === 'Threads'),
@@ -71,7 +72,7 @@ t.test(
     const Policies = [{ name: 'not-local', default: 'Allow', rules }]
     const statuses = async (TrustedProxies: readonly string[]) => {
       const config = { System: { Server: { Unix, TrustedProxies } }, Policies }
-      const gateway = await startGateway(t, { config, directory: t.testdir() })
+      const gateway = await startGateway(t, { config, directory: testdir(t) })
       const { token } = await gateway.agent({ policyName: 'not-local' })
       const overUnix = async (forwardedFor: string) => {
         const headers = { 'Gateway-Authorization': `Bearer ${token}`, 'X-Forwarded-For': forwardedFor }
@@ -88,7 +89,7 @@ t.test(
 
 t.test('T32 connections over the socket count as those of one address', async t => {
   const Server = { ...only, MaxConnectionsPerAddress: 2 }
-  const { directory } = await startBare(t, { config: { System: { Server } }, directory: t.testdir() })
+  const { directory } = await startBare(t, { config: { System: { Server } }, directory: testdir(t) })
   const socketPath = join(directory, 'gateway.sock')
   const agents = Array.from({ length: 4 }, () => new Agent({ keepAlive: true }))
   const health = (agent: Agent) => call({ socketPath, path: '/health', agent })
@@ -100,7 +101,7 @@ t.test('T32 connections over the socket count as those of one address', async t 
 t.test('T12 failed logins over the socket slow down those over the socket, and nobody over TCP', async t => {
   const Security = { AgentAuth: { TokenRequests: { PerAddressPerMinute: 3 } } }
   const config = { System: { Server: { Unix } }, Security }
-  const gateway = await startGateway(t, { config, directory: t.testdir() })
+  const gateway = await startGateway(t, { config, directory: testdir(t) })
   const socketPath = join(gateway.directory, 'gateway.sock')
   const headers = { 'Content-Type': 'application/json' }
   const login = (id: number) =>

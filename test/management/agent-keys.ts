@@ -1,9 +1,10 @@
 /** POST and GET /agents/{agentId}/keys, DELETE /keys/{keyId}. */
+
+import t from 'tap'
 import { call } from '../fixtures/call.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const clock = createClock()
 const origin = await startOrigin(t)

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const { call, admin, agent, registry, book } = await startControl(t)
 await book.create({ name: 'p' }, { actor: 'x', requestId: null })
@@ -8,7 +8,7 @@ t.test('a policy is assigned and taken away again', async t => {
   const bot = await agent()
   for (const policyName of ['p', null]) {
     const { status, text } = await call('PUT', `/agents/${bot.id}/policy`, { token: admin.token, body: { policyName } })
-    t.same({ status, text }, { status: 200, text: '' })
+    t.strictSame({ status, text }, { status: 200, text: '' })
     t.equal(registry.get(bot.id)?.policyName, policyName)
   }
 })

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('auditors read how far the trail was verified', async t => {
   const { call, person, store, verification, clock } = await startControl(t, {}, { alone: 'each gateway verifies' })

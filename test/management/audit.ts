@@ -1,6 +1,6 @@
+import t from 'tap'
 import { hashOf } from '../../src/storage/chain.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, admin, clock, store } = control

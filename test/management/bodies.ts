@@ -1,8 +1,8 @@
 /** Threat T38 of SECURITY.md. */
 
+import t from 'tap'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const { call, admin, registry, book, agent, suspend, upstream } = await startControl(t)
 await book.create({ name: 'p' }, { actor: 'x', requestId: null })

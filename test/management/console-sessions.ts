@@ -1,8 +1,8 @@
 /** Threats T16 and T44 of SECURITY.md: no ambient authority, and a link that is worth nothing a moment later. */
 import { decodeJwt } from 'jose'
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { secret } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 
 const minute = 60_000
 const by = { actor: 'gateway', requestId: null }

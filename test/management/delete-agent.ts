@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 
@@ -7,7 +7,7 @@ t.test('a deleted agent is gone, and its token is worth nothing', async t => {
   const { call, admin, person } = control
   const auditor = await person('auditor')
   const { status, text } = await call('DELETE', `/agents/${auditor.agent.id}`, { token: admin.token })
-  t.same({ status, text }, { status: 200, text: '' })
+  t.strictSame({ status, text }, { status: 200, text: '' })
   t.match(await call('GET', '/agents', { token: auditor.token }), { status: 401 })
   t.match(await call('DELETE', `/agents/${auditor.agent.id}`, { token: admin.token }), { status: 404 })
 })

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const by = { actor: 'x', requestId: null }
 const { call, admin, book, store, agent, loadFile } = await startControl(t)
@@ -7,7 +7,7 @@ const { call, admin, book, store, agent, loadFile } = await startControl(t)
 t.test('a deleted policy is gone', async t => {
   await book.create({ name: 'p' }, by)
   const { status, text } = await call('DELETE', '/policies/p', { token: admin.token })
-  t.same({ status, text }, { status: 200, text: '' })
+  t.strictSame({ status, text }, { status: 200, text: '' })
   t.equal(book.get('p'), undefined)
   t.strictSame(await store.policies.all(), [])
   t.match(await call('DELETE', '/policies/p', { token: admin.token }), { status: 404 })

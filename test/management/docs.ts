@@ -1,8 +1,8 @@
 /** Threats T16, T44 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import { runInNewContext } from 'node:vm'
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const body = JSON.stringify({ name: 'bot', ownerId: 'team', clientSecret: 'a-secret-of-the-tests' })

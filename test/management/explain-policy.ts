@@ -1,6 +1,6 @@
+import t from 'tap'
 import { parseTarget } from '../../src/base/target.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const { call, admin, book } = await startControl(t)
 const token = admin.token

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 for (const threads of new Set([gatewayThreads, 2])) {
   t.test(`failed logins are logged once a minute for each agent id and address, ${threads} threads`, async t => {

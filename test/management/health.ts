@@ -1,7 +1,7 @@
+import t from 'tap'
 import { healthHandlers } from '../../src/management/health.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const span = /^\d+\.\d\d:\d\d:\d\d\.\d{7}$/
 

@@ -1,8 +1,8 @@
 /** Threat T16 of SECURITY.md. */
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
+import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const answer = randomBytes(70_000)
 const review = await startReview(t, {
@@ -61,7 +61,7 @@ t.test('a denied request is never sent, and its agent and the audit trail are to
   const id = await hold('/things')
   t.match(await (await deny(id, { resend: true })).json(), { status: 400, errors: [{ field: 'resend' }] })
   const denied = await deny(id, { comment: 'no' })
-  t.same({ status: denied.status, text: await denied.text() }, { status: 200, text: '' })
+  t.strictSame({ status: denied.status, text: await denied.text() }, { status: 200, text: '' })
   const told = await call('GET', `/hitl/status/${id}`, { token: review.bot.token })
   t.match(await told.json(), { status: 'Denied', request: { comment: 'no' } })
   t.match(await (await approve(id)).json(), { status: 409, hitlStatus: 'Denied' })
@@ -147,9 +147,9 @@ t.test('the answer to a HEAD request comes whole although it names a length', as
   const held = await review.proxy(bot.token, `${origin.url}/things`, { method: 'HEAD' })
   const id = held.headers.get('gateway-hitl-id')!
   const approved = await approve(id)
-  t.same({ status: approved.status, text: await approved.text() }, { status: 200, text: '' })
+  t.strictSame({ status: approved.status, text: await approved.text() }, { status: 200, text: '' })
   const kept = await call('GET', `/hitl/${id}/response`, { token: bot.token })
-  t.same({ status: kept.status, text: await kept.text() }, { status: 200, text: '' })
+  t.strictSame({ status: kept.status, text: await kept.text() }, { status: 200, text: '' })
 })
 
 t.test('a comment has at most 2000 characters, and a grant its bounds', async t => {

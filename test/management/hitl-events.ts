@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { mock } from 'node:test'
+import t, { type Test } from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { stored } from '../fixtures/events.ts'
 import { startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const review = await startReview(t)
 const { url, reviewer, hold, approve, deny, manage } = review

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 const minute = 60_000
 

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { answered } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
 
 const hour = 3_600_000
 

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, suspend, store, upstream } = control

@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { interceptors, Pool, request, fetch as undiciFetch } from 'undici'
 import { startRawServer } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 /** The answer of the upstream to the next requests. */
 let answer: { status: number; fields: readonly string[] } = { status: 200, fields: [] }

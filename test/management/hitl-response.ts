@@ -1,9 +1,9 @@
 /** Threat T34 of SECURITY.md. */
 import { randomBytes } from 'node:crypto'
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { answered } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, suspend, upstream } = control
@@ -35,7 +35,7 @@ t.test('the agent reads the answer of the upstream, made harmless for a browser'
   const { id, read, approve } = await start({ status: 201, rawHeaders: [...rawHeaders, 'Gateway-Error', 'forged'] })
   await approve()
   const { status, text, headers } = await read()
-  t.same({ status, text }, { status: 201, text: '<script>' })
+  t.strictSame({ status, text }, { status: 201, text: '<script>' })
   t.match(Object.fromEntries(headers), {
     'content-type': 'text/html',
     'content-length': '8',
@@ -61,7 +61,7 @@ t.test('an answer without a body has none, and no length', async t => {
   const { read, approve } = await start({ status: 204, rawHeaders: [], body: chunks(Buffer.alloc(0)) })
   await approve()
   const { status, headers } = await read()
-  t.same({ status, length: headers.get('content-length') }, { status: 204, length: null })
+  t.strictSame({ status, length: headers.get('content-length') }, { status: 204, length: null })
 })
 
 t.test("it is nobody else's: other agents, reviewers and admins get 404", async t => {

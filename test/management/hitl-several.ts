@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { answered, type HeldOptions } from '../fixtures/hitl.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, suspend, upstream, registry } = control

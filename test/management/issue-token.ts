@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
 import { secret } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 
@@ -20,7 +20,7 @@ t.test('a credential of the wrong type is named', async t => {
   const { status, json } = await call('POST', '/tokens', { body: { agentId: 1, clientSecret: null, extra: true } })
   t.equal(status, 400)
   t.match(json, { code: 'invalid_body', requestId: /^request-/ })
-  t.same(
+  t.strictSame(
     json.errors.map((error: { field: string }) => error.field),
     ['extra', 'agentId', 'clientSecret'],
   )

@@ -1,7 +1,7 @@
 /** Threat T39 of SECURITY.md. */
 
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const { call, admin, agent, clock } = await startControl(t)
 clock.advance(1)

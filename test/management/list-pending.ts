@@ -1,7 +1,7 @@
+import t from 'tap'
 import { createChecks } from '../../src/management/check.ts'
 import { openApi } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('pending requests are listed, oldest first', async t => {
   const { call, person, suspend, clock } = await startControl(t)

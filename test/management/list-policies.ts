@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('policies of every source are listed by name, in pages', async t => {
   const { call, admin, book, loadFile } = await startControl(t)

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import t from 'tap'
 import { listReply } from '../../src/management/list.ts'
-import t from '../fixtures/tap.ts'
 
 async function* items(count: number, fault?: Error) {
   for (let index = 0; index < count; index++) yield [JSON.stringify({ index, text: 'x'.repeat(1_000) }), '2']
@@ -15,14 +15,14 @@ t.test('a short list is one text', async t => {
   for (const count of [0, 1, 3]) {
     const { status, body } = await listReply(items(count))
     t.equal(status, 200)
-    t.same(JSON.parse(body as string), await parsed(count))
+    t.strictSame(JSON.parse(body as string), await parsed(count))
   }
 })
 
 t.test('a long list is made as it is read', async t => {
   const { body } = await listReply(items(1_000))
   t.ok(body instanceof Readable)
-  t.same(JSON.parse(await text(body as Readable)), await parsed(1_000))
+  t.strictSame(JSON.parse(await text(body as Readable)), await parsed(1_000))
 })
 
 t.test('a fault at the start is a rejection, a later one breaks off', async t => {

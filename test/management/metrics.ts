@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import t from 'tap'
 import { gatewayThreads, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 const rules = [
   { name: 'no', effect: 'Deny', conditions: [{ field: 'input.path', operator: 'startsWith', value: '/no' }] },

@@ -1,8 +1,8 @@
 /** Threats T43, T44 of SECURITY.md. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const { call, admin, url } = await startControl(t)
 

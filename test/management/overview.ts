@@ -1,8 +1,8 @@
+import t from 'tap'
 import { decisions, requests } from '../../src/telemetry/layout.ts'
 import { startControl } from '../fixtures/control.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('the numbers of the last hour and day, and what is so now', async t => {
   const { call, person, suspend, clock, overview, metrics, recent } = await startControl(t)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 interface Case {
   readonly id: string
@@ -26,7 +26,7 @@ for (const one of cases) {
     if (one.expected.errors !== undefined) {
       t.equal(made.status, 400)
       const { errors } = JSON.parse(made.text) as { errors: readonly { code: string; field: string }[] }
-      t.same(
+      t.strictSame(
         errors.map(({ code, field }) => ({ code, path: field })),
         one.expected.errors,
       )

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 for (const Threads of [1, 2]) {
   t.test(`requests are counted by the rule that decided them, with ${Threads} threads`, async t => {

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const by = { actor: 'x', requestId: null }
 const { call, admin, book, store, agent, loadFile } = await startControl(t)
@@ -15,7 +15,7 @@ t.test('a push creates, replaces, leaves alone and prunes, and is on record', as
   await book.create({ name: 'old' }, by)
   const policies = [{ name: 'same' }, { name: 'changed', default: 'Allow' }, { name: 'new' }]
   const first = await push(policies)
-  t.same(first.json, { created: ['new'], replaced: ['changed'], removed: [], unchanged: ['same'] })
+  t.strictSame(first.json, { created: ['new'], replaced: ['changed'], removed: [], unchanged: ['same'] })
   t.strictSame(await stored(), ['changed', 'new', 'old', 'same'])
   const { items } = await store.audit.list({ page: 1, pageSize: 2 })
   t.strictSame(items.map(({ action, actor }) => [action, actor]).sort(), [
@@ -23,7 +23,7 @@ t.test('a push creates, replaces, leaves alone and prunes, and is on record', as
     ['policy.replace', admin.agent.id],
   ])
   const second = await push(policies, true)
-  t.same(second.json, { created: [], replaced: [], removed: ['old'], unchanged: ['same', 'changed', 'new'] })
+  t.strictSame(second.json, { created: [], replaced: [], removed: ['old'], unchanged: ['same', 'changed', 'new'] })
   t.equal(book.get('old'), undefined)
   const before = (await store.audit.list({ page: 1, pageSize: 1 })).totalCount
   await push(policies, true)

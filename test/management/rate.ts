@@ -1,9 +1,10 @@
 /** Threat T01 of SECURITY.md. */
 
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { fleetSize } from '../fixtures/fleet.ts'
 import { startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 6, Burst: 40 } } }
 
@@ -28,7 +29,7 @@ t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to th
 })
 
 t.test('300 forbidden calls are two entries of the audit trail, and none is lost at the stop', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const clock = createClock(Date.now())
   const gateway = await startGateway(t, { directory, clock, alone: 'each gateway counts refused calls' })
   const { id, token } = await gateway.agent()

@@ -1,7 +1,7 @@
 /** Threats T28, T38 of SECURITY.md. */
 
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const count = () => control.registry.values().length

@@ -1,9 +1,9 @@
 /** Threat T01 of SECURITY.md. */
 
+import t from 'tap'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t)
 const { call, person, store } = control
@@ -36,7 +36,7 @@ for (const { id, method, path, access } of guarded) {
     ]
     for (const headers of attempts) {
       const { status, text, headers: answered } = await call(method, emptyPath(path), { headers })
-      t.same({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
+      t.strictSame({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
       t.match(answered.get('www-authenticate'), /^Bearer error/)
     }
   })

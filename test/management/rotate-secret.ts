@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const login = (agentId: string, clientSecret: string) =>

@@ -1,8 +1,8 @@
 /** Threat T39 of SECURITY.md. */
 
+import t from 'tap'
 import { openApi } from '../../src/management/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const { call, admin } = await startControl(t)
 const token = admin.token

@@ -1,7 +1,7 @@
 /** Threats T11, T45 of SECURITY.md. */
 
+import t from 'tap'
 import { startControl } from '../fixtures/control.ts'
-import t from '../fixtures/tap.ts'
 
 const control = await startControl(t, {}, { alone: 'the store of one gateway fails' })
 const { call, admin, agent, registry, book, store, suspend, upstream, person } = control

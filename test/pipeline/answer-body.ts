@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import t from 'tap'
 import { AnswerBody } from '../../src/pipeline/answer-body.ts'
-import t from '../fixtures/tap.ts'
 
 type Answer = (res: ServerResponse, req: IncomingMessage) => void
 
@@ -72,7 +72,7 @@ t.test('what one turn brings is one write: head, framing and pieces', async t =>
   })
   t.equal(String(await bodyOf(port, '/')), 'data: 1\n\ndata: 2\n\ndata: 3\n\n')
   const head = 'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n'
-  t.same(writes, [`${head}9\r\ndata: 1\n\n\r\n9\r\ndata: 2\n\n\r\n`, '9\r\ndata: 3\n\n\r\n', '0\r\n\r\n'])
+  t.strictSame(writes, [`${head}9\r\ndata: 1\n\n\r\n9\r\ndata: 2\n\n\r\n`, '9\r\ndata: 3\n\n\r\n', '0\r\n\r\n'])
 })
 
 t.test('a head does not wait for the body, and trailers stand behind it', async t => {
@@ -88,7 +88,7 @@ t.test('a head does not wait for the body, and trailers stand behind it', async 
   let text = ''
   for await (const chunk of response) text += chunk
   t.equal(text, 'late')
-  t.same(response.trailers, { 'x-sum': '7' })
+  t.strictSame(response.trailers, { 'x-sum': '7' })
 })
 
 t.test('memory is not used again before a slow client has taken what is in it', async t => {
@@ -129,7 +129,7 @@ t.test('memory is not used again before a slow client has taken what is in it', 
     return Buffer.concat(chunks).equals(whole)
   }
   const sound = await Promise.all(Array.from({ length: streams }, (_, stream) => arrives(stream)))
-  t.same(sound, Array(streams).fill(true))
+  t.strictSame(sound, Array(streams).fill(true))
 })
 
 t.test('a client that takes nothing is told of, and one that leaves harms nobody', async t => {

@@ -1,6 +1,7 @@
 /** Threat T69 of SECURITY.md: memory of bodies is used again only when nothing reads it any more. */
+
+import t from 'tap'
 import { createBodyMemory } from '../../src/pipeline/body-memory.ts'
-import t from '../fixtures/tap.ts'
 
 const size = 100_000
 const most = 10 * size

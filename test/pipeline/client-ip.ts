@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import t from 'tap'
 import { markUnixPeers } from '../../src/http/unix-socket.ts'
 import { createClientIp, createPeerOf } from '../../src/pipeline/client-ip.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const request = (remoteAddress: string | undefined, ...forwarded: readonly string[]) =>
   [{ remoteAddress } as Socket, forwarded.flatMap(value => ['X-Forwarded-For', value])] as const
@@ -39,7 +40,7 @@ t.test('T32 connections are counted by address, in IPv6 by network, and not for 
 })
 
 t.test('clients over a unix socket are one peer, and trusted as a proxy only when unix is', async t => {
-  const server = createServer().listen(join(t.testdir(), 's'))
+  const server = createServer().listen(join(testdir(t), 's'))
   markUnixPeers(server)
   const path = server.address() as string
   const client = connect(path)

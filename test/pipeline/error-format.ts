@@ -1,5 +1,5 @@
+import t from 'tap'
 import { errorFormatOf } from '../../src/pipeline/error-format.ts'
-import t from '../fixtures/tap.ts'
 
 const cases: readonly (readonly [string, string | undefined])[] = [
   ['https://generativelanguage.googleapis.com/v1beta/models/m:generateContent', 'google'],
@@ -18,7 +18,7 @@ const cases: readonly (readonly [string, string | undefined])[] = [
 ]
 
 for (const [url, format] of cases) {
-  t.test(`${url} has errors of the kind ${format}`, t => {
+  t.test(`${url} has errors of the kind ${format}`, async t => {
     t.equal(errorFormatOf(url), format)
   })
 }

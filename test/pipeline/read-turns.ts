@@ -1,10 +1,10 @@
 /** Bodies are read in turns, whether they are held or stream on. */
 import { Readable } from 'node:stream'
+import t from 'tap'
 import { freeBytes } from '../../src/http/free-bytes.ts'
 import { createBodyMemory } from '../../src/pipeline/body-memory.ts'
 import { holdBody } from '../../src/pipeline/hold-body.ts'
 import { Upload } from '../../src/upstream/upload.ts'
-import t from '../fixtures/tap.ts'
 
 const size = 4 * 2 ** 20
 const chunk = 65_536

@@ -1,9 +1,9 @@
 /** Threat T32 of SECURITY.md. */
 
+import t from 'tap'
 import type { Exchange } from '../../src/pipeline/exchange.ts'
 import { createWatch } from '../../src/pipeline/watch.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 const second = 1_000
 const idle = 60 * second

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { createWorkTurns, doPartsInTurns } from '../../src/pipeline/work-turns.ts'
-import t from '../fixtures/tap.ts'
 
 /** Turns whose rounds of the event loop the test makes. */
 function turnsByHand() {
@@ -23,7 +23,7 @@ function turnsByHand() {
 t.test('one turn is given in each round, however many wait', async t => {
   const { take, taken, round, rounds } = turnsByHand()
   const all = [take('a', 1), take('b', 1), take('c', 1)]
-  t.same(taken, [])
+  t.strictSame(taken, [])
   for (let count = 1; count <= 3; count++) {
     t.equal(rounds.length, 1)
     await round()
@@ -55,7 +55,7 @@ t.test('work that has begun ends before other work of its agent begins', async t
   const all = [work('first'), work('second')]
   while (rounds.length > 0) await round()
   await Promise.all(all)
-  t.same(taken, ['first 1', 'first 2', 'second 1', 'second 2'])
+  t.strictSame(taken, ['first 1', 'first 2', 'second 1', 'second 2'])
 })
 
 t.test('short work of many is done in one round, as long as the round has steps left', async t => {
@@ -67,11 +67,11 @@ t.test('short work of many is done in one round, as long as the round has steps 
     turns.spend(steps)
   }
   const all = [work('a', 30_000), work('b', 40_000), ...['c', 'd', 'e', 'f'].map(name => work(name, 25_000))]
-  t.same(taken, ['a', 'b'], 'the others wait')
+  t.strictSame(taken, ['a', 'b'], 'the others wait')
   await round()
-  t.same(taken, ['a', 'b', 'c', 'd', 'e'])
+  t.strictSame(taken, ['a', 'b', 'c', 'd', 'e'])
   await round()
-  t.same(taken, ['a', 'b', 'c', 'd', 'e', 'f'])
+  t.strictSame(taken, ['a', 'b', 'c', 'd', 'e', 'f'])
   await Promise.all(all)
   while (rounds.length > 0) await round()
   t.equal(turns.hasRoom, true)
@@ -96,12 +96,12 @@ t.test('parts of divided work are turns of its agent, and the first is done at o
     return name
   }
   const greedy = doPartsInTurns(work('greedy', 6), { agentId: 'greedy', steps: 1_000_000, turns })
-  t.same(taken, ['greedy 1'])
+  t.strictSame(taken, ['greedy 1'])
   const other = take('other', 1)
   const short = doPartsInTurns(work('short', 1), { agentId: 'short', steps: 1, turns })
   for (let count = 0; count < 3; count++) await round()
   t.ok(taken.includes('other 1') && taken.includes('short 1'), String(taken))
   t.notOk(taken.includes('greedy 6'))
   for (let count = 0; count < 9; count++) await round()
-  t.same([await greedy, await short, await other], ['greedy', 'short', undefined])
+  t.strictSame([await greedy, await short, await other], ['greedy', 'short', undefined])
 })

@@ -1,10 +1,10 @@
+import t from 'tap'
 import { createBook } from '../../src/policies/book.ts'
 import type { PolicyInput } from '../../src/policies/entry.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
 import { openOwn } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 
 const by = { actor: 'admin', requestId: 'request-1' }
 const store = await openOwn(t)

@@ -1,10 +1,11 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t from 'tap'
 import { createBook } from '../../src/policies/book.ts'
 import { readPolicyFolder } from '../../src/policies/files.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** Every line that loading this directory gives. */
 async function linesOf(directory: string) {
@@ -18,7 +19,7 @@ async function linesOf(directory: string) {
 }
 
 t.test('policies are the yaml files of the directory, but for tests, hidden files and folders', async t => {
-  const directory = t.testdir({
+  const directory = testdir(t, {
     'a.yaml': 'name: a\n',
     'b.yml': 'name: b\n',
     'a.test.yaml': 'policy: a\n',
@@ -31,14 +32,14 @@ t.test('policies are the yaml files of the directory, but for tests, hidden file
 })
 
 t.test('links of a mounted folder are followed', async t => {
-  const directory = t.testdir({ data: { 'a.yaml': 'name: a\n' } })
+  const directory = testdir(t, { data: { 'a.yaml': 'name: a\n' } })
   mkdirSync(join(directory, 'mount'))
   symlinkSync(join(directory, 'data', 'a.yaml'), join(directory, 'mount', 'a.yaml'))
   t.strictSame((await linesOf(join(directory, 'mount'))).names, ['a'])
 })
 
 t.test('each mistake comes with its file, line, column and path, all at once', async t => {
-  const directory = t.testdir({
+  const directory = testdir(t, {
     'a.yaml': [
       'name: a',
       'rules:',
@@ -64,7 +65,7 @@ t.test('each mistake comes with its file, line, column and path, all at once', a
 })
 
 t.test('a name in two files names both', async t => {
-  const directory = t.testdir({ 'a.yaml': 'name: same\n', 'b.yaml': 'description: x\nname: same\n' })
+  const directory = testdir(t, { 'a.yaml': 'name: same\n', 'b.yaml': 'description: x\nname: same\n' })
   const { names, lines } = await linesOf(directory)
   t.strictSame(names, [])
   t.equal(lines.length, 1)
@@ -87,14 +88,14 @@ t.test('bombs, several documents, empty files and values that are no policy are 
     merge: 'name: a\n<<: { rules: [] }\n',
   }
   for (const [what, text] of Object.entries(files)) {
-    const { names, lines } = await linesOf(t.testdir({ 'x.yaml': text }))
+    const { names, lines } = await linesOf(testdir(t, { 'x.yaml': text }))
     t.strictSame(names, [], what)
     t.match(lines[0], /^\/x\.yaml:\d+:\d+: .*\(E_\w+\)$/, what)
   }
 })
 
 t.test('a file that is too large or cannot be read is named', async t => {
-  const directory = t.testdir({ 'folder.yaml': {} })
+  const directory = testdir(t, { 'folder.yaml': {} })
   writeFileSync(join(directory, 'large.yaml'), Buffer.alloc(8_388_609, '#'))
   const { lines } = await linesOf(directory)
   t.match(lines, [/^\/folder\.yaml: cannot be read: /, /^\/large\.yaml: .* at most 8388608 bytes \(E_LIMIT\)$/])

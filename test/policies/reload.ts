@@ -1,6 +1,7 @@
 import fs, { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { StartupError } from '../../src/errors.ts'
 import type { PolicyBook } from '../../src/policies/book.ts'
 import type { PolicyChanges } from '../../src/policies/changes.ts'
@@ -8,7 +9,7 @@ import { openPolicies } from '../../src/policies/open.ts'
 import { createReloader } from '../../src/policies/reload.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { openOwn } from '../fixtures/registry.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const store = await openOwn(t)
 
@@ -46,7 +47,7 @@ async function open(t: Test, directory: string, inline: readonly unknown[] = [])
 }
 
 t.test('a changed file is in force soon, without being asked', async t => {
-  const directory = t.testdir({ 'a.yaml': 'name: a\n' })
+  const directory = testdir(t, { 'a.yaml': 'name: a\n' })
   const { book, untilTold, told } = await open(t, directory)
   const change = untilTold()
   writeFileSync(join(directory, 'a.yaml'), 'name: a\ndescription: new\n')
@@ -61,7 +62,7 @@ t.test('a changed file is in force soon, without being asked', async t => {
 })
 
 t.test('a bad file keeps the last good version of all, and says so', async t => {
-  const directory = t.testdir({ 'a.yaml': 'name: a\n' })
+  const directory = testdir(t, { 'a.yaml': 'name: a\n' })
   const { book, reload, told } = await open(t, directory)
   const before = book.get('a')
   writeFileSync(join(directory, 'a.yaml'), 'name: a\ndescription: new\n')
@@ -75,7 +76,7 @@ t.test('a bad file keeps the last good version of all, and says so', async t => 
 })
 
 t.test('a bad file, or a bad policy in gateway.yaml, refuses the start with every mistake', async t => {
-  const directory = t.testdir({ 'a.yaml': 'name: a\ndefault: Maybe\n', 'b.yaml': 'name: [\n' })
+  const directory = testdir(t, { 'a.yaml': 'name: a\ndefault: Maybe\n', 'b.yaml': 'name: [\n' })
   const start = open(t, directory, [{ name: 'inline', rules: 'none' }])
   const error = await start.then(
     () => undefined,
@@ -87,7 +88,7 @@ t.test('a bad file, or a bad policy in gateway.yaml, refuses the start with ever
 })
 
 t.test('policies of gateway.yaml stay beside those of files', async t => {
-  const { book, reload } = await open(t, t.testdir({ 'a.yaml': 'name: a\n' }), [{ name: 'inline' }])
+  const { book, reload } = await open(t, testdir(t, { 'a.yaml': 'name: a\n' }), [{ name: 'inline' }])
   const sources = () => book.list().map(({ document, source }) => `${document.name} ${source}`)
   t.strictSame(sources(), ['a file', 'inline config'])
   await reload()
@@ -95,7 +96,7 @@ t.test('policies of gateway.yaml stay beside those of files', async t => {
 })
 
 t.test('a directory that is not there holds no policies, and is followed from the moment it is', async t => {
-  const directory = join(t.testdir(), 'policies')
+  const directory = join(testdir(t), 'policies')
   const { book, reload, told, untilTold } = await open(t, directory)
   t.strictSame(book.list(), [])
   t.equal(await reload(), false, 'what is not there cannot be read')
@@ -108,7 +109,7 @@ t.test('a directory that is not there holds no policies, and is followed from th
 })
 
 t.test('a directory that goes away takes no policy with it, and is read when it is made again', async t => {
-  const directory = join(t.testdir({ policies: { 'a.yaml': 'name: a\n' } }), 'policies')
+  const directory = join(testdir(t, { policies: { 'a.yaml': 'name: a\n' } }), 'policies')
   const { book, untilTold } = await open(t, directory)
   const gone = untilTold()
   rmSync(directory, { recursive: true })
@@ -129,7 +130,7 @@ function swapLink(target: string, path: string): void {
 
 t.test('a link to the directory that is swapped is followed, twice', async t => {
   const folders = { v1: { 'a.yaml': 'name: a\n' }, v2: { 'b.yaml': 'name: b\n' }, v3: { 'c.yaml': 'name: c\n' } }
-  const root = t.testdir(folders)
+  const root = testdir(t, folders)
   symlinkSync('v1', join(root, 'policies'))
   const { book, untilTold } = await open(t, join(root, 'policies'))
   for (const [target, name] of [
@@ -148,7 +149,7 @@ t.test('a link to the directory that is swapped is followed, twice', async t => 
 })
 
 t.test('a mount of Kubernetes, whose files are links through a link that is swapped, is followed', async t => {
-  const root = t.testdir({
+  const root = testdir(t, {
     mount: { '..v1': { 'a.yaml': 'name: a\n' }, '..v2': { 'a.yaml': 'name: a\nowner: new\n' } },
   })
   const mount = join(root, 'mount')
@@ -162,7 +163,7 @@ t.test('a mount of Kubernetes, whose files are links through a link that is swap
 })
 
 t.test('a file that is a link to one elsewhere is followed there', async t => {
-  const root = t.testdir({ elsewhere: { 'x.txt': 'name: a\n' }, policies: {} })
+  const root = testdir(t, { elsewhere: { 'x.txt': 'name: a\n' }, policies: {} })
   const target = join(root, 'elsewhere', 'x.txt')
   symlinkSync(target, join(root, 'policies', 'a.yaml'))
   const { book, untilTold } = await open(t, join(root, 'policies'))
@@ -174,7 +175,7 @@ t.test('a file that is a link to one elsewhere is followed there', async t => {
 
 t.test('only files that have changed are checked and compiled again', async t => {
   const names = Array.from({ length: 50 }, (_, index) => `p${index}`)
-  const directory = t.testdir(Object.fromEntries(names.map(name => [`${name}.yaml`, `name: ${name}\n`])))
+  const directory = testdir(t, Object.fromEntries(names.map(name => [`${name}.yaml`, `name: ${name}\n`])))
   const { book, reload } = await open(t, directory)
   const before = new Map(names.map(name => [name, book.get(name)]))
   writeFileSync(join(directory, 'p7.yaml'), 'name: p7\nowner: new\n')
@@ -187,7 +188,7 @@ t.test('only files that have changed are checked and compiled again', async t =>
 
 t.test('a policy that has lost rules is in force, and that is said', async t => {
   const rule = (name: string) => `  - { name: ${name}, effect: Deny, conditions: [] }\n`
-  const directory = t.testdir({ 'a.yaml': `name: a\nrules:\n${rule('x')}${rule('y')}` })
+  const directory = testdir(t, { 'a.yaml': `name: a\nrules:\n${rule('x')}${rule('y')}` })
   const { reload, told } = await open(t, directory)
   writeFileSync(join(directory, 'a.yaml'), `name: a\nrules:\n${rule('x')}`)
   t.equal(await reload(), true)
@@ -195,7 +196,7 @@ t.test('a policy that has lost rules is in force, and that is said', async t => 
 })
 
 t.test('a directory that is put in the place of the old one is read', async t => {
-  const root = t.testdir({ policies: { 'a.yaml': 'name: a\n' }, next: { 'b.yaml': 'name: b\n' } })
+  const root = testdir(t, { policies: { 'a.yaml': 'name: a\n' }, next: { 'b.yaml': 'name: b\n' } })
   const { book, reload, untilTold } = await open(t, join(root, 'policies'))
   renameSync(join(root, 'policies'), join(root, 'before'))
   renameSync(join(root, 'next'), join(root, 'policies'))
@@ -208,12 +209,12 @@ t.test('a directory that is put in the place of the old one is read', async t =>
 })
 
 t.test('a directory that is a file refuses the start', async t => {
-  const path = join(t.testdir({ policies: 'text' }), 'policies')
+  const path = join(testdir(t, { policies: 'text' }), 'policies')
   await t.rejects(open(t, path), StartupError)
 })
 
 t.test('a directory that cannot be followed is said, and can still be reloaded', async t => {
-  const directory = t.testdir({ 'a.yaml': 'name: a\n' })
+  const directory = testdir(t, { 'a.yaml': 'name: a\n' })
   const { watch } = fs
   const replaceWatch = (by: typeof fs.watch) => {
     fs.watch = by

@@ -1,9 +1,9 @@
 /** Threat T31 of SECURITY.md: one agent has so many requests under way at once, over all threads. */
 import type { ServerResponse } from 'node:http'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 for (const threads of [1, 2]) {
   t.test(`an agent beyond its requests under way gets 429, another agent does not, ${threads} threads`, async t => {

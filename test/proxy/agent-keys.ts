@@ -1,8 +1,8 @@
 /** Keys of agents on the way to upstreams. Threats T13, T15 and T35 of SECURITY.md. */
 import { get } from 'node:http'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t, (req, res) => {
   res.writeHead(200)

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const tools = [{ name: 'read' }, { name: 'drop' }]
 const fields = { 'Content-Type': 'application/json', ETag: '"1"' }

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** More than the system takes for a peer that does not read. */
 const size = 12 * 2 ** 20
@@ -121,7 +121,7 @@ t.test('bodies that stream keep their bytes until a slow upstream has them', asy
   )
   for (const req of held) req.resume()
   for (const { status } of await Promise.all(posts)) t.equal(status, 200)
-  t.same(
+  t.strictSame(
     slow.seen.map(({ sha256 }) => sha256),
     [digest(body), digest(body)],
   )

@@ -1,10 +1,10 @@
 /** Threat T30 of SECURITY.md. */
 
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('five failures open the circuit of that origin alone; after its time one probe closes it', async t => {
   let status = 503

@@ -1,10 +1,10 @@
 /** Threat T32 of SECURITY.md. */
 import { once } from 'node:events'
 import { request } from 'node:http'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const { token } = await gateway.agent()

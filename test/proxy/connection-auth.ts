@@ -1,10 +1,10 @@
 /** Threat T21 of SECURITY.md: NTLM and Negotiate authenticate a connection, which must then serve one agent alone. */
 import type { Socket } from 'node:net'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 /** Says whose rights a request has: those of the first credentials on its connection. */
 function mailbox(fields: string) {

@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const value = 'key-of-the-operator-0123456789'
 const origin = await startOrigin(t)
-const directory = t.testdir({ policies: {} })
+const directory = testdir(t, { policies: {} })
 const keyFile = join(directory, 'key')
 writeFileSync(keyFile, 'first', { mode: 0o600 })
 const host = `127.0.0.1:${origin.port}`

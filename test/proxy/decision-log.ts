@@ -1,8 +1,8 @@
 /** T35: what a request says reaches neither the log nor the trail by way of the reason of its decision. */
 
+import t from 'tap'
 import { type Line, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 const canary = 'cnry7f31d09b'

@@ -1,7 +1,7 @@
 /** Threats T02, T04 of SECURITY.md; test/security/ssrf.ts has the hosts, and test/proxy/ways-out.ts the other ways out. */
 import { networkInterfaces } from 'node:os'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 const asked: string[] = []
 const gateway = await startGateway(t, {
@@ -19,7 +19,10 @@ t.test('the gateway cannot be reached through itself, by any of its addresses', 
   const hosts = own.map(({ address, family }) => (family === 'IPv6' ? `[${address.split('%')[0]}]` : address))
   for (const host of ['127.0.0.1', '127.0.0.2', '[::1]', '0.0.0.0', '[::]', 'alias.example', ...hosts]) {
     const answer = await gateway.proxy(token, `http://${host}:${gateway.port}/health`)
-    t.same({ status: answer.status, code: answer.headers.get('gateway-error') }, { status: 403, code: 'egress_denied' })
+    t.strictSame(
+      { status: answer.status, code: answer.headers.get('gateway-error') },
+      { status: 403, code: 'egress_denied' },
+    )
     await answer.text()
   }
   t.strictSame(asked, ['alias.example'])

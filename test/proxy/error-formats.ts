@@ -1,7 +1,7 @@
+import t, { type Test } from 'tap'
 import { call } from '../fixtures/call.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 const gateway = await startGateway(t)

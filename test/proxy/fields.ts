@@ -1,12 +1,12 @@
 /** Threats T13, T22 of SECURITY.md. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import t from 'tap'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { behaviour } from '../fixtures/engine.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const { token } = await gateway.agent()

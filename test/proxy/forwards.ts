@@ -1,6 +1,6 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const { token } = await gateway.agent()

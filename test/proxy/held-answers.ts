@@ -1,10 +1,10 @@
 /** Threat T31 of SECURITY.md: answers of MCP servers that are held to be read take memory as held bodies do. */
 import type { Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const mebibyte = 1_048_576
 const gateway = await startGateway(t, {

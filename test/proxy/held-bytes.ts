@@ -1,10 +1,10 @@
 /** Threat T31 of SECURITY.md: bodies that are held to decide on take so much memory, for one agent and for all. */
 
+import t, { type Test } from 'tap'
 import { eventually, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** Half of what one agent may have held. */
 const size = 131_072

@@ -1,8 +1,8 @@
 /** Calls that wait for a person as their rule says: `waitSeconds`, `whenUndecided`, joining and leaving. */
 import { randomUUID } from 'node:crypto'
+import t, { type Test } from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const review = await startReview(t, {
   answer: (req, res) => void req.resume().on('end', () => res.writeHead(201, { 'X-Upstream': 'yes' }).end('made')),

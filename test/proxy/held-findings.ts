@@ -1,7 +1,7 @@
 /** What is found in held bodies, on the road of a request. */
 import { setTimeout } from 'node:timers/promises'
+import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('reviewers are told what a held body has, and where', async t => {
   const { hold, call } = await startReview(t)

@@ -1,7 +1,7 @@
 /** SDKs of model providers take 202 for the answer: their calls wait and then get 503, unless someone says otherwise. */
 import { randomUUID } from 'node:crypto'
+import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const review = await startReview(t)
 const { origin, proxy, waiting, approve } = review

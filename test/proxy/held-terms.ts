@@ -1,11 +1,12 @@
 /** A held request has the terms of the rule that holds it for its body, whatever the head alone would say. */
+
+import t, { type Test } from 'tap'
 import { requestFromDescription } from '../../src/policy/request/describe.ts'
 import { naiveVerdict } from '../fixtures/naive-policy.ts'
 import { bodies, createRandom, pick, randomBodyPolicy } from '../fixtures/random-policy.ts'
 import { type Review, startReview } from '../fixtures/review.ts'
 import { policyOf } from '../fixtures/rulebook.ts'
 import { runs } from '../fixtures/runs.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const json = { 'Content-Type': 'application/json' }
 const large = { field: 'input.body.amount', operator: 'gt', value: '100' }

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { type Review, type ReviewSetup, startReview } from '../fixtures/review.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const certFile = fileURLToPath(new URL('../fixtures/tls/cert.pem', import.meta.url))
 const keyFile = new URL('../fixtures/tls/key.pem', import.meta.url)
@@ -179,11 +180,11 @@ t.test('rules that change while the connection is dialled decide again', async t
   const seen: unknown[] = []
   secure.on('data', chunk => seen.push(chunk)).on('error', () => {})
   t.match(await (await approved).json(), barred)
-  t.same(seen, [])
+  t.strictSame(seen, [])
 })
 
 t.test('a gateway that only observes by now sends what was approved', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const before = await startChanging(t, { directory })
   const id = await before.hold('/x')
   await before.change(deny(when('input.path', '/x')))

@@ -1,10 +1,11 @@
 /** Threat T45 of SECURITY.md. */
 
 import { spawnSync } from 'node:child_process'
+import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
 import { startServed } from '../fixtures/served.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const settings = {
   System: { Server: { Http: { Port: 0 } }, RateLimit: { RequestsPerMinute: 10_000, Burst: 10_000 } },
@@ -15,7 +16,7 @@ const settings = {
 
 t.test('on a full disk nothing is held, decided or changed, reading goes on, and all is there afterwards', async t => {
   const origin = await startOrigin(t)
-  const cwd = t.testdir({ 'gateway.yaml': JSON.stringify(settings) })
+  const cwd = testdir(t, { 'gateway.yaml': JSON.stringify(settings) })
   // Files may grow to 512 KiB or 1 MiB, as the shell counts.
   const { call, tokenOf, admin, run } = await startServed(t, { cwd, ulimit: '-f 1024' })
   const registration = { name: 'bot', ownerId: 'team', clientSecret: 'secret of the bot', policyName: 'careful' }
@@ -37,7 +38,7 @@ t.test('on a full disk nothing is held, decided or changed, reading goes on, and
     await call('POST', `/agents/${agentId}/revoke`, admin),
     await call('POST', '/policies', admin, { name: 'p', default: 'Deny' }),
   ]
-  for (const { status, code } of attempts) t.same({ status, code }, { status: 503, code: 'store_unavailable' })
+  for (const { status, code } of attempts) t.strictSame({ status, code }, { status: 503, code: 'store_unavailable' })
   t.equal(origin.seen.length, 0)
   const waiting = async (ask: typeof call, token: string) =>
     (await ask('GET', '/hitl', token)).json.map((item: { id: string; status: string }) => [item.id, item.status])
@@ -52,7 +53,7 @@ t.test('on a full disk nothing is held, decided or changed, reading goes on, and
   t.match(await after.call('GET', `/agents/${agentId}`, after.admin), { json: { status: 'Active' } })
   t.equal((await after.call('GET', '/agents', after.admin)).json.totalCount, 2)
   t.equal((await after.call('POST', `/hitl/${held[0]}/approve`, after.admin)).status, 200)
-  t.same(
+  t.strictSame(
     origin.seen.map(({ method }) => method),
     ['GET', 'POST'],
   )

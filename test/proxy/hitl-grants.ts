@@ -1,6 +1,6 @@
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const clock = createClock(Date.now())
 const review = await startReview(t, { clock })

@@ -1,7 +1,8 @@
 /** Threat T06 of SECURITY.md. */
+
+import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a key is free again when the request got no connection: its client left, or too many wait', async t => {
   const { promise: slow, resolve: releaseSlow } = Promise.withResolvers<void>()

@@ -1,9 +1,9 @@
 /** Threat T06 of SECURITY.md. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t from 'tap'
 import { openRaw } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const review = await startReview(t, {
   config: {

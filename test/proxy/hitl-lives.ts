@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('what was held is approved after a restart, as it was', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const before = await startReview(t, { directory })
   const { origin, bot, reviewer } = before
   const id = await before.hold('/things', { body: 'kept over the restart', headers: { 'X-Note': 'kept' } })
@@ -13,7 +14,7 @@ t.test('what was held is approved after a restart, as it was', async t => {
   t.equal(origin.seen.length, 0)
   t.match(await (await after.call('GET', `/hitl/${id}`, { token: bot.token })).json(), { status: 'Pending' })
   const approved = await after.approve(id, {}, reviewer.token)
-  t.same({ status: approved.status, text: await approved.text() }, { status: 200, text: 'hello from upstream' })
+  t.strictSame({ status: approved.status, text: await approved.text() }, { status: 200, text: 'hello from upstream' })
   t.match(origin.seen, [{ method: 'POST', headers: { 'x-note': 'kept' }, body: Buffer.from('kept over the restart') }])
   t.equal(origin.seen.length, 1)
   const answer = await after.call('GET', `/hitl/${id}/response`, { token: bot.token })
@@ -21,7 +22,7 @@ t.test('what was held is approved after a restart, as it was', async t => {
 })
 
 t.test('what was held is approved after the signing secret was rotated, as it was', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const [old, next, sealing] = ['a', 'b', 'c'].map(name => createHash('sha256').update(name).digest('base64'))
   const rotated = (Secret: string, PreviousSecrets: readonly string[], more: object = {}) => ({
     Security: { AgentAuth: { TokenIssuance: { Secret, PreviousSecrets } }, ...more },
@@ -39,7 +40,7 @@ t.test('what was held is approved after the signing secret was rotated, as it wa
   t.equal((await after.approve(second)).status, 200)
   t.equal((await after.call('GET', `/hitl/${first}/response`, { token: bot.token })).status, 200)
   await after.close()
-  t.same(
+  t.strictSame(
     origin.seen.map(({ body }) => body.toString()),
     ['one', 'two'],
   )

@@ -1,9 +1,9 @@
 /** An approved request leaves while its attempt is the only one that may send it, and at no other time. */
 
+import t from 'tap'
 import { createClock, type ManualClock } from '../fixtures/clock.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const config = { HumanInTheLoop: { LeaseSeconds: 660 } }
 

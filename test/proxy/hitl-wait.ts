@@ -1,5 +1,5 @@
+import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 const review = await startReview(t, {
   answer(req, res) {
@@ -30,9 +30,9 @@ t.test("an agent that waits gets the upstream's answer on its own connection whi
   const [item] = await waiting(bot, 1)
   t.equal(origin.seen.length, 0)
   const approved = await approve(item!.id)
-  t.same({ status: approved.status, text: await approved.text() }, { status: 201, text: 'made' })
+  t.strictSame({ status: approved.status, text: await approved.text() }, { status: 201, text: 'made' })
   const { status, headers, text } = await answer.then(async one => ({ ...rest(one), text: await one.text() }))
-  t.same({ status, text }, { status: 201, text: 'made' })
+  t.strictSame({ status, text }, { status: 201, text: 'made' })
   t.match(Object.fromEntries(headers), { 'x-upstream': 'yes', 'gateway-hitl-id': item!.id })
   t.equal(headers.get('gateway-error'), null)
   t.match(origin.seen, [{ method: 'POST', target: '/things', body: Buffer.from('a body') }])

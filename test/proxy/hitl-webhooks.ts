@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import t, { type Test } from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { type Seen, startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** An address that hooks are sent to, and the requests as they come in whole. */
 async function startHook(t: Test, answer: (count: number) => number = () => 204) {
@@ -40,7 +41,7 @@ t.test(
     const { method, target, headers, body } = await generic.next()
     t.match({ method, target, type: headers['content-type'] }, { method: 'POST', target: '/hook?key=k', type: /json/ })
     const { agentName, url } = JSON.parse(body.toString()).data
-    t.same({ agentName, url }, { agentName: 'tester', url: `${review.origin.url}/things` })
+    t.strictSame({ agentName, url }, { agentName: 'tester', url: `${review.origin.url}/things` })
     t.match(JSON.parse(body.toString()), { type: 'hitl.pending', hitlId: id, data: { agentId: review.bot.id } })
     t.notMatch(body.toString(), 'of-the-upstream')
     const [, time, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['gateway-signature']))!
@@ -82,7 +83,7 @@ t.test('a hook at a refused address stops the start', async t => {
   ]
   const hooks = ['https://hooks.example/', ...refused].map(Url => ({ Url }))
   const config = settings(hooks, { Egress: { DenyHosts: ['blocked.example'] } })
-  const error = await startGateway(t, { directory: t.testdir(), config }).catch((reason: Error) => reason)
+  const error = await startGateway(t, { directory: testdir(t), config }).catch((reason: Error) => reason)
   t.match(error, { name: 'StartupError' })
   t.strictSame(
     String((error as Error).message)

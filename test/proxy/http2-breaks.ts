@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:http2'
 import type { Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import {
   endStream,
   frames,
@@ -14,7 +15,6 @@ import {
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise(setImmediate)

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const url = `${gateway.url}/proxy/http://127.0.0.1:1/`

@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2'
+import t from 'tap'
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
-import t from '../fixtures/tap.ts'
 
 const { send } = await startHttp2Gateway(t, { HeadersTimeoutSeconds: 5 })
 

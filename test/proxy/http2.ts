@@ -4,12 +4,12 @@ import { request } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Writable } from 'node:stream'
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { allowAll } from '../fixtures/gateway.ts'
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { certFile, keyFile, startHttp2 } from '../fixtures/origin-http2.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise(setImmediate)

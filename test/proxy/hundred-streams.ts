@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import t from 'tap'
 import { call } from '../fixtures/call.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runMain } from '../fixtures/process.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const streams = 100
 const mebibyte = 1_048_576
@@ -19,7 +20,7 @@ Security: { AgentAuth: { TokenRequests: { BcryptCost: 4 } } }
 Policy: { AssignOnRegistration: open }
 Policies: [{ name: open, default: Allow }]
 `
-const cwd = t.testdir({ 'gateway.yaml': settings, policies: {} })
+const cwd = testdir(t, { 'gateway.yaml': settings, policies: {} })
 const run = runMain(t, ['serve'], { cwd })
 const [, port = ''] = await run.shows(/Address +http:\/\/127\.0\.0\.1:(\d+)/)
 const here = { host: '127.0.0.1', port: Number(port) }

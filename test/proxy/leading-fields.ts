@@ -1,9 +1,9 @@
 /** Threat T62 of SECURITY.md, by the table of docs/requests.md: fields of an answer that lead the client somewhere, in each place where answers arrive. */
 import { readFileSync } from 'node:fs'
 import { get, type IncomingHttpHeaders } from 'node:http'
+import t, { type Test } from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const text = readFileSync(new URL('../../docs/requests.md', import.meta.url), 'utf8')
 const table = /\| Field of the upstream \|.*\n\|[-|]+\|\n((?:\|.*\n)+)/.exec(text)?.[1] ?? ''
@@ -78,7 +78,7 @@ t.test('the table names every field that the code treats', async t => {
   t.equal(new Set(rows.map(({ name }) => name.toLowerCase())).size, rows.length)
   const names = readFileSync(new URL('../../src/http/names.ts', import.meta.url), 'utf8')
   const inCode = [...names.matchAll(/^ {2}\['([a-z-]+)', '[a-z]+'\],$/gm)].map(([, name]) => name)
-  t.same(rows.map(({ name }) => name.toLowerCase()).sort(), inCode.sort())
+  t.strictSame(rows.map(({ name }) => name.toLowerCase()).sort(), inCode.sort())
 })
 
 for (const { name, cells } of rows) {

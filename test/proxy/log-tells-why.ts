@@ -1,10 +1,10 @@
 /** The log says what the agent must not be told: distinct errors of private destinations would map the network. */
 
+import t from 'tap'
 import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a destination that is refused has its cause in the log, and in no answer', async t => {
   const gateway = await startGateway(t, {

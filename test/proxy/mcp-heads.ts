@@ -1,8 +1,9 @@
 /** Requests of MCP clients that name their method and tool in header fields (MCP 2026-07-28).T63. */
+
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const tool = (operator: string, value: string) => ({ field: 'mcp.tool', operator, value })
 const rules = [

@@ -1,8 +1,8 @@
 /** JSON-RPC requests of MCP clients that are held or refused. */
 
+import t, { type Test } from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const result = { jsonrpc: '2.0', id: 7, result: { content: [{ type: 'text', text: 'line\u2028line' }] } }
 const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 'p', progress: 1 } }

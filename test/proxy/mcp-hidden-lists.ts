@@ -1,7 +1,8 @@
 /** Lists of tools that a server hides from the gateway, in forms that some MCP client reads. T64. */
+
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const rules = [{ name: 'no-wipe', effect: 'Deny', conditions: [{ field: 'mcp.tool', operator: 'eq', value: 'wipe' }] }]
 const gateway = await startGateway(t, { config: { Policies: [{ name: 'allow-all', default: 'Allow', rules }] } })

@@ -1,9 +1,11 @@
 /** MCP servers that change what a tool says of itself. T65. */
+
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
-const directory = t.testdir()
+const directory = testdir(t)
 const gateway = await startGateway(t, { directory })
 const bot = await gateway.agent()
 const other = await gateway.agent()

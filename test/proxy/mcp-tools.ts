@@ -1,8 +1,8 @@
 /** Lists of tools on their way from an MCP server to an agent: what its policy denies is not in them. T64. */
 import { gzipSync } from 'node:zlib'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const rules = [
   {

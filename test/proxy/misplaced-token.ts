@@ -1,10 +1,10 @@
 /** Threat T13 of SECURITY.md. */
 
+import t from 'tap'
 import { forge, hmac } from '../fixtures/forge.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 import { issuance } from '../fixtures/tokens.ts'
 
 const origin = await startOrigin(t)

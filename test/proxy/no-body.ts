@@ -1,7 +1,7 @@
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const body = { field: 'input.body.x', operator: 'eq', value: '1' }
 const path = (value: string) => ({ field: 'input.path', operator: 'eq', value })

@@ -1,7 +1,8 @@
 /** Clients that have the gateway as their HTTP_PROXY, or forgot `/proxy/`, are told what to call. */
+
+import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const named = await startGateway(t, { config: { System: { Server: { AllowedHosts: ['127.0.0.1'] } } } })

@@ -5,12 +5,13 @@
 import { writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const rule = (effect: string, field: string, operator: string, value: unknown) => ({
   name: `${effect} ${field} ${operator}`,
@@ -118,7 +119,7 @@ for (const [title, effect, request] of cases) {
 
 t.test('tests of the policy, and the replay of the log, say the same', async t => {
   const tests = cases.map(([name, decision, request]) => ({ name, request: described(request), expect: { decision } }))
-  const folder = t.testdir({
+  const folder = testdir(t, {
     'tried.yaml': JSON.stringify(policy),
     'tried.test.yaml': JSON.stringify({ policy: policy.name, tests }),
   })

@@ -1,9 +1,9 @@
 /** Threat T29 of SECURITY.md. */
 
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 const clock = createClock(Date.now())

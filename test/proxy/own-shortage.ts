@@ -1,11 +1,12 @@
 /** Threats T30 and T31 of SECURITY.md: a shortage of the gateway's own is no failure of the upstream, and passes. */
 import { spawnSync } from 'node:child_process'
 import { request } from 'node:http'
+import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { scrape } from '../fixtures/scrape.ts'
 import { type Served, startServed } from '../fixtures/served.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const conditions = [{ field: 'input.body.kind', operator: 'eq', value: 'bad' }]
 const settings = (threads: number) => ({
@@ -29,7 +30,7 @@ const noDescriptor = 3
 for (const threads of [1, 2]) {
   t.test(`without descriptors requests are refused as busy, and no circuit opens, ${threads} threads`, async t => {
     const origin = await startOrigin(t, (_req, res) => void res.writeHead(200, { Connection: 'close' }).end('ok'))
-    const served = await startServed(t, { cwd: t.testdir({ 'gateway.yaml': JSON.stringify(settings(threads)) }) })
+    const served = await startServed(t, { cwd: testdir(t, { 'gateway.yaml': JSON.stringify(settings(threads)) }) })
     const token = await agentOf(served)
     const { pid } = served.run.child
     // Over a connection that is there already: no new one could be accepted.
@@ -66,7 +67,7 @@ for (const threads of [1, 2]) {
 
 t.test('100 bodies of 1 MB that a rule reads do not end a process with a heap of 64 MB', async t => {
   const origin = await startOrigin(t, (req, res) => void req.resume().once('end', () => res.end('ok')))
-  const cwd = t.testdir({ 'gateway.yaml': JSON.stringify(settings(1)) })
+  const cwd = testdir(t, { 'gateway.yaml': JSON.stringify(settings(1)) })
   const served = await startServed(t, { cwd, node: ['--max-old-space-size=64'] })
   const tokens = await Promise.all(Array.from({ length: 4 }, () => agentOf(served)))
   const body = JSON.stringify({ kind: 'good', text: 'x'.repeat(2 ** 20) })

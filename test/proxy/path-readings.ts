@@ -1,9 +1,9 @@
 /** T05: a path rule is not passed by another spelling of the path, and what passes is sent as it came. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const rules = [
   {

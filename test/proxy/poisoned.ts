@@ -1,8 +1,8 @@
 /** Threat T21 of SECURITY.md. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const answerOf = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`
 

@@ -2,9 +2,10 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const run = promisify(execFile)
 const gateway = await startGateway(t)
@@ -48,7 +49,7 @@ t.test('curl follows, and sends the cookies of one upstream to no other', async 
     else res.writeHead(302, { Location: third.url })
     res.end()
   })
-  const jar = join(t.testdir(), 'cookies')
+  const jar = join(testdir(t), 'cookies')
   const args = ['-sSL', '-b', jar, '-c', jar, '-H', `Gateway-Authorization: Bearer ${token}`]
   await run('curl', [...args, `${gateway.url}/proxy/${origin.url}/login`])
   t.strictSame(

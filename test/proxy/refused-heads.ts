@@ -1,9 +1,9 @@
 /** Threats T20, T22 of SECURITY.md. */
 
+import t, { type Test } from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const { token } = await gateway.agent()

@@ -1,9 +1,9 @@
 /** Every answer names its request, and the log line has the same name for it. */
 
+import t from 'tap'
 import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const field = 'gateway-request-id'
 

@@ -3,11 +3,11 @@
  * SECURITY.md: nothing is that may no longer be sent.
  */
 import type { Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { runs } from '../fixtures/runs.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 /** Connections belong to a thread: where they are counted there is one. */

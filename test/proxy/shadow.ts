@@ -1,6 +1,6 @@
+import t from 'tap'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 const writes = [{ field: 'input.method', operator: 'eq', value: 'POST' }]

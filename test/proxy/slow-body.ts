@@ -1,10 +1,10 @@
 /** Threat T31 of SECURITY.md: a body that drips holds nothing for good. */
 
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const conditions = [{ field: 'input.body.kind', operator: 'eq', value: 'bad' }]
 const reads = { name: 'reads', default: 'Allow', rules: [{ name: 'bad', effect: 'Deny', conditions }] }

@@ -1,9 +1,9 @@
 /** An upstream that closes idle connections as the next request is sent is healthy: its circuit stays closed. */
 
+import t from 'tap'
 import { engine } from '../fixtures/engine.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 for (const how of ['end', 'reset'] as const) {
   t.test(`a kept connection that the upstream closes (${how}) before a byte of an answer opens no circuit`, async t => {

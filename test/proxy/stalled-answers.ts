@@ -1,12 +1,12 @@
 /** Threat T33 of SECURITY.md: a client that does not read an answer without end holds little, and not for good. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { fleetSize } from '../fixtures/fleet.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const event = `data: ${'x'.repeat(16_000)}\n\n`
 const streams = 20

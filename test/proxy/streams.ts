@@ -3,10 +3,10 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t)
 const { token } = await gateway.agent()

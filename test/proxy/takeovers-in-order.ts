@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
 const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')

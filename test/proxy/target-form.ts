@@ -1,7 +1,8 @@
 /** The target form for clients that damage `://`. Threats T05 and T62 of SECURITY.md. */
+
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const third = await startOrigin(t)
 const origin = await startOrigin(t, (req, res) => {

@@ -1,10 +1,10 @@
 /** Threat T32 of SECURITY.md: limits of time are for what stands still, and none is for a stream that moves. */
 import { request } from 'node:http'
 import type { Writable } from 'node:stream'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { certFile, startHttp2 } from '../fixtures/origin-http2.ts'
-import t from '../fixtures/tap.ts'
 
 const seconds = 2
 const gateway = await startGateway(t, {

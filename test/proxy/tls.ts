@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** A certificate for idp.test that no public authority has signed. */
 const certFile = fileURLToPath(new URL('../fixtures/tls/cert.pem', import.meta.url))

@@ -3,10 +3,10 @@
  * docs/requests.md names and in nothing else.
  */
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { createRandom, pick } from '../fixtures/random-policy.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 type Random = () => number
 type Field = readonly [string, string]
@@ -246,5 +246,5 @@ t.test('1,000 random exchanges differ in what the page names alone', async t => 
     const wanted = JSON.stringify([withoutFraming(asSent(direct.got)), asAnswered(direct.answered)])
     if (found !== wanted) differences.push({ seed, count, found, wanted })
   }
-  t.same(differences, [])
+  t.strictSame(differences, [])
 })

@@ -1,8 +1,8 @@
+import t from 'tap'
 import { call } from '../fixtures/call.ts'
 import { forge, hmac } from '../fixtures/forge.ts'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 import { issuance, ourHeader, signingSecret } from '../fixtures/tokens.ts'
 
 const origin = await startOrigin(t)

@@ -1,11 +1,11 @@
 /** Threats T21, T33 of SECURITY.md. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import t, { type Test } from 'tap'
 import { isUndici } from '../fixtures/engine.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, {
   config: {

@@ -1,8 +1,8 @@
 /** Threat T31 of SECURITY.md. */
 import type { ServerResponse } from 'node:http'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 /** Each thread has its part of the connections: to the last one it shows with one thread. */
 const oneThread = { System: { Server: { Threads: 1 } } }

@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t, (req, res) => {
   const headers: Record<string, string> = {}
@@ -202,7 +202,7 @@ t.test('the token is taken from the fields of SDKs and tools, and is not sent on
     ['Gateway-Authorization', `Bearer ${token}`],
   ]
   for (const fields of places) {
-    t.equal((await call({ fields })).status, 200, fields[0])
+    t.equal((await call({ fields })).status, 200, `${fields[0]}`)
     const [seen] = origin.seen.splice(0)
     t.equal(seen?.headers[fields[0]?.toLowerCase() ?? ''], undefined)
     t.notMatch(JSON.stringify(seen), token.slice(-20))
@@ -291,7 +291,7 @@ t.test('metadata of an OAuth resource names the virtual host, by the port that t
   const fields = ['MCP-Protocol-Version', '2025-11-25']
   for (const asked of ['/custom/meta', '/custom/meta?/mcp']) {
     const found = await call({ host: 'mcp.gateway.test:8080', path: asked, fields: [...bearer, ...fields] })
-    t.same(JSON.parse(found.text), expected, asked)
+    t.strictSame(JSON.parse(found.text), expected, asked)
   }
   const plain = await call({ host: 'mcp.gateway.test:8080', path: '/custom/meta' })
   t.match(JSON.parse(plain.text), { resource: `${resource.url}/mcp` }, 'without a field of MCP')

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
+import t from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { openUpstreams } from '../../src/compose/upstreams.ts'
 import { type RefusalCode, refusalKinds } from '../../src/errors.ts'
@@ -10,7 +11,6 @@ import { createClock } from '../fixtures/clock.ts'
 import { startGateway, testConfig } from '../fixtures/gateway.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const asked: string[] = []
 /** While requests are held, each name has an address. */

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
 const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')

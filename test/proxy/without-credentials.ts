@@ -1,9 +1,9 @@
 /** Threat T62 of SECURITY.md: a redirect to another upstream does not take along the credentials that were meant for the first. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const run = promisify(execFile)
 const when = (field: string, operator: string) => ({ field, operator, value: 'true' })

@@ -1,8 +1,8 @@
 /** In HTTP/1.0 the end of the connection is the end of the body: an answer that broke off looked like a whole one. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('an answer that breaks off resets the connection of a client that speaks HTTP/1.0', async t => {
   const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'

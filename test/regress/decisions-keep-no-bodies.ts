@@ -1,10 +1,10 @@
 /** A decision worked out its texts when somebody read them, and kept the body and what was parsed of it for that. */
 
+import t from 'tap'
 import { decideBody, decideHead } from '../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../src/policy/evaluation/decision.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
-import t from '../fixtures/tap.ts'
 
 const deny = (name: string, field: string, operator: string, value: string) => ({
   name,
@@ -26,7 +26,7 @@ function decide(body: unknown): Decision {
   return 'need' in first ? decideBody(rulebook, request.head, first, request.body) : first
 }
 
-t.test('a decision that quotes a body, or was made on one, keeps nothing of it in memory', t => {
+t.test('a decision that quotes a body, or was made on one, keeps nothing of it in memory', async t => {
   const filler = 'x'.repeat(300_000)
   const bodies: [string, (index: number) => unknown, string][] = [
     ['text', index => `needle ${index} ${filler}`, 'Deny'],

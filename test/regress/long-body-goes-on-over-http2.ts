@@ -1,8 +1,8 @@
 /** A body that was held up to the limit stood still: nobody let it go on, and the upstream waited for it. */
 
+import t from 'tap'
 import { startHttp2Gateway } from '../fixtures/gateway-http2.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a body that was longer than is decided on is sent whole, also over HTTP/2', async t => {
   const origin = await startHttp2(t, stream => {

@@ -1,10 +1,10 @@
 /** What is given up must not keep its connection: an answer that was lost never comes, and one that is late is no news. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { openProxied } from '../fixtures/proxied-store.ts'
-import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 import { agent, entry } from '../storage/contract/samples.ts'
 
@@ -16,7 +16,7 @@ t.test('calls whose answers were lost give their connections back', async t => {
   const results = await readAll()
   t.match(results[0], { status: 'rejected', reason: { name: 'StoreError' } })
   proxy.answers = true
-  t.same(await store.agents.all(), [])
+  t.strictSame(await store.agents.all(), [])
 })
 
 t.test('a turn that was given up does nothing when its answer comes late', async t => {
@@ -62,6 +62,6 @@ t.test('a turn that was given up does nothing when its answer comes late', async
     async () => gateway.fleet().applied,
     applied => applied === 3 || lost.length > 0,
   )
-  t.same(lost, [])
+  t.strictSame(lost, [])
   t.ok(gateway.fence.isOpen)
 })

@@ -1,8 +1,8 @@
 /** A body in chunks that turned out malformed: the agent got 400 or nothing at all, and the log said 200 or `aborted`. */
 import type { Socket } from 'node:net'
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const careful = {
   name: 'careful',

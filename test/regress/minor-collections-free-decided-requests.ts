@@ -1,10 +1,10 @@
 /** Each request with a body that a rule reads stayed in memory until the next full collection. */
 
 import { getHeapSpaceStatistics } from 'node:v8'
+import t from 'tap'
 import { BodyDecision, decideHead } from '../../src/policy/evaluation/decide.ts'
 import { collect, collectYoung } from '../fixtures/memory.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
-import t from '../fixtures/tap.ts'
 
 const rulebook = rulebookOf({
   name: 'p',
@@ -22,7 +22,7 @@ function decideOne(): string | undefined {
 const oldBytes = (): number =>
   getHeapSpaceStatistics().find(({ space_name }) => space_name === 'old_space')?.space_used_size ?? 0
 
-t.test('minor collections free the requests of decisions on bodies', t => {
+t.test('minor collections free the requests of decisions on bodies', async t => {
   t.equal(decideOne(), 'Allow')
   collect()
   const before = oldBytes()

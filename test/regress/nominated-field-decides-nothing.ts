@@ -1,9 +1,9 @@
 /** A field that `Connection` names is not sent on. Rules read it all the same, and allowed what the upstream never got. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const sandboxed = {
   name: 'sandboxed',

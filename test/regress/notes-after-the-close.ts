@@ -1,7 +1,7 @@
 /** An event that came while a gateway stopped ended its process: it was passed on over a channel that was closed. */
 import { mock } from 'node:test'
+import t from 'tap'
 import { linkThreads, shareActivity } from '../../src/threads/share.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('what is noted after the close is told to nobody', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })

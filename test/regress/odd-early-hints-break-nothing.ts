@@ -3,9 +3,9 @@
  * fields whose names are those of members of every object.
  */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('early hints that cannot be passed on are left out, and the answer comes', async t => {
   let link = ''

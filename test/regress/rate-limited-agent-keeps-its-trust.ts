@@ -1,10 +1,10 @@
 /** Of 400 allowed requests in a row 75 were refused with 429; each took trust, and the agent was quarantined. */
 
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { scrape } from '../fixtures/scrape.ts'
 import { readEvents } from '../fixtures/sse.ts'
-import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 

@@ -7,10 +7,11 @@ import { once } from 'node:events'
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { call, callSecurely } from '../fixtures/call.ts'
 import { eventually, startBare } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const abroad = {
   name: 'abroad',
@@ -35,7 +36,7 @@ interface Call {
 const sendAndReset = 'socket.write(request); setImmediate(() => raw.resetAndDestroy())'
 
 async function start(t: Parameters<typeof startBare>[0], Tls: object = {}) {
-  const directory = t.testdir({ policies: {} })
+  const directory = testdir(t, { policies: {} })
   for (const name of ['cert.pem', 'key.pem']) {
     copyFileSync(fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url)), join(directory, name))
     chmodSync(join(directory, name), 0o600)

@@ -1,9 +1,9 @@
 /** Heads that left before their body were written as UTF-8, which changed the bytes of fields beyond ASCII. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 for (const [name, bytes] of [
   ['a small answer', 10],

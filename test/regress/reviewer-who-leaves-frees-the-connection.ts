@@ -1,9 +1,9 @@
 /** A reviewer who left in the middle of a long answer left its upstream connection behind, which stood still for good. */
 import { Readable } from 'node:stream'
+import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('when the reviewer leaves, what is not kept of the answer is not waited for', async t => {
   let closed = false

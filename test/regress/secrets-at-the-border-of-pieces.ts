@@ -1,8 +1,8 @@
 /** A secret key behind a name was missed when the border of two pieces of the search was inside the name. */
 
+import t from 'tap'
 import { textOf } from '../../src/policy/detectors/bytes.ts'
 import { secretSearch } from '../../src/policy/detectors/detectors.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a secret key is found wherever the pieces of the search end', async t => {
   const name = `${'a'.repeat(20)}.aws_secret_access_key`

@@ -1,8 +1,9 @@
 /** A first turn that took too long ended the start with the trace of an error instead of one line. */
+
+import t from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 t.test('a start that cannot watch for changes is refused with one line', async t => {

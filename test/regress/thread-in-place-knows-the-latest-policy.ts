@@ -3,10 +3,10 @@
  * still compiling the policy that had been changed meanwhile, and went by the one before.
  */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 /** Long enough to compile that a connection could come in between. */
 const rules = Array.from({ length: 3_000 }, (_, index) => ({

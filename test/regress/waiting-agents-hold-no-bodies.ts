@@ -1,10 +1,10 @@
 /** Each agent that waited for its verdict kept the body of its request in memory, twice: up to 2.3 MiB for 55 seconds. */
 
+import t from 'tap'
 import { allowAll, eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('bodies of held requests are in the store alone while their agents wait', async t => {
   const origin = await startOrigin(t)

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
 import { apiCases } from '../fixtures/api-cases.ts'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 /** Cases of the corpus that other tests hold, by file. */
 const elsewhere: Readonly<Record<string, string>> = {
@@ -135,7 +136,7 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
   },
   async A020(t) {
     const { status, text } = await manage('GET', '/agents', undefined, nobody)
-    t.same({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
+    t.strictSame({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
   },
   async A021(t) {
     const headers = { 'Gateway-Authorization': `Bearer ${gateway.adminToken}` }
@@ -349,7 +350,7 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     await manage('PUT', '/policies/held', held)
   },
   async A106(t) {
-    const directory = t.testdir()
+    const directory = testdir(t)
     const first = await startGateway(t, { directory, config: settings })
     await first.policy(held)
     const agent = await first.agent({ policyName: 'held' })
@@ -359,7 +360,10 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     await first.close()
     const second = await startGateway(t, { directory, config: settings })
     const { digest, expiresAt, status } = JSON.parse((await second.manage('GET', path)).text).request
-    t.same({ digest, expiresAt, status }, { digest: before.digest, expiresAt: before.expiresAt, status: 'Pending' })
+    t.strictSame(
+      { digest, expiresAt, status },
+      { digest: before.digest, expiresAt: before.expiresAt, status: 'Pending' },
+    )
   },
   async A108(t) {
     for (const path of ['/hitl/1', '/hitl/%2e%2e', '/hitl/..%2fagents', '/hitl/status/%2e%2e'])
@@ -370,9 +374,9 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     const answer = await gateway.proxy(bot.token, target, { method: 'POST', body: bytes })
     const id = answer.headers.get('location')!.replace('/hitl/status/', '')
     const { pending } = JSON.parse((await manage('GET', `/hitl/${id}`)).text)
-    t.same(Buffer.from(pending.body, pending.bodyEncoding), bytes)
+    t.strictSame(Buffer.from(pending.body, pending.bodyEncoding), bytes)
     t.equal((await approve(id)).status, 200)
-    t.same(origin.seen.at(-1)?.body, bytes)
+    t.strictSame(origin.seen.at(-1)?.body, bytes)
   },
   async A121(t) {
     t.equal(await statusOf('GET', '/health?x=../', undefined, nobody), 200)

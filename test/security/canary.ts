@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const canaries = new Map<string, string>()
 
@@ -17,7 +18,7 @@ function canary(what: string): string {
   return value
 }
 
-const directory = t.testdir()
+const directory = testdir(t)
 mkdirSync(join(directory, 'policies'))
 /** Everything that the gateway wrote or said, by place. */
 const said = new Map<string, string>()

@@ -1,9 +1,9 @@
 /** Threat T31 of SECURITY.md: names that nobody answers for, looked up by one agent, harm no other agent. */
 
+import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 for (const threads of [1, 2]) {
   t.test(`an agent that asks for dead names delays no other and opens no circuit, ${threads} threads`, async t => {

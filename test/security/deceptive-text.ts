@@ -1,5 +1,6 @@
 /** Threat T36 of SECURITY.md: what an agent wrote cannot deceive the eye of the person who reads it. */
 
+import t from 'tap'
 import { escapeDeceptive, escapeLines, printableJson } from '../../src/base/deceptive.ts'
 import { runCommand } from '../../src/cli/commands.ts'
 import { gatherLines } from '../../src/log-lines.ts'
@@ -8,7 +9,6 @@ import { startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 import { readEvents } from '../fixtures/sse.ts'
-import t from '../fixtures/tap.ts'
 
 /** Bidi, C1, zero width, tags, fillers, variation selectors, separators, private use, a lone surrogate, odd spaces. */
 const tricks = '\u202e\u2066\u009b\u0085\u200b\u200d\ufeff\u{e0041}\u3164\u115f\ufe0f\u{e0101}\u2028\ue000\u00a0\u2800'

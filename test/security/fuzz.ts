@@ -1,6 +1,7 @@
 /** T05, T13, T20, T26, T39, T46: random hostile input neither breaks the gateway nor gets through it. */
 import { request } from 'node:http'
 import fc from 'fast-check'
+import t, { type Test } from 'tap'
 import { readingsOf } from '../../src/base/readings.ts'
 import type { RefusalCode } from '../../src/errors.ts'
 import { openApi, readOperations } from '../../src/management/openapi.ts'
@@ -8,7 +9,6 @@ import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 const gateway = await startGateway(t, {

@@ -1,10 +1,10 @@
 /** T21, T33, T46: random answers neither break the gateway nor leave anything behind. */
 import fc from 'fast-check'
+import t from 'tap'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { runs } from '../fixtures/runs.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, {
   config: {

@@ -5,13 +5,14 @@
  * tells other verdicts than were given.
  */
 
+import t from 'tap'
 import { runToEnd } from '../fixtures/process.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const script = new URL('../../bench/hostile.ts', import.meta.url).pathname
 
 t.test('a mixed attack ends with the same process, nothing let through, and a true audit trail', async t => {
-  const { code, out, err } = await runToEnd(t, ['--seconds', '5', '--growth', '256'], { script, cwd: t.testdir() })
+  const { code, out, err } = await runToEnd(t, ['--seconds', '5', '--growth', '256'], { script, cwd: testdir(t) })
   t.equal(code, 0, out + err)
   t.match(out, /^passed$/m)
 })

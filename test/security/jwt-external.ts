@@ -1,6 +1,7 @@
 /** Threats T09, T14 of SECURITY.md. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import { loadConfig } from '../../src/config/load.ts'
 import { es256, forge, hmac } from '../fixtures/forge.ts'
 import { refuses, runCases } from '../fixtures/jwt-cases.ts'
@@ -18,7 +19,6 @@ import {
   strangerRsa,
   weakRsa,
 } from '../fixtures/provider.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { openInternal, ourHeader, signingSecret, subject } from '../fixtures/tokens.ts'
 
 /** A server that must never be called, for headers that name one. */

@@ -1,12 +1,12 @@
 /** Threat T09 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { StartupError } from '../../src/errors.ts'
 import { openSigningKeys } from '../../src/tokens/key.ts'
 import { forge, hmac, part } from '../fixtures/forge.ts'
 import { cases, internal, refuses, runCases, withHeaders } from '../fixtures/jwt-cases.ts'
 import { agent, openPair, strangerRsa } from '../fixtures/provider.ts'
 import { by, openBench } from '../fixtures/registry.ts'
-import t from '../fixtures/tap.ts'
 import { openInternal, ourHeader, signingSecret, subject } from '../fixtures/tokens.ts'
 
 runCases({

@@ -1,10 +1,10 @@
 /** T32: connections that stand still, or are too many, cost nobody else anything. */
 
+import t from 'tap'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, {
   config: { System: { Server: { HeadersTimeoutSeconds: 1, IdleTimeoutSeconds: 1, KeepAliveSeconds: 1 } } },

@@ -3,12 +3,12 @@
  * by counts instead of times. While the attack stands, its agent is refused with a code, and its neighbour is not.
  */
 import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 interface Scene {
   readonly t: Test

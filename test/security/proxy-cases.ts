@@ -1,10 +1,10 @@
 /** Threats T29, T31 of SECURITY.md; the cases of the corpus that are about /proxy. */
 import { readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
 import { apiCases } from '../fixtures/api-cases.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, startRawServer } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** Cases that other tests hold: file, and what the title there says. */
 const elsewhere: Readonly<Record<string, readonly [string, string]>> = {

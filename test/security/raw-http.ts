@@ -1,9 +1,9 @@
 /** Threats T20, T22, T40, T41, T46 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { type Seen, startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 /** One hostile or odd request as bytes, and what must come of it. */
 interface Case {

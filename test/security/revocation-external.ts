@@ -6,11 +6,11 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, SignJWT } from 'jose'
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const [first, second] = [1, 2].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }))
 /** Keys are fetched again after five minutes. */

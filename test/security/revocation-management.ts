@@ -4,12 +4,12 @@
  */
 
 import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import type { TestAgent } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { type Review, startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 interface Way {
   readonly take: (review: Review, who: TestAgent) => Promise<{ readonly status: number }>
@@ -131,7 +131,7 @@ async function expiryCells(t: Test, threads: number): Promise<void> {
 }
 
 for (const threads of [1, 2]) {
-  t.test(`${threads} of threads, token expired while a call waits`, t => expiryCells(t, threads))
+  t.test(`${threads} of threads, token expired while a call waits`, async t => expiryCells(t, threads))
   t.test(`${threads} of threads`, async t => {
     const review = await startReview(t, { config: { System: { Server: { Threads: threads } } } })
     for (const [where, cell] of Object.entries(places)) {

@@ -13,11 +13,11 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { createClock, type ManualClock } from '../fixtures/clock.ts'
 import { eventually, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { type Origin, type Seen, startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const certFile = fileURLToPath(new URL('../fixtures/tls/cert.pem', import.meta.url))
 const key = readFileSync(new URL('../fixtures/tls/key.pem', import.meta.url))
@@ -448,15 +448,15 @@ async function expiryCell(t: Test, bench: Bench, clients: number): Promise<void>
 for (const threads of [1, 2]) {
   t.test(`${threads} of threads`, async t => {
     const bench = await startBench(t, threads)
-    t.test('grant withdrawn while it waits for: connection', t => grantCell(t, bench, threads === 1 ? 1 : 4))
-    t.test('token expired while it waits for: verdict', t => expiryCell(t, bench, threads === 1 ? 1 : 4))
+    t.test('grant withdrawn while it waits for: connection', async t => grantCell(t, bench, threads === 1 ? 1 : 4))
+    t.test('token expired while it waits for: verdict', async t => expiryCell(t, bench, threads === 1 ? 1 : 4))
     for (const [where, place] of Object.entries(places)) {
       for (const [how, way] of Object.entries(ways)) {
         const reason = (place.left && way.keeps) || reasonAgainst(how, where)
         if (reason !== undefined) t.comment(`${how} while it waits for: ${where}: does not apply: ${reason}`)
         else {
           const clients = threads === 1 ? Number(place.joined ?? false) + 1 : 4
-          t.test(`${how} while it waits for: ${where}`, t => cell(t, bench, [place, way], clients))
+          t.test(`${how} while it waits for: ${where}`, async t => cell(t, bench, [place, way], clients))
         }
       }
     }

@@ -1,5 +1,6 @@
 /** Threat T35 of SECURITY.md: one list of secret names, in reviews, in reasons of policies and in the log. */
 
+import t from 'tap'
 import { redactText } from '../../src/base/redact.ts'
 import { isSecretName } from '../../src/base/secret-names.ts'
 import { redactHeaders } from '../../src/hitl/suspend.ts'
@@ -7,7 +8,6 @@ import { showActual } from '../../src/policy/evaluation/redact.ts'
 import { type Field, parseField } from '../../src/policy/language/fields/fields.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const secrets = `
   Authorization Proxy-Authorization X-Authorization Gateway-Authorization Cookie Set-Cookie Set-Cookie2 Cookie2 X-Cookie

@@ -1,6 +1,7 @@
 /** T02, T03, T04, T05: where the gateway lets nobody go, however the destination is written. */
 import { readFileSync } from 'node:fs'
 import { type OnReadOpts, Socket } from 'node:net'
+import t, { type Test } from 'tap'
 import { literalAddress } from '../../src/base/address.ts'
 import { parseTarget } from '../../src/base/target.ts'
 import { createEgress } from '../../src/upstream/egress.ts'
@@ -8,7 +9,6 @@ import { createClock } from '../fixtures/clock.ts'
 import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 interface Row {
   readonly cls: string

@@ -1,11 +1,11 @@
 /** Threats T15, T27, T37 of SECURITY.md. */
 
+import t from 'tap'
 import { cpuRatio, isAlike } from '../fixtures/cpu-time.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t from '../fixtures/tap.ts'
 
 const secret = 'a-secret-of-the-tests'
 const code = (answer: Response) => answer.headers.get('gateway-error')
@@ -82,7 +82,7 @@ t.test('unknown agent, barred agent and wrong secret get the same answer, byte f
     ['not an id', secret],
   ]) {
     const { status, headers, text } = await gateway.manage('POST', '/tokens', { agentId, clientSecret }, null)
-    t.same({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
+    t.strictSame({ status, text }, { status: 401, text: 'Missing or invalid authentication' })
     answers.push(`${headers.get('www-authenticate')} ${headers.get('content-type')}`)
   }
   for (const answer of answers) t.equal(answer, answers[0])

@@ -5,11 +5,11 @@
  */
 import { Agent, request } from 'node:http'
 import fc from 'fast-check'
+import t, { type Test } from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { Peer, type Script, steps, World } from '../fixtures/odd-upstream.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { runs } from '../fixtures/runs.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 interface Asked {
   readonly agent: 'A' | 'B'

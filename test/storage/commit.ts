@@ -1,8 +1,8 @@
+import t from 'tap'
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import { Committer } from '../../src/storage/sqlite/commit.ts'
 import { connect } from '../../src/storage/sqlite/database.ts'
 import type { Call } from '../../src/storage/sqlite/protocol.ts'
-import t from '../fixtures/tap.ts'
 
 const ping = (id: number): Call => ({ id, table: 'probe', method: 'ping', args: [] })
 const done = { value: undefined, changes: [] }
@@ -53,10 +53,10 @@ t.test('a commit holds when copying the log fails, but nothing is written after 
   place.committed = () => {
     throw Object.assign(new Error('disk I/O error'), { errcode })
   }
-  t.same(await commit([ping(1)]), [done])
+  t.strictSame(await commit([ping(1)]), [done])
   t.equal(faults.length, 0)
   errcode = 1034
-  t.same(await commit([ping(2), ping(3)]), [done, done])
+  t.strictSame(await commit([ping(2), ping(3)]), [done, done])
   t.equal(faults.length, 1)
   t.match(await commit([ping(4)]), [{ failure: /did not reach the disk/ }])
 })
@@ -69,14 +69,14 @@ t.test('calls that shared a sync that failed all fail', async t => {
 
 t.test('calls whose common commit failed for want of space are tried one by one', async t => {
   const { commit } = failingOnce(13)
-  t.same(await commit([ping(1), ping(2)]), [done, done])
+  t.strictSame(await commit([ping(1), ping(2)]), [done, done])
 })
 
 t.test('calls that find the file locked fail together, after one wait', async t => {
   const { commit, tried } = failingOnce(5, 'begin immediate')
   t.match(await commit([ping(1), ping(2)]), [{ failure: /probe.ping/ }, { failure: /probe.ping/ }])
   t.equal(tried.times, 1)
-  t.same(await commit([ping(3)]), [done])
+  t.strictSame(await commit([ping(3)]), [done])
 })
 
 t.test('an unknown method fails alone', async t => {

@@ -1,7 +1,8 @@
 /** What every engine must do: the contract of src/storage/store.ts. */
+
+import type { Test } from 'tap'
 import { methods } from '../../src/storage/methods.ts'
 import type { Store } from '../../src/storage/store.ts'
-import type { Test } from '../fixtures/tap.ts'
 import { agents } from './contract/agents.ts'
 import { audit } from './contract/audit.ts'
 import { bytes, type Query } from './contract/bytes.ts'

@@ -1,13 +1,14 @@
 import type { Worker } from 'node:worker_threads'
+import t, { type Test } from 'tap'
 import type { Follower } from '../../src/storage/feed.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { AgentRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
 
 async function open(t: Test): Promise<Store> {
-  const store = await openSqliteStore({ directory: t.testdir() })
+  const store = await openSqliteStore({ directory: testdir(t) })
   t.teardown(() => store.close())
   return store
 }
@@ -47,7 +48,7 @@ t.test('a write resolves when every follower has the change in force', async t =
   t.equal(answered, false)
   released.resolve()
   await write
-  t.same(slow.told, [
+  t.strictSame(slow.told, [
     ['load', ''],
     ['a1', 'Active'],
   ])
@@ -70,7 +71,7 @@ t.test('changes come in the order of the commits, none of a write that failed, a
     store.agents.update('a1', { status: 'Active' }, entry('agent.change'), ['Inactive']),
     store.agents.remove('a1', entry('agent.remove')),
   ])
-  t.same(first.told, [
+  t.strictSame(first.told, [
     ['load', 'a1'],
     ['a1', 'Inactive'],
     ['a1', 'Quarantined'],
@@ -79,7 +80,7 @@ t.test('changes come in the order of the commits, none of a write that failed, a
   // Reads of a round come after its writes: the load shows them, and nothing is told twice or missed.
   t.equal(late.told[0]?.[0], 'load')
   const shown = late.told.slice(1)
-  t.same(shown, first.told.slice(first.told.length - shown.length))
+  t.strictSame(shown, first.told.slice(first.told.length - shown.length))
 })
 
 t.test('one that no longer follows is told nothing', async t => {
@@ -88,7 +89,7 @@ t.test('one that no longer follows is told nothing', async t => {
   const end = await store.feed.agents.follow(follower)
   end()
   await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
-  t.same(told, [['load', '']])
+  t.strictSame(told, [['load', '']])
 })
 
 t.test('after a thread died with a write under way everything is loaded again', async t => {
@@ -106,5 +107,5 @@ t.test('after a thread died with a write under way everything is loaded again', 
     async () => told.filter(([what]) => what === 'load').length,
     count => count === 2,
   )
-  t.same(told.at(-1), ['load', (await store.agents.all()).map(({ id }) => id).join()])
+  t.strictSame(told.at(-1), ['load', (await store.agents.all()).map(({ id }) => id).join()])
 })

@@ -2,14 +2,15 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kysely, sql } from 'kysely'
+import t from 'tap'
 import { createMigrations } from '../../src/storage/migrations.ts'
 import { connect, migrateWhole } from '../../src/storage/sqlite/database.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
 
 t.test('a migration that is killed in the middle leaves the schema and the data as they were', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const file = join(directory, 'gateway.db')
   const before = await openSqliteStore({ directory })
   await before.agents.insert(agent('a1'), 'hash', entry('agent.register'))
@@ -20,7 +21,7 @@ t.test('a migration that is killed in the middle leaves the schema and the data 
   t.equal(signal, 'SIGKILL')
 
   const after = await openSqliteStore({ directory })
-  t.same(await after.agents.all(), [agent('a1')])
+  t.strictSame(await after.agents.all(), [agent('a1')])
   await after.close()
   const schema = new DatabaseSync(file)
   const columns = schema.prepare("select name from pragma_table_info('agents')").all()
@@ -29,7 +30,7 @@ t.test('a migration that is killed in the middle leaves the schema and the data 
 })
 
 t.test('a later step changes an existing database once, and keeps its data', async t => {
-  const file = join(t.testdir(), 'gateway.db')
+  const file = join(testdir(t), 'gateway.db')
   const steps = createMigrations({ bytes: 'blob', count: 'integer' })
   const opened = connect(file)
   t.teardown(() => opened.connection.close())

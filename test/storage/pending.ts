@@ -1,8 +1,8 @@
+import t from 'tap'
 import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import type { Call, Done, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
 import { createCalls } from '../../src/storage/sqlite/thread.ts'
 import { orUnavailable, StoreError } from '../../src/storage/store.ts'
-import t from '../fixtures/tap.ts'
 
 /** Calls to a thread that answers only when told to, and that thread's view of the claims. */
 function toNobody() {
@@ -62,7 +62,7 @@ t.test('a write that a hanging thread has begun is in doubt; a read is not', asy
   t.equal(seen.lost, 0, 'its reply may still come')
   posted[0]!.answer({ value: 'late', changes: [] })
   await Promise.resolve()
-  t.same(seen.replies, ['late'], 'and is seen then')
+  t.strictSame(seen.replies, ['late'], 'and is seen then')
 })
 
 t.test('a write to which the thread can no longer reply may have been kept; a read cannot', async t => {

@@ -1,11 +1,11 @@
 /** Writes of agents that come at the same time share transactions, and none of them suffers from another one. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { schemaLock } from '../../src/storage/postgres/commit-write.ts'
 import type { HitlRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { openProxied } from '../fixtures/proxied-store.ts'
-import t from '../fixtures/tap.ts'
 import type { TcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, approve, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
 
@@ -165,7 +165,7 @@ t.test('a COMMIT that was held up commits none of its writes later', async t => 
   )
   proxy.release()
   t.equal(await direct.hitl.countPending(1_500), 1)
-  t.same(await actions(direct), ['hitl.suspend'])
+  t.strictSame(await actions(direct), ['hitl.suspend'])
   t.equal(stored(await suspendAll(direct, 12)), 12, 'and can be repeated')
 })
 

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('gateways see once what the others post, from their start on', async t => {
   const settings = await createSchema(t)

@@ -1,9 +1,10 @@
 /** The clock of the database jumps under gateways that run: held requests neither lapse early nor come back. */
+
+import t, { type Test } from 'tap'
 import { FleetClock } from '../../src/fleet/clock.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 async function open(t: Test, settings: Awaited<ReturnType<typeof createSchema>>) {
   const clock = new FleetClock()

@@ -1,6 +1,7 @@
 /** The contract on the oldest version that Debian has, beside the newest one from npm. */
+
+import t from 'tap'
 import { debianPrograms, startPostgres } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { postgresContract } from './contract/postgres.ts'
 
 const server = await startPostgres({ programs: debianPrograms() })

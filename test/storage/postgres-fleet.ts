@@ -1,9 +1,10 @@
 /** Several gateways on one database: a change is answered when no other one serves without it. */
+
+import t, { type Test } from 'tap'
 import { openPostgresStore, type SharedStore } from '../../src/storage/postgres/open.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { startTcpProxy, type TcpProxy } from '../fixtures/tcp-proxy.ts'
 import { agent, entry } from './contract/samples.ts'
 
@@ -104,7 +105,7 @@ t.test('a change is in force in every gateway when it is answered, whoever made 
     const status = n % 2 === 0 ? 'Revoked' : 'Active'
     const { ms } = await timed(set(members[n % 3]!, status))
     took.push(ms)
-    t.same(
+    t.strictSame(
       members.map(({ shown }) => shown.get('a1')?.status),
       [status, status, status],
     )

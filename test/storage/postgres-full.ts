@@ -1,10 +1,11 @@
 /** A server that cannot write files any longer: as on a full disk, nothing is half done, and it recovers by itself. */
+
+import t from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema, startPostgres } from '../fixtures/postgres.ts'
 import { limitFiles } from '../fixtures/postgres-faults.ts'
-import t from '../fixtures/tap.ts'
 import { entry, pending, roomy, suspend, trail } from './contract/samples.ts'
 
 const server = await startPostgres({ hasSmallFiles: true })

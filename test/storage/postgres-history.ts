@@ -1,4 +1,6 @@
 /** A database that lacks what a gateway knows to be committed: a failover that lost writes, or an older copy put back. */
+
+import t, { type Test } from 'tap'
 import { acceptLoss } from '../../src/storage/postgres/accept.ts'
 import type { LossOptions } from '../../src/storage/postgres/loss.ts'
 import { openPostgresStore, type SharedStore } from '../../src/storage/postgres/open.ts'
@@ -6,7 +8,6 @@ import { registerLock } from '../../src/storage/postgres/steps.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { copyTables } from '../fixtures/postgres-faults.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
 type Settings = Awaited<ReturnType<typeof createSchema>>
@@ -66,7 +67,7 @@ t.test('a write is not committed in a database that lost what the gateway wrote,
   await putBack()
   await t.rejects(approve(a.store, 'h1'), { name: 'StoreError', message: /lost/, inDoubt: false })
   const { rows } = await settings.admin.query(`select status from hitl where id = 'h1'`)
-  t.same(rows, [{ status: 'Pending' }])
+  t.strictSame(rows, [{ status: 'Pending' }])
 })
 
 t.test('records that others wrote in the place of the lost ones are noticed', async t => {
@@ -91,7 +92,7 @@ t.test('with Accept gateways go on: nothing that was brought back is valid or se
   )
   await Promise.all([serves(a.store), serves(b.store)])
   t.match(await get(a.store, 'h1'), { status: 'Pending', replay: 'unknown' })
-  t.same(await actions(a.store), ['agent.register', 'hitl.suspend', 'store.restore'], 'one of them did it')
+  t.strictSame(await actions(a.store), ['agent.register', 'hitl.suspend', 'store.restore'], 'one of them did it')
   await revoke(b.store)
   t.equal(a.shown.get('a1'), 'Revoked')
 })
@@ -142,5 +143,5 @@ t.test('a gateway whose turn fails after the loss was accepted goes on with the 
   await eventually(waiting, ({ rows }) => !rows.some(({ pid }) => first.includes(pid)))
   await admin.query('commit')
   await Promise.all([serves(a.store), serves(b.store)])
-  t.same([a.told.length, b.told.length], [2, 2], 'one loss, accepted once')
+  t.strictSame([a.told.length, b.told.length], [2, 2], 'one loss, accepted once')
 })

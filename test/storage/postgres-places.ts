@@ -1,7 +1,8 @@
 /** Threat T31 of SECURITY.md: what agents ask of the database leaves room for what people ask. */
+
+import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { suspend } from './contract/samples.ts'
 
 t.test('calls of agents that wait for items do not fill the line in which people wait', async t => {

@@ -1,8 +1,8 @@
 /** Settings of connections behind a pooler in transaction mode, which drops those of a session. */
 import { randomBytes } from 'node:crypto'
+import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, agent, entry } from './contract/samples.ts'
 
@@ -35,7 +35,7 @@ t.test(
     const store = await openPostgresStore({ settings })
     t.teardown(() => store.close())
     for (const id of ['a1', 'a2', 'a3']) await store.agents.insert(agent(id), 'h', entry(id))
-    t.same(await actions(store), ['a1', 'a2', 'a3'])
+    t.strictSame(await actions(store), ['a1', 'a2', 'a3'])
     const all = Buffer.concat(sent).toString('latin1')
     t.notMatch(all, /search_path=|lock_timeout=/, 'no settings at the start of a connection')
     t.notMatch(all, /P\0\0..[0-9a-f]{32}\0/s, 'no statement has a name')

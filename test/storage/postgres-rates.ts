@@ -1,11 +1,11 @@
 /** The buckets of rate limits in the database do what their model does. */
 import fc from 'fast-check'
+import t, { type Test } from 'tap'
 import { Connections } from '../../src/storage/postgres/connection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { leaseTokens } from '../../src/storage/postgres/rates.ts'
 import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 async function open(t: Test) {
   const settings = await createSchema(t)
@@ -67,7 +67,7 @@ t.test('gateways that lease at the same time get each token once', async t => {
     }),
   )
   const sum = (key: string) => answers.flat().reduce((all, one) => all + (one.key === key ? one.granted : 0), 0)
-  t.same([sum('a'), sum('b')], [80, 80])
+  t.strictSame([sum('a'), sum('b')], [80, 80])
   const more = await Promise.all(Array.from({ length: 40 }, () => store.lease({ limit, asks: [ask('a')] })))
   t.equal(sum('a') + more.flat().reduce((all, one) => all + one.granted, 0), 100)
 })

@@ -1,11 +1,12 @@
 /** What a start says about a database that it cannot use: one line, what to change, never a secret, nothing created. */
+
+import t from 'tap'
 import { StartupError } from '../../src/errors.ts'
 import { serverProblem } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { startMs } from '../../src/storage/postgres/patience.ts'
 import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 
 const { admin, ...settings } = await createSchema(t)
 const { password } = new URL(settings.connectionString)

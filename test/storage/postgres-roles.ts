@@ -3,13 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { eventually, onDatabase } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 t.test('a gateway works with a role that can neither change the trail nor create anything', async t => {
   const settings = await createSchema(t)
@@ -21,7 +22,7 @@ t.test('a gateway works with a role that can neither change the trail nor create
   const url = new URL(settings.connectionString)
   ;[url.username, url.password] = [role, 'runs']
   const config = onDatabase({ ...settings, connectionString: url.href })
-  const file = join(t.testdir(), 'gateway.yaml')
+  const file = join(testdir(t), 'gateway.yaml')
   writeFileSync(file, JSON.stringify(config), { mode: 0o600 })
   const migrate = async (env: Readonly<Record<string, string>>) => {
     const shell = fakeShell(['storage', 'migrate', '--config', file], env)

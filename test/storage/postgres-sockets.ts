@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 
 const child = fileURLToPath(new URL('child/socket-shapes.ts', import.meta.url))
 

@@ -1,10 +1,11 @@
 /** Commits that wait for a standby that is not there: none is confirmed, and what is found of them later stays true. */
+
+import t, { type Test } from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema, startPostgres } from '../fixtures/postgres.ts'
 import { cancelCommits, setStandbys } from '../fixtures/postgres-faults.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
 const server = await startPostgres()
@@ -42,7 +43,7 @@ t.test('a write that no standby confirms is in doubt, and the gateway is fenced 
   )
   t.equal(item.attempt, 1, 'the claim was committed, and taken back since nobody acts on it')
   const ofItem = (await actions(store)).filter(action => action.startsWith('hitl'))
-  t.same(ofItem, ['hitl.suspend', 'hitl.approve', 'hitl.release'])
+  t.strictSame(ofItem, ['hitl.suspend', 'hitl.approve', 'hitl.release'])
   t.match(await verifyTrail(store.audit), { ok: true })
 })
 

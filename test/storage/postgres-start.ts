@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { Migrator } from 'kysely/migration'
+import t, { type Test } from 'tap'
 import { createMigrations } from '../../src/storage/migrations.ts'
 import { Connections } from '../../src/storage/postgres/connection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, agent, entry, get, suspend, trail } from './contract/samples.ts'
 
@@ -15,9 +15,9 @@ t.test('three stores that start at once on an empty database make one schema', a
   const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore({ settings })))
   t.teardown(() => Promise.all(stores.map(store => store.close())))
   await Promise.all(stores.map((store, n) => store.audit.append(entry(`a${n}`))))
-  t.same((await actions(stores[0]!)).sort(), ['a0', 'a1', 'a2'])
+  t.strictSame((await actions(stores[0]!)).sort(), ['a0', 'a1', 'a2'])
   const { rows } = await settings.admin.query('select count(*)::int as steps from kysely_migration')
-  t.same(rows, [{ steps: Object.keys(createMigrations({ bytes: 'bytea', count: 'bigint' })).length }])
+  t.strictSame(rows, [{ steps: Object.keys(createMigrations({ bytes: 'bytea', count: 'bigint' })).length }])
 })
 
 /** What a start sends, at which its connection fails. */
@@ -53,7 +53,7 @@ t.test('a start that the server cuts off because it was too slow in a transactio
     return at < 0
   }
   await assertStarts(t, settings)
-  t.same(slow, [])
+  t.strictSame(slow, [])
 })
 
 async function startBehind(t: Test) {
@@ -86,7 +86,7 @@ t.test('a restart keeps everything', async t => {
   await first.close()
   const second = await openPostgresStore({ settings })
   t.teardown(() => second.close())
-  t.same(await all(second), before)
+  t.strictSame(await all(second), before)
 })
 
 t.test('a database at each earlier step is brought up to date, and keeps its rows', async t => {
@@ -107,7 +107,7 @@ t.test('a database at each earlier step is brought up to date, and keeps its row
     await connections.close()
     await settings.admin.query(`insert into granted_keys values ('a1', 'k', 5)`)
     const store = await openPostgresStore({ settings })
-    t.same(await store.hitl.keyHolder('a1', 'k', 4), { hitlId: null }, step)
+    t.strictSame(await store.hitl.keyHolder('a1', 'k', 4), { hitlId: null }, step)
     await store.close()
   }
 })
@@ -122,8 +122,8 @@ t.test('a start looks at no schema but its own: others come and go', async t => 
   const { introspection } = connections.over(client)
   const [schemas, tables] = [await introspection.getSchemas(), await introspection.getTables()]
   client.release()
-  t.same(schemas, [{ name: settings.schema }])
-  t.same([...new Set(tables.map(({ schema }) => schema))], [settings.schema])
+  t.strictSame(schemas, [{ name: settings.schema }])
+  t.strictSame([...new Set(tables.map(({ schema }) => schema))], [settings.schema])
   t.ok(tables.some(({ name }) => name === 'hitl'))
 })
 
@@ -136,7 +136,7 @@ t.test('texts are sorted by their bytes, whatever the database was made with', a
     where table_schema = $1 and data_type = 'text' and table_name not like '%migration%'`,
     [settings.schema],
   )
-  t.same(rows, [{ collation_name: 'C' }])
+  t.strictSame(rows, [{ collation_name: 'C' }])
 })
 
 t.test('a store goes on after the server has ended all of its connections', async t => {
@@ -162,7 +162,7 @@ t.test('a store goes on after the server has ended all of its connections', asyn
     async () => seen.length,
     count => count > 0,
   )
-  t.same(seen, ['a1'])
+  t.strictSame(seen, ['a1'])
 })
 
 t.test('followers are loaded again when changes were removed that they have not seen', async t => {
@@ -189,20 +189,20 @@ t.test('followers are loaded again when changes were removed that they have not 
     async () => told.length,
     count => count > 1,
   )
-  t.same(told, ['load ', 'load a1'])
+  t.strictSame(told, ['load ', 'load a1'])
   await other.agents.insert(agent('a2'), 'h', entry('agent.register'))
   await eventually(
     async () => told.length,
     count => count > 2,
   )
-  t.same(told.at(-1), 'a2')
+  t.strictSame(told.at(-1), 'a2')
 })
 
 t.test('a store that nothing waits for does not keep the process running', async t => {
   const { admin: _, ...settings } = await createSchema(t)
   const idle = new URL('./child/idle-postgres.ts', import.meta.url).pathname
   const { stdout, status, stderr } = spawnSync(process.execPath, [idle, JSON.stringify(settings)], { timeout: 20_000 })
-  t.same([stdout.toString(), status], ['0\n', 0], stderr.toString())
+  t.strictSame([stdout.toString(), status], ['0\n', 0], stderr.toString())
 })
 
 t.test('a schema has an epoch of its own, which stays', async t => {
@@ -211,7 +211,7 @@ t.test('a schema has an epoch of its own, which stays', async t => {
   await (await openPostgresStore({ settings })).close()
   const first = await epochs()
   await (await openPostgresStore({ settings })).close()
-  t.same([await epochs(), first.length], [first, 1])
+  t.strictSame([await epochs(), first.length], [first, 1])
   const other = await createSchema(t)
   await (await openPostgresStore({ settings: other })).close()
   t.not((await other.admin.query('select epoch from fleet')).rows[0].epoch, first[0]?.epoch)

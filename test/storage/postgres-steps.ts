@@ -1,11 +1,11 @@
 /** Steps of the schema that other versions of the gateway bring. */
 import { sql } from 'kysely'
+import t, { type Test } from 'tap'
 import { Connections } from '../../src/storage/postgres/connection.ts'
 import { prepareDatabase } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { type Step, type Steps, stepsOf } from '../../src/storage/postgres/steps.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { actions, agent, entry } from './contract/samples.ts'
 
 type Settings = Awaited<ReturnType<typeof createSchema>>
@@ -34,12 +34,12 @@ async function open(t: Test, settings: Settings, version: string) {
 t.test('an older gateway runs on beside a step that adds, and starts again after it', async t => {
   const settings = await createSchema(t)
   const old = await open(t, settings, '1.0.0')
-  t.same(await prepare(t, settings, '1.1.0', { '0100-adds': adds }), ['0100-adds'])
+  t.strictSame(await prepare(t, settings, '1.1.0', { '0100-adds': adds }), ['0100-adds'])
   await settings.admin.query(`insert into changes select 1, 0, 'later', 'key', '{}', gen_random_uuid()`)
   await old.agents.insert(agent('a1'), 'h', entry('goes.on'))
   await old.close()
   const again = await open(t, settings, '1.0.0')
-  t.same(await actions(again), ['goes.on'])
+  t.strictSame(await actions(again), ['goes.on'])
 })
 
 t.test('a step that takes away waits until each gateway that runs can do without, and names the others', async t => {
@@ -53,7 +53,7 @@ t.test('a step that takes away waits until each gateway that runs can do without
   })
   await old.close()
   const newer = await open(t, settings, '2.0.0')
-  t.same(await prepare(t, settings, '2.1.0', all), ['0101-takes'])
+  t.strictSame(await prepare(t, settings, '2.1.0', all), ['0101-takes'])
   await newer.audit.append(entry('goes.on'))
   await t.rejects(open(t, settings, '1.9.0'), { name: 'StartupError', message: /needs version 2\.0\.0/ })
 })
@@ -62,7 +62,7 @@ t.test('three starts at once run each step once', async t => {
   const settings = await createSchema(t)
   await (await open(t, settings, '1.0.0')).close()
   const ran = await Promise.all([1, 2, 3].map(() => prepare(t, settings, '1.1.0', { '0100-adds': adds })))
-  t.same(ran.flat(), ['0100-adds'])
+  t.strictSame(ran.flat(), ['0100-adds'])
 })
 
 t.test('a step that fails changes nothing, nor does what it was to run with', async t => {
@@ -70,7 +70,7 @@ t.test('a step that fails changes nothing, nor does what it was to run with', as
   await (await open(t, settings, '1.0.0')).close()
   const fails: Step = { up: async db => void (await sql`select 1 / 0`.execute(db)) }
   await t.rejects(prepare(t, settings, '1.1.0', { '0100-adds': adds, '0101-fails': fails }), { name: 'StartupError' })
-  t.same(await prepare(t, settings, '1.1.0', { '0100-adds': adds }), ['0100-adds'])
+  t.strictSame(await prepare(t, settings, '1.1.0', { '0100-adds': adds }), ['0100-adds'])
 })
 
 t.test('with Check a start is refused while steps are missing, and changes nothing', async t => {

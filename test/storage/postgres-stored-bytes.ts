@@ -1,7 +1,8 @@
 /** Gateways of before the limit of stored bytes, beside those that have it. */
+
+import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 import { deny, suspend } from './contract/samples.ts'
 
 const settings = await createSchema(t)
@@ -23,10 +24,10 @@ t.test('a gateway that sends no bytes holds and counts requests as before', asyn
       JSON.stringify(known.rows[0].known),
     ])
   await write(1, { maxPending: 1, maxPendingOfAgent: 1 })
-  t.same(await counted(), both({ waiting: 1, bytes: 0 }))
+  t.strictSame(await counted(), both({ waiting: 1, bytes: 0 }))
   await t.rejects(write(1, { maxPending: 1, maxPendingOfAgent: 1 }), { message: 'queueFull' })
   await write(-1, { maxPending: 1, maxPendingOfAgent: 1 })
-  t.same(await counted(), both({ waiting: 0, bytes: 0 }))
+  t.strictSame(await counted(), both({ waiting: 0, bytes: 0 }))
 })
 
 t.test('a row that it removes gives back its bytes, and one that it has written counts when it is decided', async t => {
@@ -34,10 +35,10 @@ t.test('a row that it removes gives back its bytes, and one that it has written 
   const [one] = await counted()
   t.ok((one?.bytes ?? 0) > 5_000)
   await admin.query(`delete from hitl where id = 'h1'`)
-  t.same(await counted(), both({ waiting: 1, bytes: 0 }))
+  t.strictSame(await counted(), both({ waiting: 1, bytes: 0 }))
   await suspend(store, 'h2', { body: 'x'.repeat(5_000) })
   await admin.query(`update hitl set bytes = 0 where id = 'h2'`)
-  t.same(await counted(), both({ waiting: 2, bytes: 0 }))
+  t.strictSame(await counted(), both({ waiting: 2, bytes: 0 }))
   await deny(store, 'h2')
   const [denied] = await counted()
   t.ok((denied?.bytes ?? 0) > 5_000)

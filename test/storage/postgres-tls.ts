@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
 import { startPostgres } from '../fixtures/postgres.ts'
-import t from '../fixtures/tap.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 /** Its certificate names 127.0.0.1 and localhost, and is its own authority. */
@@ -16,7 +16,7 @@ const settings: PostgresSettings = {
 t.test('calls and notifications go over TLS to a server whose certificate is trusted and names the host', async t => {
   const store = await openPostgresStore({ settings })
   t.teardown(() => store.close())
-  t.same(await store.agents.all(), [])
+  t.strictSame(await store.agents.all(), [])
   const url = new URL(server.url)
   url.hostname = 'localhost'
   const byName = await openPostgresStore({ settings: { ...settings, connectionString: url.href } })

@@ -1,4 +1,4 @@
-import t from '../fixtures/tap.ts'
+import t from 'tap'
 import { postgresContract } from './contract/postgres.ts'
 
 await postgresContract(t)

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
+import t from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { linesUntilKilled } from '../fixtures/process.ts'
 import { runs } from '../fixtures/runs.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const writer = new URL('./child/writer.ts', import.meta.url).pathname
 const lives = runs(40)
@@ -28,7 +29,7 @@ async function holds(store: Store, agents: Set<string>, line: string): Promise<b
 }
 
 t.test(`a process killed ${lives} times loses no acknowledged write`, async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const next = random(20_251_121)
   const told: string[] = []
   for (let life = 0; life < lives; life++)
@@ -38,7 +39,7 @@ t.test(`a process killed ${lives} times loses no acknowledged write`, async t =>
   t.teardown(() => store.close())
   const agents = new Set((await store.agents.all()).map(agent => agent.id))
   const kept = await Promise.all(told.map(line => holds(store, agents, line)))
-  t.same(
+  t.strictSame(
     told.filter((_, n) => !kept[n]),
     [],
   )
@@ -49,7 +50,7 @@ t.test(`a process killed ${lives} times loses no acknowledged write`, async t =>
 })
 
 t.test('a first start that is killed at any moment leaves a folder that opens', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const next = random(7)
   for (let life = 0; life < 4; life++) {
     const child = spawn(process.execPath, [writer, `${directory}/${life}`, 'x'], { stdio: 'ignore' })

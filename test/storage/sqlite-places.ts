@@ -2,13 +2,14 @@
 import { copyFileSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { entry, get, suspend } from './contract/samples.ts'
 
 /** A store with one request in it. */
 async function opened(t: Test) {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const fault = Promise.withResolvers<string>()
   const store = await openSqliteStore({ directory, onFault: fault.resolve })
   t.teardown(() => store.close())
@@ -94,7 +95,7 @@ t.test('a file that is 100 bytes short is refused', async t => {
   truncateSync(file, readFileSync(file).length - 100)
   const before = readFileSync(file)
   await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /its last page is cut/ })
-  t.same(readFileSync(file), before)
+  t.strictSame(readFileSync(file), before)
 })
 
 t.test(
@@ -113,6 +114,6 @@ t.test(
     other.exec('rollback')
     other.close()
     await store.ping()
-    t.same(await Promise.all(['h2', 'h3'].map(id => store.hitl.brief(id, 1_500))), [undefined, undefined])
+    t.strictSame(await Promise.all(['h2', 'h3'].map(id => store.hitl.brief(id, 1_500))), [undefined, undefined])
   },
 )

@@ -2,14 +2,15 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { openSqliteTrail } from '../../src/storage/sqlite/trail.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
 
 /** The bytes of a gateway.db that holds 200 agents. */
 const sound = await (async () => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const store = await openSqliteStore({ directory })
   const ids = Array.from({ length: 200 }, (_, n) => `agent-${n}`)
   await Promise.all(ids.map(id => store.agents.insert(agent(id), 'hash', entry('agent.register'))))
@@ -32,22 +33,22 @@ async function refused(t: Test, directory: string, message: RegExp): Promise<voi
 }
 
 t.test('a file that is no database is refused', async t => {
-  const directory = t.testdir({ 'gateway.db': 'not a database, but long enough to be taken for one'.repeat(50) })
+  const directory = testdir(t, { 'gateway.db': 'not a database, but long enough to be taken for one'.repeat(50) })
   await refused(t, directory, /not a database/)
 })
 
 t.test('an empty file is refused', async t => {
-  await refused(t, t.testdir({ 'gateway.db': '' }), /empty/)
+  await refused(t, testdir(t, { 'gateway.db': '' }), /empty/)
 })
 
 t.test('a log whose database is missing is not taken into a new one', async t => {
-  const directory = t.testdir({ 'gateway.db-wal': 'frames' })
+  const directory = testdir(t, { 'gateway.db-wal': 'frames' })
   await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /gateway.db is missing/ })
-  t.same(readdirSync(directory).sort(), ['gateway.db-wal', 'gateway.lock'])
+  t.strictSame(readdirSync(directory).sort(), ['gateway.db-wal', 'gateway.lock'])
 })
 
 t.test('a database of something else is refused', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const other = new DatabaseSync(join(directory, 'gateway.db'))
   other.exec('create table bookmarks (url text)')
   other.close()
@@ -55,7 +56,7 @@ t.test('a database of something else is refused', async t => {
 })
 
 t.test('a file cut in half is refused', async t => {
-  const directory = t.testdir({ 'gateway.db': sound.subarray(0, sound.length / 2) })
+  const directory = testdir(t, { 'gateway.db': sound.subarray(0, sound.length / 2) })
   await refused(t, directory, /not a valid gateway database/)
 })
 
@@ -63,11 +64,11 @@ t.test('a file with a page of agents overwritten is refused', async t => {
   const bytes = Buffer.from(sound)
   const page = Math.floor(bytes.indexOf('agent-100') / 4_096)
   bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096)
-  await refused(t, t.testdir({ 'gateway.db': bytes }), /not a valid gateway database/)
+  await refused(t, testdir(t, { 'gateway.db': bytes }), /not a valid gateway database/)
 })
 
 t.test('a database with a schema step of another version is refused', async t => {
-  const directory = t.testdir({ 'gateway.db': sound })
+  const directory = testdir(t, { 'gateway.db': sound })
   const newer = new DatabaseSync(join(directory, 'gateway.db'))
   newer.exec("insert into kysely_migration values ('9999-future', '2030-01-01')")
   newer.close()
@@ -75,12 +76,12 @@ t.test('a database with a schema step of another version is refused', async t =>
 })
 
 t.test('a folder that cannot be made is refused', async t => {
-  const directory = join(t.testdir({ file: '' }), 'file', 'data')
+  const directory = join(testdir(t, { file: '' }), 'file', 'data')
   await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /cannot be written.*DataDirectory/ })
 })
 
 t.test('a second gateway on the same folder is refused while the first runs', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const first = await openSqliteStore({ directory })
   await t.rejects(openSqliteStore({ directory }), { name: 'StartupError', message: /in use by another gateway/ })
   await first.audit.append(entry('still works'))
@@ -93,11 +94,11 @@ t.test('a second gateway on the same folder is refused while the first runs', as
 })
 
 t.test('there is no trail to read where there is no store', async t => {
-  t.throws(() => openSqliteTrail(t.testdir()), { name: 'StartupError', message: /no audit trail/ })
+  t.throws(() => openSqliteTrail(testdir(t)), { name: 'StartupError', message: /no audit trail/ })
 })
 
 t.test('the folder and the files are for their owner alone, and a folder that was there keeps its mode', async t => {
-  const made = join(t.testdir(), 'a', 'data')
+  const made = join(testdir(t), 'a', 'data')
   const store = await openSqliteStore({ directory: made })
   t.teardown(() => store.close())
   const mode = (path: string) => statSync(path).mode & 0o777
@@ -106,7 +107,7 @@ t.test('the folder and the files are for their owner alone, and a folder that wa
   for (const name of ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', 'gateway.lock'])
     t.equal(mode(join(made, name)), 0o600, name)
 
-  const there = t.testdir({ data: {} })
+  const there = testdir(t, { data: {} })
   chmodSync(join(there, 'data'), 0o750)
   await (await openSqliteStore({ directory: join(there, 'data') })).close()
   t.equal(mode(join(there, 'data')), 0o750)

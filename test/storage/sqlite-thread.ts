@@ -3,13 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
+import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry, get, pending, roomy, suspend, trail } from './contract/samples.ts'
 
 t.test('a restart keeps everything', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const first = await openSqliteStore({ directory })
   await first.agents.insert(agent('a1'), 'hash', entry('agent.register'))
   await first.policies.insert({ name: 'p', document: '{}', createdAt: 1, updatedAt: 1 }, entry('policy.create'))
@@ -20,7 +21,7 @@ t.test('a restart keeps everything', async t => {
   await first.close()
   const second = await openSqliteStore({ directory })
   t.teardown(() => second.close())
-  t.same(await all(second), before)
+  t.strictSame(await all(second), before)
 })
 
 /** The storage threads that start while the test runs. */
@@ -34,7 +35,7 @@ function threadsOf(t: Test): Worker[] {
 
 t.test('a thread that dies fails the calls it had, and the next call finds a new one', async t => {
   const threads = threadsOf(t)
-  const store = await openSqliteStore({ directory: t.testdir() })
+  const store = await openSqliteStore({ directory: testdir(t) })
   t.teardown(() => store.close())
   await suspend(store, 'h1')
   const waiting = Array.from({ length: 20 }, (_, n) => suspend(store, `lost-${n}`))
@@ -48,7 +49,7 @@ t.test('a thread that dies fails the calls it had, and the next call finds a new
 })
 
 t.test('a store whose file cannot be opened again fails, until it can', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const threads = threadsOf(t)
   const store = await openSqliteStore({ directory })
   t.teardown(() => store.close())
@@ -58,11 +59,11 @@ t.test('a store whose file cannot be opened again fails, until it can', async t 
   await t.rejects(store.agents.all(), { name: 'StoreError', message: /in use/ })
   other.close()
   // On a busy machine a new thread may need longer than a call waits.
-  t.same(await eventually(() => store.agents.all().catch(() => undefined), Array.isArray), [])
+  t.strictSame(await eventually(() => store.agents.all().catch(() => undefined), Array.isArray), [])
 })
 
 t.test('calls made before closing are answered, and those after are refused', async t => {
-  const store = await openSqliteStore({ directory: t.testdir() })
+  const store = await openSqliteStore({ directory: testdir(t) })
   const before = [suspend(store, 'h1'), store.hitl.get('h1', 1_500)]
   const closed = store.close()
   await t.rejects(suspend(store, 'h2'), { name: 'StoreError' })
@@ -74,7 +75,7 @@ t.test('calls made before closing are answered, and those after are refused', as
 })
 
 t.test('bytes that are a part of a larger buffer are stored as that part, and stay usable', async t => {
-  const store = await openSqliteStore({ directory: t.testdir() })
+  const store = await openSqliteStore({ directory: testdir(t) })
   t.teardown(() => store.close())
   const part = Buffer.from('..sealed..').subarray(2, 8)
   await store.hitl.insert(pending('h1'), part, roomy, entry('s'))
@@ -83,7 +84,7 @@ t.test('bytes that are a part of a larger buffer are stored as that part, and st
 })
 
 t.test('what cannot be sent to the thread is refused, and the store goes on', async t => {
-  const store = await openSqliteStore({ directory: t.testdir() })
+  const store = await openSqliteStore({ directory: testdir(t) })
   t.teardown(() => store.close())
   await t.rejects(store.audit.append(entry('a', { details: { call: () => 1 } })), { name: 'DataCloneError' })
   await t.rejects(store.audit.append(entry('a', { details: { big: 1n } })), { name: 'StoreError' })
@@ -94,7 +95,7 @@ t.test('what cannot be sent to the thread is refused, and the store goes on', as
 t.test('the probe writes once for all who ask, and not again within a second', async t => {
   let now = 0
   const clock = { now: () => now, steady: () => now }
-  const store = await openSqliteStore({ directory: t.testdir(), clock })
+  const store = await openSqliteStore({ directory: testdir(t), clock })
   await Promise.all([store.ping(), store.ping()])
   await store.close()
   now = 999
@@ -103,14 +104,14 @@ t.test('the probe writes once for all who ask, and not again within a second', a
   await t.rejects(store.ping(), { name: 'StoreError' })
 })
 
-t.test('a store that nothing waits for does not keep the process running', t => {
+t.test('a store that nothing waits for does not keep the process running', async t => {
   const idle = new URL('./child/idle.ts', import.meta.url).pathname
-  const { stdout, status } = spawnSync(process.execPath, [idle, t.testdir()], { timeout: 20_000 })
-  t.same([stdout.toString(), status], ['0\n', 0])
+  const { stdout, status } = spawnSync(process.execPath, [idle, testdir(t)], { timeout: 20_000 })
+  t.strictSame([stdout.toString(), status], ['0\n', 0])
 })
 
 t.test('the storage thread gives way to the thread that serves requests', async t => {
-  const store = await openSqliteStore({ directory: t.testdir() })
+  const store = await openSqliteStore({ directory: testdir(t) })
   t.teardown(() => store.close())
   const nicenessOf = (task: string) => {
     const [, name, fields = ''] = /\((.*)\) (.*)/.exec(readFileSync(`/proc/self/task/${task}/stat`, 'utf8')) ?? []

@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
 import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
-import t from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 import { subscriptions } from './contract/deliveries.ts'
 import { tables } from './contract/samples.ts'
 import { contract } from './contract.ts'
 
-const directory = t.testdir()
+const directory = testdir(t)
 const store = await openSqliteStore({ directory, subscriptions })
 t.teardown(() => store.close())
 

@@ -1,8 +1,8 @@
+import t from 'tap'
 import { createBounds } from '../../src/telemetry/bounds.ts'
 import { bounds as family } from '../../src/telemetry/layout.ts'
 import { createMetrics, createMetricsMemory, readTotals } from '../../src/telemetry/metrics.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 function open() {
   const clock = createClock()

@@ -1,7 +1,7 @@
+import t from 'tap'
 import { createHistory, percentile } from '../../src/telemetry/history.ts'
 import { decisions, duration, overhead, requests } from '../../src/telemetry/layout.ts'
 import { createMetrics, createMetricsMemory, readTotals } from '../../src/telemetry/metrics.ts'
-import t from '../fixtures/tap.ts'
 
 const none = { held: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 }
 

@@ -1,10 +1,10 @@
+import t from 'tap'
 import { exposition } from '../../src/telemetry/exposition.ts'
 import { duration, loopDelay, requests, responseBytes } from '../../src/telemetry/layout.ts'
 import { createMetrics, createMetricsMemory, readTotals } from '../../src/telemetry/metrics.ts'
 import { createProcessReadings } from '../../src/telemetry/process.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { scrape } from '../fixtures/scrape.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('each thread counts for itself, and what is shown is all of them together', async t => {
   const memory = createMetricsMemory(2)

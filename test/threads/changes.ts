@@ -1,9 +1,9 @@
 /** Threat T15 of SECURITY.md. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const origin = await startOrigin(t)
 const gateway = await startGateway(t, {

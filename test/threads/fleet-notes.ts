@@ -1,6 +1,6 @@
+import t from 'tap'
 import type { Incident } from '../../src/limits/incidents.ts'
 import { FleetNotes } from '../../src/threads/fleet-notes.ts'
-import t from '../fixtures/tap.ts'
 
 const incident = (requestId: string, agentId = 'a1'): Incident => ({
   ...{ at: 1, agentId, requestId, method: 'GET', origin: 'http://x', path: '/', outcome: 'policy_denied' },

@@ -3,11 +3,12 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
 import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runMain } from '../fixtures/process.ts'
 import { startServed } from '../fixtures/served.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const hangs = fileURLToPath(new URL('./child/hangs.ts', import.meta.url))
 const hungFirst = fileURLToPath(new URL('./child/hung-first.ts', import.meta.url))
@@ -19,7 +20,7 @@ Policies: [{ name: open, default: Allow }]
 `
 
 async function start(t: Test, drainSeconds: number) {
-  const cwd = t.testdir({ 'gateway.yaml': settings(drainSeconds), policies: {} })
+  const cwd = testdir(t, { 'gateway.yaml': settings(drainSeconds), policies: {} })
   execFileSync('mkfifo', [join(cwd, 'pipe')])
   const { run, url, call, tokenOf, admin } = await startServed(t, { cwd, node: ['--import', hangs] })
   const secret = { clientSecret: 'a-secret-of-the-tests' }
@@ -37,41 +38,38 @@ async function start(t: Test, drainSeconds: number) {
 }
 
 // Most of the time is waiting for the thread to be given up.
+t.jobs = 4
 for (const how of ['in a loop', 'in the system']) {
-  t.test(
-    `an agent is revoked while a thread hangs ${how}: answered, and nothing leaves`,
-    { parallel: true },
-    async t => {
-      const origin = await startOrigin(t)
-      // Long enough for a loaded machine; what hangs in the system is never over.
-      const gateway = await start(t, how === 'in a loop' ? 20 : 1)
-      const kept = openKept(t, gateway.port)
-      const headers = { 'Gateway-Authorization': `Bearer ${gateway.token}` }
-      const all = await Promise.all(kept.map(one => one.call(`/proxy/${origin.url}/`, { headers })))
-      t.strictSame([...new Set(all.map(({ status }) => status))], [200])
-      await gateway.hang(how)
-      // One that is with the thread that still answers.
-      const main = await Promise.any(kept.map(one => one.call('/health').then(() => one)))
-      for (const one of kept) if (one !== main) one.call(`/proxy/${origin.url}/late`, { headers }).catch(() => {})
-      const revoked = await main.call(`/agents/${gateway.id}/revoke`, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${gateway.admin}` },
-      })
-      t.equal(revoked.status, 200)
-      const before = origin.seen.length
-      // The calls that wait go on as soon as anything does.
-      await gateway.run.shows(/thread 1 has ended and is replaced/)
-      const health = await main.call('/health')
-      t.equal(health.status, how === 'in a loop' ? 200 : 503)
-      t.match(JSON.parse(health.text), { parts: { threads: how === 'in a loop' ? 'Healthy' : 'Unhealthy' } })
-      t.equal(origin.seen.length, before, 'nothing left after the answer')
-      gateway.run.child.kill('SIGTERM')
-      t.equal(await gateway.run.ended, how === 'in a loop' ? 0 : 'SIGKILL')
-    },
-  )
+  t.test(`an agent is revoked while a thread hangs ${how}: answered, and nothing leaves`, async t => {
+    const origin = await startOrigin(t)
+    // Long enough for a loaded machine; what hangs in the system is never over.
+    const gateway = await start(t, how === 'in a loop' ? 20 : 1)
+    const kept = openKept(t, gateway.port)
+    const headers = { 'Gateway-Authorization': `Bearer ${gateway.token}` }
+    const all = await Promise.all(kept.map(one => one.call(`/proxy/${origin.url}/`, { headers })))
+    t.strictSame([...new Set(all.map(({ status }) => status))], [200])
+    await gateway.hang(how)
+    // One that is with the thread that still answers.
+    const main = await Promise.any(kept.map(one => one.call('/health').then(() => one)))
+    for (const one of kept) if (one !== main) one.call(`/proxy/${origin.url}/late`, { headers }).catch(() => {})
+    const revoked = await main.call(`/agents/${gateway.id}/revoke`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${gateway.admin}` },
+    })
+    t.equal(revoked.status, 200)
+    const before = origin.seen.length
+    // The calls that wait go on as soon as anything does.
+    await gateway.run.shows(/thread 1 has ended and is replaced/)
+    const health = await main.call('/health')
+    t.equal(health.status, how === 'in a loop' ? 200 : 503)
+    t.match(JSON.parse(health.text), { parts: { threads: how === 'in a loop' ? 'Healthy' : 'Unhealthy' } })
+    t.equal(origin.seen.length, before, 'nothing left after the answer')
+    gateway.run.child.kill('SIGTERM')
+    t.equal(await gateway.run.ended, how === 'in a loop' ? 0 : 'SIGKILL')
+  })
 }
 
-t.test('a thread that hangs is replaced though nobody changes anything', { parallel: true }, async t => {
+t.test('a thread that hangs is replaced though nobody changes anything', async t => {
   const gateway = await start(t, 1)
   // Unlike a loop it takes no processor from the tests beside it.
   await gateway.hang('in the system')
@@ -79,7 +77,7 @@ t.test('a thread that hangs is replaced though nobody changes anything', { paral
   t.ok(await gateway.run.shows(/thread 1 has ended and is replaced/))
 })
 
-t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, async t => {
+t.test('SIGTERM ends the process while a thread hangs', async t => {
   const gateway = await start(t, 1)
   await gateway.hang('in the system')
   gateway.run.child.kill('SIGTERM')
@@ -87,18 +85,14 @@ t.test('SIGTERM ends the process while a thread hangs', { parallel: true }, asyn
 })
 
 for (const watcher of ['storage', 'its own']) {
-  t.test(
-    `a first thread that hangs ends the process: the thread of ${watcher} watches`,
-    { parallel: true },
-    async t => {
-      const run = runMain(t, [watcher], { cwd: t.testdir(), script: hungFirst })
-      t.equal(await run.ended, 'SIGKILL')
-      t.match(run.err(), /the first thread does not respond/)
-    },
-  )
+  t.test(`a first thread that hangs ends the process: the thread of ${watcher} watches`, async t => {
+    const run = runMain(t, [watcher], { cwd: testdir(t), script: hungFirst })
+    t.equal(await run.ended, 'SIGKILL')
+    t.match(run.err(), /the first thread does not respond/)
+  })
 }
 
-t.test('a start that takes long does not end the process', { parallel: true }, async t => {
-  const run = runMain(t, ['storage', 'starting'], { cwd: t.testdir(), script: hungFirst })
+t.test('a start that takes long does not end the process', async t => {
+  const run = runMain(t, ['storage', 'starting'], { cwd: testdir(t), script: hungFirst })
   t.equal(await run.ended, 0)
 })

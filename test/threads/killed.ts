@@ -1,6 +1,6 @@
+import t from 'tap'
 import { enough, openKept } from '../fixtures/kept.ts'
 import { startReview } from '../fixtures/review.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a thread that dies under load is replaced, and nothing that was acknowledged is lost', async t => {
   const review = await startReview(t, {

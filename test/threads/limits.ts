@@ -1,9 +1,9 @@
 /** Threat T29 of SECURITY.md. */
 
+import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { enough, openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 
 const burst = 100
 

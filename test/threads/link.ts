@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { MessageChannel } from 'node:worker_threads'
+import t, { type Test } from 'tap'
 import { openLink } from '../../src/link.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { errorOf } from '../../src/threads/protocol.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 interface Answers {
   add(left: number, right: number): Promise<number>

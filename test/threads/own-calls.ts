@@ -1,8 +1,8 @@
+import t, { type Test } from 'tap'
 import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { openRaw } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const gateway = await startGateway(t, { config: { System: { Server: { Threads: 2 } } } })
 const clients = openKept(t, gateway.port)

@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as after } from 'node:timers/promises'
 import { MessageChannel } from 'node:worker_threads'
+import t, { type Test } from 'tap'
 import { PortStream } from '../../src/threads/port-stream.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 function openPair(t: Test) {
   const { port1, port2 } = new MessageChannel()

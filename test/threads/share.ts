@@ -1,9 +1,9 @@
 /** What one thread or gateway tells the others of its activity. */
 import { mock } from 'node:test'
+import t from 'tap'
 import type { Incident } from '../../src/limits/incidents.ts'
 import type { Link, Notes } from '../../src/threads/notes.ts'
 import { shareActivity } from '../../src/threads/share.ts'
-import t from '../fixtures/tap.ts'
 
 /** A link that keeps what it is sent; `tell` is what comes over it. */
 function fakeLink(): Link & { readonly sent: Notes[]; tell(notes: Notes): void } {

@@ -1,5 +1,6 @@
 /** Threats T14, T15, T37 of SECURITY.md. */
 
+import t from 'tap'
 import { createExternal } from '../../src/tokens/external.ts'
 import { createClock } from '../fixtures/clock.ts'
 import {
@@ -17,7 +18,6 @@ import {
   rsa,
   strangerRsa,
 } from '../fixtures/provider.ts'
-import t from '../fixtures/tap.ts'
 
 const minute = 60_000
 const hour = 60 * minute

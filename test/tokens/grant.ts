@@ -1,5 +1,6 @@
 /** Threat T12 of SECURITY.md. */
 import { randomUUID } from 'node:crypto'
+import t from 'tap'
 import { isRefusal, type Refusal } from '../../src/errors.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
 import { createConsoleSignIn } from '../../src/tokens/console.ts'
@@ -7,7 +8,6 @@ import { createGrant, type GrantParts } from '../../src/tokens/grant.ts'
 import type { TokenReply } from '../../src/tokens/issue.ts'
 import { createThrottle } from '../../src/tokens/throttle.ts'
 import { agentRecord } from '../fixtures/provider.ts'
-import t from '../fixtures/tap.ts'
 import { openInternal } from '../fixtures/tokens.ts'
 
 const nobody = '00000000-0000-4000-8000-000000000000'

@@ -1,10 +1,10 @@
+import t from 'tap'
 import { systemClock } from '../../src/clock.ts'
 import { isRefusal } from '../../src/errors.ts'
 import { openTokens } from '../../src/tokens/open.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { openOwnRequests } from '../fixtures/own-requests.ts'
 import { agent, externalSettings, other } from '../fixtures/provider.ts'
-import t from '../fixtures/tap.ts'
 import { issuance, signingSecret } from '../fixtures/tokens.ts'
 
 const peer = '192.0.2.1'

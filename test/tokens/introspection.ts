@@ -1,9 +1,10 @@
 /** Opaque tokens of an identity provider. Threats T14, T15 and T37 of SECURITY.md. */
+
+import t from 'tap'
 import { createExternal } from '../../src/tokens/external.ts'
 import type { SubmitForm } from '../../src/tokens/introspection.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { agent, agentRecord, authority, createProvider, discoveryUrl, externalSettings } from '../fixtures/provider.ts'
-import t from '../fixtures/tap.ts'
 
 const endpoint = `${authority}/introspect`
 const opaque = 'an-opaque-token-of-the-provider'

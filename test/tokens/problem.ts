@@ -1,5 +1,5 @@
+import t from 'tap'
 import { ec, openPair, strangerRsa } from '../fixtures/provider.ts'
-import t from '../fixtures/tap.ts'
 import { openInternal, ourHeader } from '../fixtures/tokens.ts'
 
 t.test('a token of the gateway is rejected with what is wrong with it', async t => {

@@ -1,8 +1,8 @@
 /** Threat T12 of SECURITY.md. */
 
+import t from 'tap'
 import { createThrottle, type FleetRoom, type Throttle } from '../../src/tokens/throttle.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 function begin(throttle: Throttle, key: string) {
   const attempt = throttle.begin(key)
@@ -75,7 +75,7 @@ t.test('a fleet without room is not asked again before it has some', async t => 
   t.equal(await second.confirm(), 12)
   second.end(false)
   for (let i = 0; i < 1_000; i++) t.equal(throttle.begin('a'), 12)
-  t.same(calls, ['take', 'take'])
+  t.strictSame(calls, ['take', 'take'])
   clock.advance(12_000)
   t.equal(await begin(throttle, 'a').confirm(), undefined)
 })
@@ -89,14 +89,14 @@ t.test('an attempt gives the room in the fleet back that it took, unless it fail
     attempt.end(failed)
   }
   begin(throttle, 'a').end(false)
-  t.same(calls, ['take', 'giveBack', 'take'])
+  t.strictSame(calls, ['take', 'giveBack', 'take'])
 })
 
 t.test('while the fleet does not answer, a gateway has room for its share', async t => {
   const { calls, fleet } = answering()
   const throttle = createThrottle(8, createClock(), fleet)
   const attempts = Array.from({ length: 3 }, () => begin(throttle, 'a'))
-  t.same(await Promise.all(attempts.slice(0, 2).map(one => one.confirm())), [1, 1], 'all three count')
+  t.strictSame(await Promise.all(attempts.slice(0, 2).map(one => one.confirm())), [1, 1], 'all three count')
   for (const one of attempts.slice(1)) one.end(false)
   t.equal(await attempts[0]!.confirm(), undefined)
   t.notOk(calls.includes('giveBack'))

@@ -1,8 +1,8 @@
 /** Threat T21 of SECURITY.md: chunks (RFC 9112 section 7.1) are read in one way or not at all. */
 import fc from 'fast-check'
+import t from 'tap'
 import { ChunkedBody } from '../../src/upstream/chunked.ts'
 import { runs } from '../fixtures/runs.ts'
-import t from '../fixtures/tap.ts'
 
 const maxTrailers = 1_000
 
@@ -121,7 +121,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   return at.slice(1).map((to, i) => bytes.subarray(at[i], to))
 }
 
-t.test('any body in any chunks, split anywhere, comes out as it was, and not a byte behind it is taken', async () => {
+t.test('any body in any chunks, split anywhere, comes out as it was, and not a byte behind it is taken', async t => {
   const chunk = fc.record({
     data: fc.uint8Array({ minLength: 1, maxLength: 40 }),
     zeros: fc.nat(4),
@@ -147,4 +147,5 @@ t.test('any body in any chunks, split anywhere, comes out as it was, and not a b
     }),
     { numRuns: runs(1_000) },
   )
+  t.pass('holds')
 })

@@ -1,10 +1,11 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { isRefusal, StartupError } from '../../src/errors.ts'
 import { openCredentials, withCredentials } from '../../src/upstream/credentials.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const agent = { id: '11111111-1111-4111-8111-111111111111', policyName: 'shop' }
 const other = { id: '22222222-2222-4222-8222-222222222222', policyName: undefined as never }
@@ -121,14 +122,14 @@ t.test('a value that is missing or cannot be sent stops the start, and the messa
   for (const name of ['EMPTY', 'LINES', 'UMLAUT', 'SPACE']) {
     await rejected(t, { ValueFromEnv: name, Prefix: 'Bearer ' }, /must hold one line of printable ASCII/)
   }
-  const directory = t.testdir({ open: 'k-123\n' })
+  const directory = testdir(t, { open: 'k-123\n' })
   await rejected(t, { ValueFromFile: 'none' }, /does not exist/, directory)
   chmodSync(join(directory, 'open'), 0o644)
   await rejected(t, { ValueFromFile: 'open' }, /chmod 600/, directory)
 })
 
 t.test('a file is read at the start and at a reload; when that fails the old value stays', async t => {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const path = join(directory, 'key')
   const write = (text: string) => writeFileSync(path, text, { mode: 0o600 })
   write('one\n')

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net'
 import { createServer as createTls } from 'node:tls'
+import t, { type Test } from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const ca = readFileSync(certFile, 'utf8')
 

@@ -1,8 +1,8 @@
 /** Threat T03 of SECURITY.md. */
 import { networkInterfaces } from 'node:os'
+import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { createEgress, type EgressSettings } from '../../src/upstream/egress.ts'
-import t from '../fixtures/tap.ts'
 
 const open: EgressSettings = {
   DenyPrivateNetworks: false,

@@ -1,3 +1,4 @@
+import t from 'tap'
 import { failureKinds, refuse } from '../../src/errors.ts'
 import {
   failureKind,
@@ -9,7 +10,6 @@ import {
 } from '../../src/upstream/failure.ts'
 import { UpstreamError } from '../../src/upstream/handler.ts'
 import { UpstreamBusyError } from '../../src/upstream/waiting-line.ts'
-import t from '../fixtures/tap.ts'
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
 

@@ -1,8 +1,8 @@
 /** One exchange with an upstream that is no socket: what its handler does, and when. */
 import { PassThrough } from 'node:stream'
+import t from 'tap'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
 import type { CarrierSettings } from '../../src/upstream/settings.ts'
-import t from '../fixtures/tap.ts'
 import { type Moment, openScripted, requestOf, Told } from '../fixtures/upstream.ts'
 
 function begin(told = new Told(), request: Partial<UpstreamRequest> = {}, settings: Partial<CarrierSettings> = {}) {

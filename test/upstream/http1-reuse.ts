@@ -3,9 +3,9 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
 import { behaviour } from '../fixtures/engine.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { ask, openConnections, Told } from '../fixtures/upstream.ts'
 
 const whole = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'

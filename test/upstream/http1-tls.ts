@@ -5,12 +5,12 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import t, { type Test } from 'tap'
 import { parseHostPatterns } from '../../src/base/host.ts'
 import { behaviour } from '../fixtures/engine.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { openOwnRequests } from '../fixtures/own-requests.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { ask, openConnections, Told } from '../fixtures/upstream.ts'
 
 const cert = readFileSync(certFile, 'utf8')

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import { parseHostPatterns } from '../../src/base/host.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { ask, openConnections } from '../fixtures/upstream.ts'
 
 /** An upstream that takes one stream at a time, and the addresses at which it saw each path. */

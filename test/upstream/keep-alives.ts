@@ -1,12 +1,12 @@
 /** Where an upstream closes idle connections early, new ones are kept less long. */
 
+import t, { type Test } from 'tap'
 import { Http1Connection } from '../../src/upstream/http1.ts'
 import { KeepAlives } from '../../src/upstream/keep-alives.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { isUndici, openUndici } from '../fixtures/engine.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { ask, openConnections } from '../fixtures/upstream.ts'
 
 t.test('three quarters of the shortest idle time are learnt, and forgotten after ten minutes', async t => {

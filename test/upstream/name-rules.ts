@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { candidates, createNameRules } from '../../src/upstream/name-rules.ts'
-import t, { type Test } from '../fixtures/tap.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 function open(t: Test, texts: { readonly hosts?: string; readonly resolvConf?: string; readonly nsswitch?: string }) {
-  const directory = t.testdir()
+  const directory = testdir(t)
   const file = (name: keyof typeof texts): string => {
     const path = join(directory, name)
     if (texts[name] !== undefined) writeFileSync(path, texts[name])

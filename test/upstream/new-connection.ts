@@ -1,8 +1,8 @@
 /** A request that wants a new connection, because a kept one broke under it. */
 
+import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t from '../fixtures/tap.ts'
 import { ask, openConnections } from '../fixtures/upstream.ts'
 
 t.test('it gets none that was used before, though one is free', async t => {

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 import { type OwnSetup, openOwnRequests } from '../fixtures/own-requests.ts'
 import { startRawServer } from '../fixtures/raw.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 
 const never = () => new AbortController().signal
 const message = (url: string) => ({ url, headers: ['Content-Type', 'text/plain', 'X-Own', 'yes'], body: 'hé' })

@@ -1,5 +1,5 @@
+import t from 'tap'
 import { noteStreamed } from '../../src/upstream/read-buffers.ts'
-import t from '../fixtures/tap.ts'
 
 const mebibyte = 2 ** 20
 const chunk = 65_536

@@ -1,6 +1,6 @@
+import t from 'tap'
 import { createResolver } from '../../src/upstream/resolve.ts'
 import { createClock } from '../fixtures/clock.ts'
-import t from '../fixtures/tap.ts'
 
 t.test('a literal address is its own answer, at once and without a look-up', async t => {
   const resolver = createResolver({ clock: createClock(), lookup: async () => t.fail('asked') as never })

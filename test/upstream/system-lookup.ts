@@ -1,8 +1,8 @@
 import { networkInterfaces } from 'node:os'
+import t from 'tap'
 import type { NameRules } from '../../src/upstream/name-rules.ts'
 import { createSystemLookup, systemLookup } from '../../src/upstream/system-lookup.ts'
 import { startNameServer } from '../fixtures/name-server.ts'
-import t from '../fixtures/tap.ts'
 
 const plain: NameRules = { hosts: new Map(), search: [], ndots: 1, hasOtherSources: false }
 const patient = () => new AbortController().signal

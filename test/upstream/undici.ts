@@ -1,7 +1,7 @@
 /** The second client of HTTP/1.1 holds to the same tests as the first. All of them: `npm run test:undici`. */
 import { fileURLToPath } from 'node:url'
+import t from 'tap'
 import { runFile } from '../fixtures/run-file.ts'
-import t from '../fixtures/tap.ts'
 
 const cwd = fileURLToPath(new URL('../..', import.meta.url))
 const env = { ...process.env, GATEWAY_TEST_CLIENT: 'Undici' }

@@ -1,10 +1,10 @@
 /** Threat T31 of SECURITY.md: which request gets the next connection. */
 
+import t, { type Test } from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import type { ConnectionSettings } from '../../src/upstream/settings.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
-import t, { type Test } from '../fixtures/tap.ts'
 import { ask, openConnections } from '../fixtures/upstream.ts'
 
 /** Upstreams that answer a request when told, and say which requests came in which order. */

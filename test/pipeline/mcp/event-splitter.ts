@@ -1,6 +1,7 @@
 /** Event streams are cut into events, in bounded work for any stream. */
+
+import t from 'tap'
 import { EventSplitter, readEvent, withData } from '../../../src/pipeline/mcp/event-splitter.ts'
-import t from '../../fixtures/tap.ts'
 
 const shortest = 28
 const long = `id: 1\r\ndata: ${'x'.repeat(shortest)}\r\n\r\n`

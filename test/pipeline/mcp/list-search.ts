@@ -1,9 +1,9 @@
 /** Requests for the tools of an MCP server are known by their bodies, whatever they hold. T64, and T31: in turns. */
 import fc from 'fast-check'
+import t from 'tap'
 import { ListQuestion, ListSearch } from '../../../src/pipeline/mcp/list-search.ts'
 import { stepsPerTurn } from '../../../src/policy/turns/evaluation.ts'
 import { runs } from '../../fixtures/runs.ts'
-import t from '../../fixtures/tap.ts'
 
 function asksForList(body: Buffer): boolean {
   const question = new ListQuestion(body)
@@ -20,7 +20,7 @@ function spellings(text: string): string[] {
   return spellings(rest.join('')).flatMap(tail => [...new Set(heads)].map(head => head + tail))
 }
 
-t.test('a body that cannot be read asks for the tools when it is JSON and has the name of the method', t => {
+t.test('a body that cannot be read asks for the tools when it is JSON and has the name of the method', async t => {
   const list = '{"method":"tools/list"}'
   const escaped = String.raw`{"method":"\u0074ool\u0073\/lis\u0074"}`
   const asking = {
@@ -48,7 +48,7 @@ t.test('a body that cannot be read asks for the tools when it is JSON and has th
   for (const [name, body] of Object.entries(others)) t.equal(asksForList(Buffer.from(body)), false, name)
 })
 
-t.test('the name of the method is found behind many of its characters', t => {
+t.test('the name of the method is found behind many of its characters', async t => {
   for (const filler of ['/', '/l', '2', '\\\\', '/2']) {
     const note = filler.repeat(2_000)
     for (const name of ['tools/list', 'tools\\/list', 'tools\\u002flist', 'tools/l\\u0069st']) {

@@ -1,9 +1,10 @@
 /** Lists of tools are read in turns, so that none keeps the event loop busy. T64. */
+
+import t from 'tap'
 import type { Sendable } from '../../../src/pipeline/exchange.ts'
 import { readToolList } from '../../../src/pipeline/mcp/tool-list.ts'
 import type { Parts } from '../../../src/pipeline/parts.ts'
 import { createClock } from '../../fixtures/clock.ts'
-import t from '../../fixtures/tap.ts'
 
 /** Reads a list of so many tools. Between two of them pass so many milliseconds. Returns the number of turns. */
 async function turnsOf(tools: readonly object[], msEach: number): Promise<number> {

@@ -1,5 +1,6 @@
 /** The detectors find what their first, slower form found, in pieces too, and look at a bounded number of bytes. */
 import fc from 'fast-check'
+import t from 'tap'
 import { type Text, textOf } from '../../../src/policy/detectors/bytes.ts'
 import {
   compileDetectors,
@@ -11,7 +12,6 @@ import {
 import { oracleOf, oraclePii, oracleSecret } from '../../fixtures/detectors-oracle.ts'
 import { busyPieces, hostileText } from '../../fixtures/hostile-texts.ts'
 import { runs } from '../../fixtures/runs.ts'
-import t from '../../fixtures/tap.ts'
 
 const unlimited = () => ({ left: Number.POSITIVE_INFINITY })
 
@@ -34,7 +34,7 @@ t.test('the verdict and the id are those of the first form', async t => {
   for (const { id } of detectors) t.ok(fired.has(id), `${id} was found at least once`)
 })
 
-t.test('bytes that are no UTF-8 are searched one by one, as Latin-1', async () => {
+t.test('bytes that are no UTF-8 are searched one by one, as Latin-1', async t => {
   fc.assert(
     fc.property(hostileText, text => {
       const bytes = Buffer.from(text, 'latin1')
@@ -44,9 +44,10 @@ t.test('bytes that are no UTF-8 are searched one by one, as Latin-1', async () =
     }),
     { numRuns: 1_000 },
   )
+  t.pass('holds')
 })
 
-t.test('the verdict far into a long text is that of the first form too', async () => {
+t.test('the verdict far into a long text is that of the first form too', async t => {
   const filling = fc.constantFrom('é ', 'word ', '. ', 'A1', '____ ')
   fc.assert(
     fc.property(hostileText, filling, fc.integer({ min: 100, max: 5_000 }), (piece, filling, times) => {
@@ -55,9 +56,10 @@ t.test('the verdict far into a long text is that of the first form too', async (
     }),
     { numRuns: runs(2_000) },
   )
+  t.pass('holds')
 })
 
-t.test('any choice of detectors finds what that choice of the first form finds', async () => {
+t.test('any choice of detectors finds what that choice of the first form finds', async t => {
   const ids = [...new Set(detectors.map(({ id }) => id))]
   fc.assert(
     fc.property(fc.subarray(ids, { minLength: 1 }), hostileText, (chosen, text) => {
@@ -66,9 +68,10 @@ t.test('any choice of detectors finds what that choice of the first form finds',
     }),
     { numRuns: 1_000 },
   )
+  t.pass('holds')
 })
 
-t.test('a search in pieces of any size finds what a search at once finds', async () => {
+t.test('a search in pieces of any size finds what a search at once finds', async t => {
   fc.assert(
     fc.property(hostileText, fc.integer({ min: 1, max: 40 }), (text, piece) => {
       const all = compileDetectors(['secret', 'pii']) as Search
@@ -81,6 +84,7 @@ t.test('a search in pieces of any size finds what a search at once finds', async
     }),
     { numRuns: runs(20_000) },
   )
+  t.pass('holds')
 })
 
 /** Bytes that count how often they are looked at. */
@@ -137,7 +141,7 @@ t.test('whatever the text, each byte is looked at a bounded number of times, how
   t.ok(most.looks > 10 && most.looks <= mostLooks, JSON.stringify(most))
 })
 
-t.test('random hostile text, repeated, is no worse', async () => {
+t.test('random hostile text, repeated, is no worse', async t => {
   fc.assert(
     fc.property(
       hostileText.filter(text => text !== ''),
@@ -145,4 +149,5 @@ t.test('random hostile text, repeated, is no worse', async () => {
     ),
     { numRuns: 100 },
   )
+  t.pass('holds')
 })

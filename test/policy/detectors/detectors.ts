@@ -1,3 +1,4 @@
+import t from 'tap'
 import {
   compileDetectors,
   detectors,
@@ -5,7 +6,6 @@ import {
   type Search,
   secretSearch,
 } from '../../../src/policy/detectors/detectors.ts'
-import t from '../../fixtures/tap.ts'
 
 const detectSecret = (text: string) => secretSearch.find(text)
 const detectPii = (text: string) => personalDataSearch.find(text)

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { explainDescription } from '../../../src/policy/evaluation/explain.ts'
 import { createRulebook } from '../../../src/policy/evaluation/rulebook.ts'
@@ -6,7 +7,6 @@ import type { Policy } from '../../../src/policy/language/model.ts'
 import { parsePolicy } from '../../../src/policy/language/parse.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
-import t from '../../fixtures/tap.ts'
 
 interface Expected {
   readonly errors?: readonly { code: string; path: string }[]
@@ -28,7 +28,7 @@ for (const given of cases) {
   t.test(`${given.id}: ${given.title}`, async t => {
     const parsed = parsePolicy(given.policy)
     if ('problems' in parsed) {
-      t.same(
+      t.strictSame(
         parsed.problems.map(({ code, path }) => ({ code, path })),
         given.expected.errors,
       )

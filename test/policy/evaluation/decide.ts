@@ -1,5 +1,6 @@
 /** Threat T11 of SECURITY.md. */
 
+import t from 'tap'
 import { createActivityLog } from '../../../src/limits/activity.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
@@ -7,7 +8,6 @@ import { createRulebook } from '../../../src/policy/evaluation/rulebook.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
 import { decision, described, headDecision, noRisk, policyOf, rulebookOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 type Draft = Record<string, unknown>
 
@@ -63,7 +63,7 @@ t.test('the reason of a rule that could not be evaluated says so', async t => {
     found.reason,
     'rule "big" applied because input.body.amount could not be evaluated (object where a number is needed)',
   )
-  t.same(found.unreadable, ['input.body.amount'])
+  t.strictSame(found.unreadable, ['input.body.amount'])
   const gzip = { request: { ...post('x').request, headers: { 'content-encoding': 'gzip' } } }
   t.match(decision(rulebook, gzip).reason, /the body has a Content-Encoding\)$/)
 })

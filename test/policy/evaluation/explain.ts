@@ -1,7 +1,7 @@
+import t from 'tap'
 import { type Explanation, explainDescription } from '../../../src/policy/evaluation/explain.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { rulebookOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 const conditions = {
   post: { field: 'input.method', operator: 'eq', value: 'POST' },

@@ -1,5 +1,6 @@
 /** Threat T05 of SECURITY.md: no spelling of a path passes a rule that denies what a server makes of it. */
 import fc from 'fast-check'
+import t from 'tap'
 import { readingsOf } from '../../../src/base/readings.ts'
 import { parseTarget } from '../../../src/base/target.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
@@ -11,7 +12,6 @@ import { naiveReadings } from '../../fixtures/naive-policy.ts'
 import { pathDecoders } from '../../fixtures/path-decoders.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
 import { runs } from '../../fixtures/runs.ts'
-import t from '../../fixtures/tap.ts'
 
 type Condition = { readonly field: string; readonly operator: string; readonly value: string }
 
@@ -119,7 +119,7 @@ t.test('a path that some server maps to a denied one is denied, or no target at 
   t.ok(mapped > runs(500), `${mapped} times a server saw a denied path`)
 })
 
-t.test('a path without odd spellings has one reading', async () => {
+t.test('a path without odd spellings has one reading', async t => {
   const piece = fc.stringMatching(/^(?:[A-Za-z0-9_~!$&'()*+,=:@-]|%20|%c3%a9|%2B|%25|%3f){1,12}$/)
   const path = fc.array(piece, { maxLength: 5 }).map(pieces => `/${pieces.join('/')}`)
   fc.assert(
@@ -129,6 +129,7 @@ t.test('a path without odd spellings has one reading', async () => {
     }),
     { numRuns: runs(5_000) },
   )
+  t.pass('holds')
 })
 
 t.test('the readings are those of the plain model, the literal one first', async t => {

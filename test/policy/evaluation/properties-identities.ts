@@ -1,3 +1,4 @@
+import t from 'tap'
 import { compileRule } from '../../../src/policy/evaluation/rule.ts'
 import { Zone } from '../../../src/policy/language/fields/zone.ts'
 import type { DescribedRequest } from '../../../src/policy/request/describe.ts'
@@ -14,7 +15,6 @@ import {
 } from '../../fixtures/random-policy.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
 import { runs } from '../../fixtures/runs.ts'
-import t from '../../fixtures/tap.ts'
 
 const policies = runs(60_000)
 const seed = Math.floor(Math.random() * 2 ** 32)
@@ -104,5 +104,5 @@ t.test(`identities hold in ${policies} random policies (seed ${seed})`, async t 
       positive,
     )
   }
-  t.same(broken, [])
+  t.strictSame(broken, [])
 })

@@ -1,10 +1,10 @@
+import t from 'tap'
 import { type CompiledPolicy, compilePolicy, compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision, NeedBody } from '../../../src/policy/evaluation/decision.ts'
 import { indexed } from '../../fixtures/decide-property.ts'
 import { createRandom, pick, randomHead, randomNode } from '../../fixtures/random-policy.ts'
 import { described, policyOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 import { turnsDuring } from '../../fixtures/turns.ts'
 
 const hosts = ['api.example.com', 'a.api.example.com', 'example.com', 'other.test', 'x.other.test']
@@ -47,7 +47,7 @@ t.test('the index and asking every rule agree on large policies', async t => {
       if (JSON.stringify(found) !== JSON.stringify(wanted)) differences.push({ seed, found, wanted, url: head.url })
     }
   }
-  t.same(differences, [])
+  t.strictSame(differences, [])
 })
 
 t.test('the index leaves few rules to ask', async t => {

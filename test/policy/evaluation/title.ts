@@ -1,5 +1,5 @@
+import t from 'tap'
 import { decision, rulebookOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 const url = 'https://api.shop.example/v1/refunds?to=ann'
 
@@ -19,7 +19,7 @@ t.test('a title has the values of the request in the place of its fields', async
     ['{input.body["a}b"]} and {input.body.note}', '(missing) and null'],
     ['no field', 'no field'],
   ]
-  for (const [title, shown] of titles) t.equal(titleOf(title!, body), shown, title)
+  for (const [title, shown] of titles) t.equal(titleOf(title!, body), shown, title!)
 })
 
 t.test('a title shows numbers as they are sent', async t => {

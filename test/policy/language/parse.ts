@@ -1,9 +1,9 @@
+import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { formatPolicy } from '../../../src/policy/language/format.ts'
 import type { Policy } from '../../../src/policy/language/model.ts'
 import { parsePolicy, parsePolicyInTurns } from '../../../src/policy/language/parse.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 import { turnsDuring } from '../../fixtures/turns.ts'
 
 const eq = { field: 'input.method', operator: 'eq', value: 'POST' }
@@ -34,7 +34,7 @@ t.test('a policy of the shape of the specification is taken as it is', async t =
     default: 'hitl',
     rules: [{ name: 'r', priority: 10, effect: 'Deny', conditions: [eq] }],
   }
-  t.same(formatPolicy(policyOf(document)), { ...document, default: 'Hitl' })
+  t.strictSame(formatPolicy(policyOf(document)), { ...document, default: 'Hitl' })
 })
 
 t.test('what is left out has its standard value', async t => {
@@ -55,7 +55,7 @@ t.test('what is left out has its standard value', async t => {
     reason: '',
     approvals: 1,
   })
-  t.same(policyOf({ name: 'p' }).rules, [])
+  t.strictSame(policyOf({ name: 'p' }).rules, [])
 })
 
 t.test('the detail of the API can be sent back, capitals and all', async t => {
@@ -81,7 +81,7 @@ t.test('values written as numbers, booleans and lists come back as text, and rea
   ]
   const policy = policyOf({ ...(withRule({ conditions }) as object), timezone: 'Europe/Berlin', onUnreadable: 'match' })
   const wire = formatPolicy(policy)
-  t.same(wire.rules[0]!.conditions, [
+  t.strictSame(wire.rules[0]!.conditions, [
     { field: 'input.body.n', operator: 'eq', value: '10', valueType: 'number' },
     { field: 'input.body.b', operator: 'ne', value: 'true', valueType: 'boolean' },
     { field: 'input.method', operator: 'in', value: '["GET","HEAD"]' },
@@ -89,18 +89,18 @@ t.test('values written as numbers, booleans and lists come back as text, and rea
     { any: [{ not: { ...eq, ignoreCase: true } }, { all: [{ ...eq, quantifier: 'all' }] }] },
     { not: { all: [eq, eq] } },
   ])
-  t.same(policyOf(JSON.parse(JSON.stringify(wire))), policy)
+  t.strictSame(policyOf(JSON.parse(JSON.stringify(wire))), policy)
 })
 
 t.test('operators that compare one value refuse a list, which [a-z] without quotes is in YAML', async t => {
   const list = ['a-z']
   for (const operator of ['matches', 'notMatches', 'like', 'contains', 'startsWith', 'notEndsWith', 'eq', 'gt']) {
     const document = withCondition({ field: 'input.body.x', operator, value: list })
-    t.same(problems(document), ['E_VALUE rules[0].conditions[0]'], operator)
+    t.strictSame(problems(document), ['E_VALUE rules[0].conditions[0]'], operator)
     t.match(messages(document), operator === 'eq' ? 'use in for a list' : 'put text such as [a-z] in quotes', operator)
   }
   for (const operator of ['matches', 'like', 'contains']) {
-    t.same(problems(withCondition({ field: 'input.body.x', operator, value: '["a-z"]' })), [], 'the same as text')
+    t.strictSame(problems(withCondition({ field: 'input.body.x', operator, value: '["a-z"]' })), [], 'the same as text')
   }
   t.match(messages(withCondition({ ...eq, value: { id: null } })), 'put text with { or [ in quotes')
 })
@@ -186,7 +186,7 @@ t.test('every mistake has its code and place', async t => {
     ],
     ['too many conditions', withRule({ conditions: new Array(33).fill(eq) }), ['E_LIMIT rules[0].conditions']],
   ]
-  for (const [name, document, expected] of cases) t.same(problems(document), expected, name)
+  for (const [name, document, expected] of cases) t.strictSame(problems(document), expected, name)
 })
 
 t.test('values that cannot be meant are mistakes', async t => {
@@ -239,7 +239,7 @@ t.test('values that cannot be meant are mistakes', async t => {
   ]
   for (const [field, operator, value] of wrong) {
     const found = problems(withCondition({ field, operator, value }))
-    t.same(found, ['E_VALUE rules[0].conditions[0]'], `${field} ${operator} ${JSON.stringify(value)}`)
+    t.strictSame(found, ['E_VALUE rules[0].conditions[0]'], `${field} ${operator} ${JSON.stringify(value)}`)
   }
 })
 
@@ -267,7 +267,7 @@ t.test('fields that do not exist are mistakes', async t => {
     `input.body${'.a'.repeat(40)}`,
   ]
   for (const field of wrong) {
-    t.same(problems(withCondition({ field, operator: 'exists' })), ['E_FIELD rules[0].conditions[0]'], field)
+    t.strictSame(problems(withCondition({ field, operator: 'exists' })), ['E_FIELD rules[0].conditions[0]'], field)
   }
 })
 
@@ -275,7 +275,7 @@ t.test('limits hold against hostile documents', async t => {
   let deep: object = eq
   for (let depth = 0; depth < 9; depth++) deep = { not: deep }
   t.match(problems(withCondition(deep)).join(), 'E_LIMIT')
-  t.same(problems(withCondition((deep as { not: object }).not)), [], 'eight levels are fine')
+  t.strictSame(problems(withCondition((deep as { not: object }).not)), [], 'eight levels are fine')
   const long = { field: 'input.path', operator: 'matches', value: 'a'.repeat(1_025) }
   t.match(problems(withCondition(long)).join(), 'E_LIMIT')
   const list = { field: 'input.path', operator: 'in', value: new Array(10_001).fill('a') }
@@ -286,8 +286,8 @@ t.test('limits hold against hostile documents', async t => {
 t.test('a document that holds itself is refused like any other', async t => {
   const loop: unknown[] = []
   loop.push(loop)
-  t.same(problems(withRule({ effect: loop })), ['E_EFFECT rules[0].effect'])
-  t.same(problems(withCondition({ ...eq, operator: 'in', value: loop })), ['E_VALUE rules[0].conditions[0]'])
+  t.strictSame(problems(withRule({ effect: loop })), ['E_EFFECT rules[0].effect'])
+  t.strictSame(problems(withCondition({ ...eq, operator: 'in', value: loop })), ['E_VALUE rules[0].conditions[0]'])
   t.match(problems(withRule({ conditions: loop })).join(), 'E_CONDITION')
   const group: { any: unknown[] } = { any: [] }
   group.any.push(...new Array(1_000).fill(group))
@@ -301,7 +301,7 @@ t.test('a document with endless mistakes gives the first thousand', async t => {
 
 t.test('names are unique, and all mistakes come at once', async t => {
   const rule = { name: 'r', effect: 'Deny', conditions: [{ ...eq, operator: 'x' }] }
-  t.same(problems({ name: 'p', rules: [rule, { ...rule, effect: 'no' }] }), [
+  t.strictSame(problems({ name: 'p', rules: [rule, { ...rule, effect: 'no' }] }), [
     'E_OPERATOR rules[0].conditions[0]',
     'E_EFFECT rules[1].effect',
     'E_OPERATOR rules[1].conditions[0]',
@@ -324,13 +324,13 @@ t.test('further header fields can be hidden from rules', async t => {
   const document = withCondition({ field: 'input.headers.gateway-authorization', operator: 'eq', value: 'x' })
   const hidden = parsePolicy(document, { hiddenHeaders: ['Gateway-Authorization'] })
   t.match(hidden, { problems: [{ code: 'E_VALUE' }] })
-  t.same(problems(document), [])
-  t.same(problems(withCondition({ field: 'input.headers.authorization', operator: 'exists' })), [])
+  t.strictSame(problems(document), [])
+  t.strictSame(problems(withCondition({ field: 'input.headers.authorization', operator: 'exists' })), [])
 })
 
 t.test('a large policy is read in turns, to the same result', async t => {
   const rules = Array.from({ length: 250 }, (_, index) => ({ name: `r${index}`, effect: 'Deny', conditions: [eq] }))
   t.ok((await turnsDuring(() => parsePolicyInTurns({ name: 'p', rules }))) >= 2)
-  t.same(await parsePolicyInTurns({ name: 'p', rules }), parsePolicy({ name: 'p', rules }))
+  t.strictSame(await parsePolicyInTurns({ name: 'p', rules }), parsePolicy({ name: 'p', rules }))
   t.match(await parsePolicyInTurns({ name: 'p', rules: [1] }), { problems: [{ path: 'rules[0]' }] })
 })

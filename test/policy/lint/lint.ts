@@ -1,6 +1,6 @@
+import t from 'tap'
 import { lintPolicy } from '../../../src/policy/lint/lint.ts'
 import { policyOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 type Draft = Record<string, unknown>
 
@@ -92,36 +92,42 @@ t.test('conditions that exclude each other are found', async t => {
     t.equal(lint([rule(pair)]).includes('W_CONTRADICTION rules[0]'), expected[index], JSON.stringify(pair))
   }
   const several = [is('input.body.n', 'gt', 5), is('input.body.n', 'lt', 3)]
-  t.same(lint([rule(several)]), [], 'a list may hold both')
+  t.strictSame(lint([rule(several)]), [], 'a list may hold both')
 })
 
 t.test('a tie between different effects is shown when a request meets both', async t => {
   const post = is('input.method', 'eq', 'POST')
   const origin = is('input.origin', 'eq', 'https://a.example')
-  t.same(lint([rule([origin], { effect: 'Allow' }), rule([post], { effect: 'Hitl' })]), ['W_TIE_CONFLICT rules[0]'])
-  t.same(lint([rule([origin], { effect: 'Allow', priority: 1 }), rule([post], { effect: 'Hitl' })]), [])
-  t.same(lint([rule([is('input.method', 'eq', 'GET')], { effect: 'Allow' }), rule([post])]), [])
+  t.strictSame(lint([rule([origin], { effect: 'Allow' }), rule([post], { effect: 'Hitl' })]), [
+    'W_TIE_CONFLICT rules[0]',
+  ])
+  t.strictSame(lint([rule([origin], { effect: 'Allow', priority: 1 }), rule([post], { effect: 'Hitl' })]), [])
+  t.strictSame(lint([rule([is('input.method', 'eq', 'GET')], { effect: 'Allow' }), rule([post])]), [])
 })
 
 t.test('an Allow rule that holds of what is missing is warned of', async t => {
   const negated = is('input.headers.x', 'ne', 'a')
-  t.same(lint([rule([negated], { effect: 'Allow' })]), ['W_NEGATED_ALLOW rules[0].conditions[0]'])
-  t.same(lint([rule([{ not: is('input.headers.x', 'eq', 'a') }], { effect: 'Allow' })]), [
+  t.strictSame(lint([rule([negated], { effect: 'Allow' })]), ['W_NEGATED_ALLOW rules[0].conditions[0]'])
+  t.strictSame(lint([rule([{ not: is('input.headers.x', 'eq', 'a') }], { effect: 'Allow' })]), [
     'W_NEGATED_ALLOW rules[0].conditions[0].not',
   ])
-  t.same(lint([rule([negated, is('input.headers.x', 'exists', true)], { effect: 'Allow' })]), [])
-  t.same(lint([rule([is('input.method', 'ne', 'GET')], { effect: 'Allow' })]), [], 'there is always a method')
-  t.same(lint([rule([negated])]), [])
+  t.strictSame(lint([rule([negated, is('input.headers.x', 'exists', true)], { effect: 'Allow' })]), [])
+  t.strictSame(lint([rule([is('input.method', 'ne', 'GET')], { effect: 'Allow' })]), [], 'there is always a method')
+  t.strictSame(lint([rule([negated])]), [])
 })
 
 t.test('an Allow rule that one element of a list satisfies is warned of', async t => {
   const any = is('llm.tools', 'eq', 'search')
-  t.same(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'])
-  t.same(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [])
-  t.same(lint([rule([any])]), [])
-  t.same(lint([rule([is('mcp.tool', 'eq', 'search')], { effect: 'Allow' })]), [], 'the messages of a batch must agree')
+  t.strictSame(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'])
+  t.strictSame(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [])
+  t.strictSame(lint([rule([any])]), [])
+  t.strictSame(
+    lint([rule([is('mcp.tool', 'eq', 'search')], { effect: 'Allow' })]),
+    [],
+    'the messages of a batch must agree',
+  )
   const negated = { not: { ...is('mcp.method', 'eq', 'ping'), quantifier: 'all' } }
-  t.same(lint([rule([negated, is('mcp.method', 'exists', true)], { effect: 'Allow' })]), [
+  t.strictSame(lint([rule([negated, is('mcp.method', 'exists', true)], { effect: 'Allow' })]), [
     'W_ANY_ALLOW rules[0].conditions[0].not',
   ])
 })
@@ -129,9 +135,9 @@ t.test('an Allow rule that one element of a list satisfies is warned of', async 
 t.test('an Allow rule that one of several equal fields satisfies is warned of', async t => {
   for (const field of ['input.headers.x-tenant', 'input.query.tenant', 'input.contentType', 'input.pathSegments']) {
     const any = is(field, 'eq', 'a')
-    t.same(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'], field)
-    t.same(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [], field)
-    t.same(lint([rule([any])]), [], field)
+    t.strictSame(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'], field)
+    t.strictSame(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [], field)
+    t.strictSame(lint([rule([any])]), [], field)
   }
   for (const only of [
     is('input.query.tenant[0]', 'eq', 'a'),
@@ -139,23 +145,23 @@ t.test('an Allow rule that one of several equal fields satisfies is warned of', 
     is('input.headers.accept', 'contains', 'text/event-stream'),
     is('input.pathSegments[0]', 'eq', 'a'),
   ]) {
-    t.same(lint([rule([only], { effect: 'Allow' })]), [], JSON.stringify(only))
+    t.strictSame(lint([rule([only], { effect: 'Allow' })]), [], JSON.stringify(only))
   }
 })
 
 t.test('rules on the body above rules on the head are named', async t => {
   const body = rule([host, is('input.body.n', 'gt', 5)], { priority: 2, effect: 'Hitl' })
-  t.same(lint([body, rule([host], { priority: 1 })]), ['W_BODY_FIRST rules[0]'])
-  t.same(lint([body, rule([is('input.host', 'eq', 'b.example')], { priority: 1 })]), [])
+  t.strictSame(lint([body, rule([host], { priority: 1 })]), ['W_BODY_FIRST rules[0]'])
+  t.strictSame(lint([body, rule([is('input.host', 'eq', 'b.example')], { priority: 1 })]), [])
 })
 
 t.test('a rule for every request, not last, and an open default are named', async t => {
-  t.same(lint([rule([]), rule([host])], { default: 'Allow' }), [
+  t.strictSame(lint([rule([]), rule([host])], { default: 'Allow' }), [
     'W_CATCH_ALL default',
     'W_CATCH_ALL rules[0]',
     'W_UNREACHABLE rules[1]',
   ])
-  t.same(lint([rule([host], { priority: 1 }), rule([])]), [])
+  t.strictSame(lint([rule([host], { priority: 1 }), rule([])]), [])
 })
 
 t.test('patterns that are plain text are named with the faster operator', async t => {
@@ -169,7 +175,7 @@ t.test('patterns that are plain text are named with the faster operator', async 
     const [warning] = lintPolicy(policyOf({ name: 'p', rules: [rule([is('input.path', 'matches', pattern)])] }))
     t.match(warning, { code: 'W_REGEX_LITERAL', message: operator }, pattern)
   }
-  t.same(lint([rule([is('input.path', 'matches', '^/v[12]/')])]), [])
+  t.strictSame(lint([rule([is('input.path', 'matches', '^/v[12]/')])]), [])
 })
 
 t.test('a rule whose own request another rule decides otherwise is named', async t => {
@@ -177,15 +183,15 @@ t.test('a rule whose own request another rule decides otherwise is named', async
     rule([is('input.path', 'contains', 'min')], { priority: 2 }),
     rule([is('input.path', 'startsWith', '/admin')], { priority: 1, effect: 'Allow' }),
   ]
-  t.same(lint(rules), ['W_WITNESS rules[1]'])
+  t.strictSame(lint(rules), ['W_WITNESS rules[1]'])
 })
 
 t.test('a rule that was in shadow for long is named', async t => {
   const policy = policyOf({ name: 'p', rules: [rule([host], { mode: 'shadow' })] })
   const day = 86_400_000
   t.match(lintPolicy(policy, { now: 31 * day, unchangedSince: 0 }), [{ code: 'W_SHADOW_OLD', path: 'rules[0].mode' }])
-  t.same(lintPolicy(policy, { now: 29 * day, unchangedSince: 0 }), [])
-  t.same(lintPolicy(policy), [])
+  t.strictSame(lintPolicy(policy, { now: 29 * day, unchangedSince: 0 }), [])
+  t.strictSame(lintPolicy(policy), [])
 })
 
 t.test('an Allow rule on a host alone also allows plain http and any port', async t => {

@@ -1,10 +1,10 @@
 /** Threat T24 of SECURITY.md. */
 import { gzipSync } from 'node:zlib'
+import t from 'tap'
 import { BodyView, noBody } from '../../../src/policy/request/body.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { missing, unreadable } from '../../../src/policy/values/truth.ts'
 import { truthOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 interface Shape {
   readonly type?: string
@@ -21,7 +21,7 @@ function body(content: string | Uint8Array, shape: Shape = {}): BodyView {
 
 t.test('JSON is read by its media type', async t => {
   for (const type of ['application/json', 'application/vnd.api+json', 'text/json']) {
-    t.same(body('{"a":[1,null]}', { type }).value, { a: [1, null] }, type)
+    t.strictSame(body('{"a":[1,null]}', { type }).value, { a: [1, null] }, type)
   }
   t.equal(body('{"a":1}').kind, 'json')
   t.equal(body('{"a":1}').text, '{"a":1}')
@@ -104,7 +104,7 @@ t.test('a rule compares the number that was sent, wherever in the body it stands
 
 t.test('a form gives its fields, repeated ones as lists', async t => {
   const form = (text: string) => body(text, { type: 'application/x-www-form-urlencoded' })
-  t.same({ ...(form('a=1&b=x+y&a=%C3%A9&?c=').value as object) }, { a: ['1', 'é'], b: 'x y', '?c': '' })
+  t.strictSame({ ...(form('a=1&b=x+y&a=%C3%A9&?c=').value as object) }, { a: ['1', 'é'], b: 'x y', '?c': '' })
   t.equal(form('a=1').kind, 'form')
   t.equal(form('a=%zz').kind, 'invalid')
   t.equal(form('a=%ff').kind, 'invalid')

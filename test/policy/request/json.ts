@@ -1,11 +1,11 @@
 /** Strict JSON gives what its first, slower form gave, and counts values before it parses them. Threat T24. */
 import fc from 'fast-check'
+import t from 'tap'
 import { JsonDocument, parsePiece, readJson as readBytes } from '../../../src/policy/request/json.ts'
 import { PieceReader } from '../../../src/policy/request/json-pieces.ts'
 import { LongNumber } from '../../../src/policy/values/numbers.ts'
 import { oracleJson } from '../../fixtures/json-oracle.ts'
 import { runs } from '../../fixtures/runs.ts'
-import t from '../../fixtures/tap.ts'
 
 const readJson = (text: string, maxValues?: number) => readBytes(Buffer.from(text), maxValues)
 
@@ -83,8 +83,9 @@ const soup = fc
   })
   .map(parts => parts.join(''))
 
-t.test('values and reasons are those of the first form', async () => {
+t.test('values and reasons are those of the first form', async t => {
   fc.assert(fc.property(fc.oneof(value, soup), same), { numRuns: runs(5_000) })
+  t.pass('holds')
 })
 
 /** The text read in the smallest pieces and turns, or that it is no JSON. */
@@ -102,7 +103,7 @@ function atOnce(text: string): unknown {
   }
 }
 
-t.test('text that is read in pieces is exactly the text that JSON.parse reads', async () => {
+t.test('text that is read in pieces is exactly the text that JSON.parse reads', async t => {
   const mutilated = fc
     .tuple(value, fc.nat(), fc.constantFrom('', ',', ']', '[', '}', '{', ':', '"', '1', ' '))
     .map(
@@ -118,9 +119,10 @@ t.test('text that is read in pieces is exactly the text that JSON.parse reads', 
     }),
     { numRuns: runs(5_000) },
   )
+  t.pass('holds')
 })
 
-t.test('long strings and names are read in parts that cut no escape and no character', async () => {
+t.test('long strings and names are read in parts that cut no escape and no character', async t => {
   const part = fc.constantFrom('a', 'é', '😀', '\\\\', '\\"', '\\u0061', '\\ud83d\\ude00', '\\n', 'x'.repeat(9))
   const long = fc.array(part, { maxLength: 40 }).map(parts => `"${parts.join('')}"`)
   const document = fc.tuple(long, long, fc.constantFrom('1', '[]', '"b"')).map(([name, text, other]) => {
@@ -132,6 +134,7 @@ t.test('long strings and names are read in parts that cut no escape and no chara
     }),
     { numRuns: 2_000 },
   )
+  t.pass('holds')
 })
 
 /** The most steps that one turn takes, and the longest text that one call of JSON.parse reads. */
@@ -201,7 +204,7 @@ t.test('a name with escapes is read as JSON says, whatever was read before', asy
 
 t.test('a number behind a name that is too long for one piece stays exact', async t => {
   const name = 'n'.repeat(300_000)
-  t.same(read(`{"${name}":9007199254740993}`), [[name, { long: '9007199254740993' }]])
+  t.strictSame(read(`{"${name}":9007199254740993}`), [[name, { long: '9007199254740993' }]])
 })
 
 t.test('an object has at most 10,000 members, a list more', async t => {
@@ -213,7 +216,7 @@ t.test('an object has at most 10,000 members, a list more', async t => {
 
 t.test('numbers are exact when they are asked for, and only then', async t => {
   const document = readJson('{"a":9007199254740993,"b":1.5}') as JsonDocument
-  t.same(document.value, { a: 9007199254740992, b: 1.5 })
+  t.strictSame(document.value, { a: 9007199254740992, b: 1.5 })
   t.equal(document.makeExact(), true)
   t.match(document.value, { a: LongNumber, b: 1.5 })
   t.equal(document.makeExact(), false)

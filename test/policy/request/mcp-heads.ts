@@ -1,10 +1,10 @@
 /** The header fields of MCP requests: what they claim, and that no decision on claims differs from that on the body.T63. */
 import fc from 'fast-check'
+import t from 'tap'
 import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { mcpMismatch, readMcpHeads } from '../../../src/policy/request/mcp-heads.ts'
 import { described, rulebookOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params })
 const differs = (rawHeaders: readonly string[], body: unknown) => {
@@ -115,7 +115,7 @@ const rules = fc.array(
   { maxLength: 4 },
 )
 
-t.test('heads that agree change no decision, and heads that do not are refused', () => {
+t.test('heads that agree change no decision, and heads that do not are refused', async t => {
   const request = fc.record({
     method: fc.constantFrom(...methods),
     name: fc.constantFrom(...names),
@@ -142,4 +142,5 @@ t.test('heads that agree change no decision, and heads that do not are refused',
     }),
     { numRuns: 3_000 },
   )
+  t.pass('holds')
 })

@@ -1,3 +1,4 @@
+import t from 'tap'
 import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../../src/policy/evaluation/decision.ts'
 import { Zone } from '../../../src/policy/language/fields/zone.ts'
@@ -7,7 +8,6 @@ import { noRisk, RiskAssessment } from '../../../src/policy/risk/risk.ts'
 import { defaultRisk, type RiskSettings, riskSignals } from '../../../src/policy/risk/risk-signals.ts'
 import { createRandom, pick } from '../../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 interface Request extends Partial<RequestDescription['request']> {}
 
@@ -81,7 +81,7 @@ t.test('each signal of the table gives its points', async t => {
 
 t.test('a call inside the machine or network is no risk by itself', async t => {
   for (const url of ['http://127.0.0.1:9000/', 'http://localhost:9000/', 'http://10.0.0.9/', 'http://[::1]:81/']) {
-    t.same(assess(given({ url })), { score: 0, signals: [] }, url)
+    t.strictSame(assess(given({ url })), { score: 0, signals: [] }, url)
   }
   const points = { ...defaultRisk.points, 'private-address': 40 }
   t.equal(assess(given({ url: 'http://10.0.0.9/' }), { ...defaultRisk, points }).score, 0.4)
@@ -101,14 +101,14 @@ t.test('a switched off signal gives nothing, and the body no more than 75 points
 t.test('working hours are in their zone, over midnight too', async t => {
   const hours = { window: { from: 7 * 60, to: 20 * 60 }, zone: new Zone('Europe/Berlin') }
   const settings = { ...defaultRisk, hours }
-  t.same(assess({ ...given({}), time: '2026-01-05T05:30:00Z' }, settings).signals, ['outside-hours 10'])
-  t.same(assess({ ...given({}), time: '2026-01-05T06:00:00Z' }, settings).signals, [])
+  t.strictSame(assess({ ...given({}), time: '2026-01-05T05:30:00Z' }, settings).signals, ['outside-hours 10'])
+  t.strictSame(assess({ ...given({}), time: '2026-01-05T06:00:00Z' }, settings).signals, [])
 })
 
 t.test('an agent whose activity is not kept has no signals of it', async t => {
   const { head } = described(given({}))
   const risk = new RiskAssessment(defaultRisk)
-  t.same(risk.signals(new Facts({ ...head, activity: undefined }, risk)), [])
+  t.strictSame(risk.signals(new Facts({ ...head, activity: undefined }, risk)), [])
 })
 
 const open = { name: 'p', rules: [{ name: 'open', effect: 'Allow', conditions: [] }] }
@@ -259,7 +259,7 @@ t.test('a score that nothing asks for is not worked out', async t => {
     const decision = decideHead(rulebook, watched)
     return { count, risk: 'need' in decision ? undefined : decision.risk }
   }
-  t.same(reads(1, false), { count: 0, risk: null }, 'no score is above 1, and no line is written')
+  t.strictSame(reads(1, false), { count: 0, risk: null }, 'no score is above 1, and no line is written')
   t.match(reads(1, true), { count: 1, risk: { score: Number } }, 'for the line of the log')
   t.match(reads(0.8, false), { count: 1, risk: null }, 'for the threshold')
 })

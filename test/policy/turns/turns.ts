@@ -1,5 +1,6 @@
 /** Decisions on long bodies are made in turns that each do a bounded share, and are what a decision at once would be. */
 
+import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { BodyDecision, decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../../src/policy/evaluation/decision.ts'
@@ -9,7 +10,6 @@ import type { DescribedRequest } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
 import { collect } from '../../fixtures/memory.ts'
 import { described, policyOf, rulebookOf, rulebookOfCompiled } from '../../fixtures/rulebook.ts'
-import t from '../../fixtures/tap.ts'
 
 const key = 'AKIAIOSFODNN7EXAMPLE'
 const longText = 262_144
@@ -111,7 +111,7 @@ t.test('a decision in turns is the decision at once', async t => {
   ]
   for (const [name, rulebook, given] of rows) {
     const { decision, turns } = inTurns(rulebook, given)
-    t.same(decision, atOnce(rulebook, given), name)
+    t.strictSame(decision, atOnce(rulebook, given), name)
     t.ok(turns > 1 && turns < 60, `${name}: ${turns} turns`)
   }
 })
@@ -160,7 +160,7 @@ t.test('no turn takes more than its steps, whatever rules and bodies are, and th
   for (const [name, given] of Object.entries(heavyBodies)) {
     const rulebook = rulesOn(...heavyConditions)
     const { decision, turns, steps } = inTurns(rulebook, given)
-    t.same(decision, atOnce(rulebook, given), name)
+    t.strictSame(decision, atOnce(rulebook, given), name)
     t.ok(turns > 1 && steps < mostStepsOfTurn, `${name}: ${turns} turns, at most ${steps} steps in one`)
   }
 })
@@ -169,7 +169,7 @@ t.test('the documents of a GraphQL batch are read in turns', async t => {
   const given = request(Array.from({ length: 50 }, () => ({ query: `{${' a'.repeat(4_990)}}` })))
   const rulebook = rulesOn(condition('graphql.fields', 'eq', 'x'))
   const { decision, turns, steps } = inTurns(rulebook, given)
-  t.same(decision, atOnce(rulebook, given))
+  t.strictSame(decision, atOnce(rulebook, given))
   t.ok(turns > 20 && steps < mostStepsOfTurn, `${turns} turns, at most ${steps} steps in one`)
 })
 
@@ -262,7 +262,7 @@ t.test('nothing of a request or its body is alive once it is decided', async t =
     await new Promise(resolve => setImmediate(resolve))
     collect()
   }
-  t.same(
+  t.strictSame(
     held.map(reference => reference.deref()),
     [undefined, undefined],
   )

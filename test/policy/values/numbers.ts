@@ -1,5 +1,5 @@
+import t from 'tap'
 import { compareNumeric, LongNumber, type Numeric, parseNumeric } from '../../../src/policy/values/numbers.ts'
-import t from '../../fixtures/tap.ts'
 
 const order = (left: string, right: string) =>
   Math.sign(compareNumeric(parseNumeric(left) as Numeric, parseNumeric(right) as Numeric))

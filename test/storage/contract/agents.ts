@@ -1,5 +1,5 @@
+import type { Test } from 'tap'
 import type { AgentStatus } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { actions, agent, type Engine, entry, trail } from './samples.ts'
 
 export function agents(t: Test, engine: Engine): void {
@@ -14,7 +14,7 @@ export function agents(t: Test, engine: Engine): void {
       createdAt: 1_763_712_000_123,
     })
     await store.agents.insert(stored, '$2b$10$hash', entry('agent.register'))
-    t.same(await store.agents.all(), [stored])
+    t.strictSame(await store.agents.all(), [stored])
     t.equal(await store.agents.secretHash('a1'), '$2b$10$hash')
     t.equal(await store.agents.secretHash('a2'), undefined)
   })
@@ -27,7 +27,7 @@ export function agents(t: Test, engine: Engine): void {
       ['a', 2],
     ] as const)
       await store.agents.insert(agent(id, { createdAt }), 'h', entry('agent.register'))
-    t.same(
+    t.strictSame(
       (await store.agents.all()).map(each => each.id),
       ['b', 'a', 'c'],
     )
@@ -38,28 +38,28 @@ export function agents(t: Test, engine: Engine): void {
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
     t.equal(await store.agents.insert(agent('a1', { name: 'other' }), 'h2', entry('agent.register')), 'exists')
     t.equal(await store.agents.secretHash('a1'), 'h')
-    t.same(await actions(store), ['agent.register'])
+    t.strictSame(await actions(store), ['agent.register'])
   })
 
   t.test('a judgement counts only for the standing that was read, and forgets nothing until trust is set', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1', { trustValue: 0.5, trustAt: 1 }), 'h', entry('agent.register'))
     const read = { status: 'Active', trustValue: 0.5, trustAt: 1, standing: null } as const
-    t.same(await store.agents.standing('a1'), read)
+    t.strictSame(await store.agents.standing('a1'), read)
     t.equal(await store.agents.standing('a2'), undefined)
     const judged = { status: 'Active', trustValue: 0.1 + 0.2, trustAt: 2, standing: '{"gained":1}' } as const
     t.match(await store.agents.judge('a1', read, judged, entry('agent.trust')), { trustValue: 0.1 + 0.2, trustAt: 2 })
     t.equal(await store.agents.judge('a1', read, judged, entry('agent.trust')), 'stale')
     t.equal(await store.agents.judge('a2', read, judged, entry('agent.trust')), 'notFound')
-    t.same(await store.agents.standing('a1'), judged)
+    t.strictSame(await store.agents.standing('a1'), judged)
     for (const other of [{ trustValue: 0.3 }, { trustAt: 1 }, { standing: null }, { status: 'Inactive' }] as const) {
       t.equal(await store.agents.judge('a1', { ...judged, ...other }, judged, entry('agent.trust')), 'stale')
     }
     await store.agents.update('a1', { policyName: 'p' }, entry('agent.policy'))
-    t.same(await store.agents.standing('a1'), judged)
+    t.strictSame(await store.agents.standing('a1'), judged)
     await store.agents.update('a1', { trustValue: 0.35, trustAt: 3 }, entry('agent.liftQuarantine'))
-    t.same(await store.agents.standing('a1'), { status: 'Active', trustValue: 0.35, trustAt: 3, standing: null })
-    t.same(await actions(store), ['agent.register', 'agent.trust', 'agent.policy', 'agent.liftQuarantine'])
+    t.strictSame(await store.agents.standing('a1'), { status: 'Active', trustValue: 0.35, trustAt: 3, standing: null })
+    t.strictSame(await actions(store), ['agent.register', 'agent.trust', 'agent.policy', 'agent.liftQuarantine'])
   })
 
   t.test('of judgements at the same time, each counts on top of the others', async t => {
@@ -78,7 +78,7 @@ export function agents(t: Test, engine: Engine): void {
   t.test('a reset changes the agent and draws what the keys of tokens are derived with, for followers too', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1', { status: 'Quarantined' }), 'h', entry('agent.register'))
-    t.same(await store.tokens.all(), [])
+    t.strictSame(await store.tokens.all(), [])
     const told: string[] = []
     const note = (epoch: string | undefined) => void told.push(epoch ?? 'none')
     t.teardown(await store.feed.tokens.follow({ load: ([epoch]) => note(epoch), change: (_, epoch) => note(epoch) }))
@@ -88,9 +88,9 @@ export function agents(t: Test, engine: Engine): void {
       })
     const [epoch, ...more] = await store.tokens.all()
     t.match(epoch, /^[0-9a-f]{32}$/)
-    t.same([more, told.length, told[0], told[2]], [[], 3, 'none', epoch])
+    t.strictSame([more, told.length, told[0], told[2]], [[], 3, 'none', epoch])
     t.not(told[1], told[2])
-    t.same(await actions(store), ['agent.register', 'admin.reset', 'admin.reset'])
+    t.strictSame(await actions(store), ['agent.register', 'admin.reset', 'admin.reset'])
   })
 
   t.test('what cannot be recorded is not done, and what is done at the same time is', async t => {
@@ -101,15 +101,15 @@ export function agents(t: Test, engine: Engine): void {
       store.agents.insert(agent('a2'), 'h', unrecordable),
       store.agents.insert(agent('a3'), 'h', entry('agent.register')),
     ])
-    t.same(
+    t.strictSame(
       results.map(result => result.status),
       ['fulfilled', 'rejected', 'fulfilled'],
     )
-    t.same(
+    t.strictSame(
       (await store.agents.all()).map(each => each.id),
       ['a1', 'a3'],
     )
-    t.same(
+    t.strictSame(
       (await trail(store)).map(record => record.seq),
       [1, 2],
     )
@@ -120,11 +120,11 @@ export function agents(t: Test, engine: Engine): void {
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
     const change = { status: 'Quarantined', policyName: 'p', secretHash: 'new-hash' } as const
     const changed = await store.agents.update('a1', change, entry('agent.change', { details: { why: 'x' } }))
-    t.same(changed, agent('a1', { status: 'Quarantined', policyName: 'p' }))
-    t.same(await store.agents.all(), [changed])
+    t.strictSame(changed, agent('a1', { status: 'Quarantined', policyName: 'p' }))
+    t.strictSame(await store.agents.all(), [changed])
     t.equal(await store.agents.secretHash('a1'), 'new-hash')
     const [, record] = await trail(store)
-    t.same(record?.details, {
+    t.strictSame(record?.details, {
       why: 'x',
       before: { status: 'Active', policyName: null },
       after: { status: 'Quarantined', policyName: 'p' },
@@ -137,7 +137,7 @@ export function agents(t: Test, engine: Engine): void {
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
     const change = { roles: ['auditor'], externalSubject: 's', trustValue: 0.25, trustAt: 5 } as const
     await store.agents.update('a1', change, entry('agent.change'))
-    t.same(await store.agents.all(), [agent('a1', change)])
+    t.strictSame(await store.agents.all(), [agent('a1', change)])
   })
 
   t.test('a change from a status the agent is not in does nothing', async t => {
@@ -147,8 +147,8 @@ export function agents(t: Test, engine: Engine): void {
     t.equal(await store.agents.update('a1', change, entry('agent.activate'), ['Inactive', 'Quarantined']), 'wrongState')
     t.equal(await store.agents.update('a1', change, entry('agent.activate'), []), 'wrongState')
     t.equal(await store.agents.update('a2', change, entry('agent.activate')), 'notFound')
-    t.same(await store.agents.all(), [agent('a1', { status: 'Revoked' })])
-    t.same(await actions(store), ['agent.register'])
+    t.strictSame(await store.agents.all(), [agent('a1', { status: 'Revoked' })])
+    t.strictSame(await actions(store), ['agent.register'])
   })
 
   t.test('a subject of the identity provider is bound to one agent', async t => {
@@ -175,8 +175,8 @@ export function agents(t: Test, engine: Engine): void {
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
     t.equal(await store.agents.remove('a1', entry('agent.delete')), 'removed')
     t.equal(await store.agents.remove('a1', entry('agent.delete')), 'notFound')
-    t.same(await store.agents.all(), [])
-    t.same(await actions(store), ['agent.register', 'agent.delete'])
+    t.strictSame(await store.agents.all(), [])
+    t.strictSame(await actions(store), ['agent.register', 'agent.delete'])
   })
 
   t.test('the last active admin stays one', async t => {
@@ -206,7 +206,7 @@ export function agents(t: Test, engine: Engine): void {
     t.equal(await store.agents.addKey('a1', second, 2, entry('agent.addKey')), 'stored')
     t.equal(await store.agents.addKey('a1', key('k3'), 2, entry('agent.addKey')), 'full')
     t.match(await store.agents.update('a1', { policyName: 'p' }, entry('agent.policy')), { keys: [key('k1'), second] })
-    t.same(
+    t.strictSame(
       (await store.agents.all()).map(({ keys }) => keys),
       [[key('k1'), second], []],
     )
@@ -218,14 +218,14 @@ export function agents(t: Test, engine: Engine): void {
       { keyId: 'gone', at: 5_000 },
     ])
     await store.agents.noteKeyUses([{ keyId: 'k2', at: 4_000 }])
-    t.same(await store.agents.keyUses('a1'), [{ keyId: 'k2', at: 5_000 }], 'the latest')
-    t.same(await store.agents.keyUses('a2'), [])
+    t.strictSame(await store.agents.keyUses('a1'), [{ keyId: 'k2', at: 5_000 }], 'the latest')
+    t.strictSame(await store.agents.keyUses('a2'), [])
     t.equal(await store.agents.remove('a1', entry('agent.remove')), 'removed')
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
     t.equal(await store.agents.addKey('a1', second, 2, entry('agent.addKey')), 'stored')
     const told = ['addKey', 'addKey', 'policy', 'removeKey', 'policy', 'remove', 'register', 'addKey'].map(
       what => `agent.${what}`,
     )
-    t.same((await actions(store)).slice(2), told)
+    t.strictSame((await actions(store)).slice(2), told)
   })
 }

@@ -1,9 +1,9 @@
 import { deepStrictEqual, equal } from 'node:assert/strict'
 import fc from 'fast-check'
+import type { Test } from 'tap'
 import { verifyTrail } from '../../../src/audit/trail.ts'
 import { genesis, hashOf } from '../../../src/storage/chain.ts'
 import type { AuditEntry } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { type Engine, entry, trail } from './samples.ts'
 
 const kept = (text: string) => text.toWellFormed().replaceAll('\0', '\ufffd')
@@ -25,11 +25,11 @@ export function audit(t: Test, engine: Engine): void {
     const store = await engine(t)
     await Promise.all(['a', 'b', 'c'].map(action => store.audit.append(entry(action))))
     const appended = await trail(store)
-    t.same(
+    t.strictSame(
       appended.map(record => record.seq),
       [1, 2, 3],
     )
-    t.same(appended.map(record => record.action).sort(), ['a', 'b', 'c'])
+    t.strictSame(appended.map(record => record.action).sort(), ['a', 'b', 'c'])
     t.equal(appended[0]?.previous, '0'.repeat(64))
     t.equal(appended[2]?.previous, appended[1]?.hash)
     t.match(appended[0]?.hash, /^[0-9a-f]{64}$/)
@@ -45,25 +45,25 @@ export function audit(t: Test, engine: Engine): void {
       const { items, totalCount } = await store.audit.list({ page, pageSize: 2 }, filter)
       return [items.map(record => record.seq), totalCount]
     }
-    t.same(await list(1), [[5, 4], 5])
-    t.same(await list(3), [[1], 5])
-    t.same(await list(4), [[], 5])
-    t.same(await list(2, { subject: 'odd' }), [[1], 3])
-    t.same(await list(1, { actor: 'actor 4' }), [[4], 1])
-    t.same(await list(1, { action: 'action 1' }), [[1], 1])
-    t.same(await list(1, { from: 20, to: 40 }), [[3, 2], 2], 'from is included, to is not')
-    t.same(await list(1, { subject: 'odd', from: 50 }), [[5], 1])
+    t.strictSame(await list(1), [[5, 4], 5])
+    t.strictSame(await list(3), [[1], 5])
+    t.strictSame(await list(4), [[], 5])
+    t.strictSame(await list(2, { subject: 'odd' }), [[1], 3])
+    t.strictSame(await list(1, { actor: 'actor 4' }), [[4], 1])
+    t.strictSame(await list(1, { action: 'action 1' }), [[1], 1])
+    t.strictSame(await list(1, { from: 20, to: 40 }), [[3, 2], 2], 'from is included, to is not')
+    t.strictSame(await list(1, { subject: 'odd', from: 50 }), [[5], 1])
   })
 
   t.test('the store verifies stretches of the trail from any link on', async t => {
     const store = await engine(t)
     const start = { seq: 0, hash: genesis }
-    t.same(await store.audit.verify(start, 2), { last: start, isEnd: true })
+    t.strictSame(await store.audit.verify(start, 2), { last: start, isEnd: true })
     for (const action of ['a', 'b', 'c']) await store.audit.append(entry(action))
     const [, second, third] = await trail(store)
     const link = { seq: second!.seq, hash: second!.hash }
-    t.same(await store.audit.verify(start, 2), { last: link, isEnd: false })
-    t.same(await store.audit.verify(link, 2), { last: { seq: 3, hash: third!.hash }, isEnd: true })
+    t.strictSame(await store.audit.verify(start, 2), { last: link, isEnd: false })
+    t.strictSame(await store.audit.verify(link, 2), { last: { seq: 3, hash: third!.hash }, isEnd: true })
     t.match(await store.audit.verify({ seq: 2, hash: genesis }, 2), { firstBroken: 3, why: /does not follow/ })
     t.match(await store.audit.verify({ seq: 1, hash: genesis }, 2), { firstBroken: 2 })
     t.match(await store.audit.verify({ seq: -5, hash: genesis }, 2), { firstBroken: -4, why: /missing/ })
@@ -72,11 +72,11 @@ export function audit(t: Test, engine: Engine): void {
   t.test('the trail is read on from any record', async t => {
     const store = await engine(t)
     for (const action of ['a', 'b', 'c']) await store.audit.append(entry(action))
-    t.same(
+    t.strictSame(
       (await store.audit.after(1, 1)).map(record => record.seq),
       [2],
     )
-    t.same(await store.audit.after(3, 10), [])
+    t.strictSame(await store.audit.after(3, 10), [])
   })
 
   t.test('whatever text and details an entry has, it reads back as it was hashed', async t => {

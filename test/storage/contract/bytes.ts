@@ -1,6 +1,7 @@
 /** Threat T23 of SECURITY.md. */
+
+import type { Test } from 'tap'
 import type { Store } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { actions, approve, deny, type Engine, entry, pending, roomy, suspend } from './samples.ts'
 
 /** Runs a statement on the database behind the engine. */
@@ -38,7 +39,7 @@ export function bytes(
 
   t.test('what is counted of requests is what is stored of them, through all that becomes of them', async t => {
     const store = await engine(t)
-    const isCounted = async (what: string) => t.same(await rowsOf(counted), await rowsOf(stored), what)
+    const isCounted = async (what: string) => t.strictSame(await rowsOf(counted), await rowsOf(stored), what)
     const long = { url: `https://a.example/${'ä'.repeat(2_000)}`, body: 'x'.repeat(50_000), places: '[[3,4]]' }
     const ids = ['denied', 'withdrawn', 'answered', 'failed', 'released', 'expires', 'stays']
     for (const id of ids) await suspend(store, id, { ...long, idempotencyKey: id })
@@ -60,7 +61,7 @@ export function bytes(
     await store.hitl.release('released', 1, entry('hitl.release'))
     await isCounted('sent')
     await Promise.all([store.hitl.extend('stays', { now: 1_500, expiresAt: 9_000 }, entry('hitl.extend'))])
-    t.same([...(await store.hitl.expire(2_000, 100))].sort(), ['expires', 'others', 'released'])
+    t.strictSame([...(await store.hitl.expire(2_000, 100))].sort(), ['expires', 'others', 'released'])
     await isCounted('expired')
     await suspend(store, 'again', { ...long, idempotencyKey: 'denied' })
     await isCounted('held before')
@@ -69,14 +70,14 @@ export function bytes(
     await isCounted('pruned')
     await withdraw(store, 'stays')
     await store.hitl.prune(9_999, 100)
-    t.same(await rowsOf(counted), [])
+    t.strictSame(await rowsOf(counted), [])
   })
 
   t.test('a request that takes the place of an expired one counts for itself', async t => {
     const store = await engine(t)
     await suspend(store, 'h1', { idempotencyKey: 'k' })
     await suspend(store, 'h2', { idempotencyKey: 'k', createdAt: 2_000, expiresAt: 3_000 })
-    t.same(await rowsOf(counted), await rowsOf(stored))
+    t.strictSame(await rowsOf(counted), await rowsOf(stored))
   })
 
   t.test('no more than both limits is stored, also of requests that come at once', async t => {
@@ -101,7 +102,7 @@ export function bytes(
     t.ok(results.every(result => ['stored', 'bytesFull', 'agentBytesFull'].includes(String(result))))
     const held = Object.groupBy(await store.hitl.pending(1_500), ({ agentId }) => agentId)
     for (const list of Object.values(held)) t.ok((list ?? []).length <= 4)
-    t.same(await rowsOf(counted), await rowsOf(stored))
+    t.strictSame(await rowsOf(counted), await rowsOf(stored))
     t.equal((await actions(store)).length, 9)
   })
 

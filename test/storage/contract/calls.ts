@@ -1,5 +1,5 @@
+import type { Test } from 'tap'
 import type { HitlCall, Store } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { deny, type Engine, entry, get, suspend } from './samples.ts'
 
 const over = { repeatDigest: 'same' }
@@ -70,8 +70,8 @@ export function calls(t: Test, engine: Engine, other: Store): void {
     const found = (agentId = 'a1', now = 1_500, on = other) => on.hitl.waitedFor(agentId, key, now)
     await call(store, 'h1')
     await call(store, 'h2', 'waits', { call: { kind: 'waits', cancelKey: key } })
-    t.same([await found(), await found('a1', 1_500, store)], ['h1', 'h1'])
-    t.same([await found('a2'), await found('a1', 2_000)], [undefined, undefined])
+    t.strictSame([await found(), await found('a1', 1_500, store)], ['h1', 'h1'])
+    t.strictSame([await found('a2'), await found('a1', 2_000)], [undefined, undefined])
     t.equal(await leave(store, 'h1', { isLast: false, cancelKey: key }), 'held')
     t.equal(await found(), undefined)
     await call(other, 'h3', 'waits', { call: { kind: 'waits', cancelKey: key } })

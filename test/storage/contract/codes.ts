@@ -1,4 +1,4 @@
-import type { Test } from '../../fixtures/tap.ts'
+import type { Test } from 'tap'
 import { actions, type Engine, entry } from './samples.ts'
 
 export function codes(t: Test, engine: Engine): void {

@@ -1,6 +1,6 @@
+import type { Test } from 'tap'
 import type { Subscription } from '../../../src/storage/deliveries.ts'
 import type { Store } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { approve, deny, type Engine, suspend } from './samples.ts'
 
 /** The hooks of the gateways in these tests. */
@@ -22,15 +22,15 @@ export function deliveries(t: Test, engine: Engine): void {
       for (const id of ['h1', 'h2']) await suspend(store, id)
       await deny(store, 'h2')
       await approve(store, 'h1')
-      t.same(await waiting(store, 'all'), ['pending h1', 'pending h2', 'denied h2', 'approved h1'])
-      t.same(await waiting(store, 'new'), ['pending h1', 'pending h2'])
-      t.same(await waiting(store, 'all', 1), ['pending h1'])
+      t.strictSame(await waiting(store, 'all'), ['pending h1', 'pending h2', 'denied h2', 'approved h1'])
+      t.strictSame(await waiting(store, 'new'), ['pending h1', 'pending h2'])
+      t.strictSame(await waiting(store, 'all', 1), ['pending h1'])
       const [[first], [same]] = [await store.deliveries.next('all', 1), await store.deliveries.next('new', 1)]
       t.equal(first?.event, same?.event)
       t.match(first?.note, { at: 1_000, data: { agentId: 'a1', summary: '{"id":"h1"}' } })
       await store.deliveries.remove(first!)
-      t.same(await waiting(store, 'all', 2), ['pending h2', 'denied h2'])
-      t.same(await waiting(store, 'new'), ['pending h1', 'pending h2'], 'each hook has its own')
+      t.strictSame(await waiting(store, 'all', 2), ['pending h2', 'denied h2'])
+      t.strictSame(await waiting(store, 'new'), ['pending h1', 'pending h2'], 'each hook has its own')
     },
   )
 
@@ -42,7 +42,7 @@ export function deliveries(t: Test, engine: Engine): void {
       for (const one of await store.deliveries.next(hook, 9)) await store.deliveries.remove(one)
     await suspend(store, 'h2')
     await store.deliveries.remove(first!)
-    t.same(await waiting(store, 'new'), ['pending h2'])
+    t.strictSame(await waiting(store, 'new'), ['pending h2'])
   })
 
   t.test('a refused write leaves nothing', async t => {
@@ -50,37 +50,37 @@ export function deliveries(t: Test, engine: Engine): void {
     await suspend(store, 'h1')
     await deny(store, 'h1')
     await deny(store, 'h1')
-    t.same(await waiting(store, 'all'), ['pending h1', 'denied h1'])
+    t.strictSame(await waiting(store, 'all'), ['pending h1', 'denied h1'])
   })
 
   t.test('a hook has one owner, until its lease is over or given back', async t => {
     const store = await engine(t)
     const take = (owner: string, now: number) =>
       store.deliveries.take(['h', 'g'], lease(owner, now)).then(list => [...list].sort())
-    t.same(await store.deliveries.take([], lease('a', 0)), [])
-    t.same(await store.deliveries.take(['h'], lease('a', 0)), ['h'])
-    t.same(await take('b', 10), ['g'])
-    t.same(await take('a', 20), ['h'], 'renewed')
-    t.same(await take('b', 49), ['g'])
-    t.same(await take('b', 50), ['g', 'h'])
+    t.strictSame(await store.deliveries.take([], lease('a', 0)), [])
+    t.strictSame(await store.deliveries.take(['h'], lease('a', 0)), ['h'])
+    t.strictSame(await take('b', 10), ['g'])
+    t.strictSame(await take('a', 20), ['h'], 'renewed')
+    t.strictSame(await take('b', 49), ['g'])
+    t.strictSame(await take('b', 50), ['g', 'h'])
     await store.deliveries.leave('b')
-    t.same(await take('a', 51), ['g', 'h'])
+    t.strictSame(await take('a', 51), ['g', 'h'])
   })
 
   t.test('messages that are too old, and the oldest of too many, are dropped and counted', async t => {
     const store = await engine(t)
     for (let n = 0; n < 5; n++) await suspend(store, `h${n}`)
-    t.same(await store.deliveries.prune(0, 5), [])
-    t.same(
+    t.strictSame(await store.deliveries.prune(0, 5), [])
+    t.strictSame(
       (await store.deliveries.prune(0, 3)).toSorted((a, b) => a.hook.localeCompare(b.hook)),
       [
         { hook: 'all', count: 2 },
         { hook: 'new', count: 2 },
       ],
     )
-    t.same(await waiting(store, 'new'), ['pending h2', 'pending h3', 'pending h4'])
-    t.same((await store.deliveries.prune(Number.MAX_SAFE_INTEGER, 3)).length, 2)
-    t.same(await waiting(store, 'all'), [])
+    t.strictSame(await waiting(store, 'new'), ['pending h2', 'pending h3', 'pending h4'])
+    t.strictSame((await store.deliveries.prune(Number.MAX_SAFE_INTEGER, 3)).length, 2)
+    t.strictSame(await waiting(store, 'all'), [])
   })
 
   t.test('messages that are dropped because they are old make room for newer ones', async t => {
@@ -88,6 +88,6 @@ export function deliveries(t: Test, engine: Engine): void {
     for (const id of ['old1', 'old2', 'old3']) await suspend(store, id)
     for (const id of ['h1', 'h2']) await suspend(store, id, { createdAt: 2_000, expiresAt: 3_000 })
     await store.deliveries.prune(1_500, 3)
-    t.same(await waiting(store, 'new'), ['pending h1', 'pending h2'])
+    t.strictSame(await waiting(store, 'new'), ['pending h1', 'pending h2'])
   })
 }

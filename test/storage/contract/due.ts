@@ -1,8 +1,8 @@
+import type { Test } from 'tap'
 import { openPostgresStore } from '../../../src/storage/postgres/open.ts'
 import { eventually } from '../../fixtures/gateway.ts'
 import { createSchema, type Server } from '../../fixtures/postgres.ts'
 import { runs } from '../../fixtures/runs.ts'
-import type { Test } from '../../fixtures/tap.ts'
 
 const past = runs(1_000_000, 50_000)
 /** From the sixth on PostgreSQL may take a plan for any values. */

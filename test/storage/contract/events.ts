@@ -1,7 +1,7 @@
+import type { Test } from 'tap'
 import type { StoredEvent } from '../../../src/storage/events.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { eventually } from '../../fixtures/gateway.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { agent, approve, deny, type Engine, entry, lapse, settle, suspend } from './samples.ts'
 
 /** The events that a store tells from now on. */
@@ -76,7 +76,7 @@ export function events(t: Test, engine: Engine, other: Store): void {
       here.map(({ type, hitlId, data }) => [type, hitlId, data]),
       all,
     )
-    t.same(await told(there, all.length), here)
+    t.strictSame(await told(there, all.length), here)
     t.match(
       here.slice(0, 6).map(({ at }) => at),
       [1_000, 1_500, 1_500, 1_500, 1_501, 1_500],
@@ -108,7 +108,7 @@ export function events(t: Test, engine: Engine, other: Store): void {
       { type: 'toolChanged', hitlId: null, data: { agentId: 'a1', server: 's', tools: ['x'], count: 1 } },
       { type: 'pending' },
     ])
-    t.same(
+    t.strictSame(
       late.map(({ type }) => type),
       ['pending'],
     )

@@ -1,5 +1,5 @@
+import type { Test } from 'tap'
 import type { GrantRecord } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { actions, type Engine, entry, suspend, trail } from './samples.ts'
 
 /** Good for 3 uses until 2,000. */
@@ -30,9 +30,9 @@ export function grants(t: Test, engine: Engine): void {
       Array.from({ length: 10 }, () => store.grants.use('g1', { now: 1_500 }, entry('grant.use'))),
     )
     const counts = used.map(each => (typeof each === 'string' ? each : each?.uses))
-    t.same(counts.filter(count => count !== undefined).sort(), [1, 2, 3])
-    t.same(await store.grants.active(1_500), [])
-    t.same((await trail(store)).at(-1)?.details, { uses: 3, maxUses: 3 })
+    t.strictSame(counts.filter(count => count !== undefined).sort(), [1, 2, 3])
+    t.strictSame(await store.grants.active(1_500), [])
+    t.strictSame((await trail(store)).at(-1)?.details, { uses: 3, maxUses: 3 })
     t.equal((await trail(store)).length, 4)
   })
 
@@ -41,7 +41,7 @@ export function grants(t: Test, engine: Engine): void {
     await store.grants.insert(grant('g1'), entry('grant.create'))
     t.equal(await store.grants.use('g1', { now: 2_000 }, entry('grant.use')), undefined)
     t.equal(await store.grants.use('g2', { now: 1_500 }, entry('grant.use')), undefined)
-    t.same(await actions(store), ['grant.create'])
+    t.strictSame(await actions(store), ['grant.create'])
   })
 
   t.test('a key that a grant used names that sending: no grant and no held request takes it again', async t => {
@@ -57,13 +57,13 @@ export function grants(t: Test, engine: Engine): void {
       { uses: 1 },
     )
     t.equal(await suspend(store, 'h1', { idempotencyKey: 'k' }), 'keyUsed')
-    t.same(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
+    t.strictSame(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
     t.equal(await store.hitl.keyHolder('a1', 'k', 1_900), undefined, 'until it expires')
     t.equal(await store.hitl.keyHolder('a2', 'k', 1_500), undefined, 'of another agent')
     t.match(await use(1_500, { agentId: 'a2' }), { uses: 2 })
     t.match(await use(1_950, { expiresAt: 1_999 }), { uses: 3 }, 'an expired one is free')
     t.equal(await suspend(store, 'h2', { idempotencyKey: 'held' }), 'stored')
-    t.same(await store.hitl.keyHolder('a1', 'held', 1_500), { hitlId: 'h2' })
+    t.strictSame(await store.hitl.keyHolder('a1', 'held', 1_500), { hitlId: 'h2' })
     t.equal(await use(1_500, { key: 'held' }), 'keyHeld')
     t.equal(await store.grants.prune(1_950, 10), 1)
     t.equal((await store.hitl.keyHolder('a1', 'k', 1_950)) === undefined, false, 'the renewed one stays')
@@ -76,13 +76,13 @@ export function grants(t: Test, engine: Engine): void {
     await store.grants.use('g1', { now: 1_500, key }, entry('u'))
     await store.grants.releaseKey({ ...key, agentId: 'a2' })
     await store.grants.releaseKey({ ...key, key: 'l' })
-    t.same(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
+    t.strictSame(await store.hitl.keyHolder('a1', 'k', 1_500), { hitlId: null })
     await store.grants.releaseKey(key)
     t.equal(await store.hitl.keyHolder('a1', 'k', 1_500), undefined)
     const next = { ...key, expiresAt: 1_900 }
     await store.grants.use('g1', { now: 1_700, key: next }, entry('u'))
     await store.grants.releaseKey(key)
-    t.same(await store.hitl.keyHolder('a1', 'k', 1_800), { hitlId: null }, 'another use has it now')
+    t.strictSame(await store.hitl.keyHolder('a1', 'k', 1_800), { hitlId: null }, 'another use has it now')
   })
 
   t.test('active grants read back as stored, oldest first, of all agents or one', async t => {
@@ -90,8 +90,8 @@ export function grants(t: Test, engine: Engine): void {
     const g2 = grant('g2')
     const g1 = grant('g1', { createdAt: 1_001, agentId: 'a2' })
     for (const each of [g1, g2, grant('g3', { expiresAt: 1_400 })]) await store.grants.insert(each, entry('g'))
-    t.same(await store.grants.active(1_500), [g2, g1])
-    t.same(await store.grants.active(1_500, 'a2'), [g1])
+    t.strictSame(await store.grants.active(1_500), [g2, g1])
+    t.strictSame(await store.grants.active(1_500, 'a2'), [g1])
   })
 
   t.test('a grant is removed once, and pruning removes what is of no more use', async t => {

@@ -1,4 +1,4 @@
-import type { Test } from '../../fixtures/tap.ts'
+import type { Test } from 'tap'
 import { actions, type Engine, entry } from './samples.ts'
 
 export function policies(t: Test, engine: Engine): void {
@@ -6,13 +6,13 @@ export function policies(t: Test, engine: Engine): void {
     const store = await engine(t)
     const first = { name: 'p', document: '{"rules":[]}', createdAt: 1, updatedAt: 1 }
     t.equal(await store.policies.insert(first, entry('policy.create')), 'stored')
-    t.same(await store.policies.all(), [first])
+    t.strictSame(await store.policies.all(), [first])
     const second = { name: 'p', document: '{}', createdAt: 9, updatedAt: 2 }
     t.equal(await store.policies.update(second, entry('policy.update')), 'stored')
-    t.same(await store.policies.all(), [{ ...second, createdAt: 1 }], 'the time of creation stays')
+    t.strictSame(await store.policies.all(), [{ ...second, createdAt: 1 }], 'the time of creation stays')
     t.equal(await store.policies.remove('p', entry('policy.delete')), true)
-    t.same(await store.policies.all(), [])
-    t.same(await actions(store), ['policy.create', 'policy.update', 'policy.delete'])
+    t.strictSame(await store.policies.all(), [])
+    t.strictSame(await actions(store), ['policy.create', 'policy.update', 'policy.delete'])
   })
 
   t.test('what does not fit the stored policies changes nothing and records nothing', async t => {
@@ -22,8 +22,8 @@ export function policies(t: Test, engine: Engine): void {
     t.equal(await store.policies.insert({ ...policy, document: 'other' }, entry('policy.create')), 'exists')
     t.equal(await store.policies.update({ ...policy, name: 'q' }, entry('policy.update')), 'notFound')
     t.equal(await store.policies.remove('q', entry('policy.delete')), false)
-    t.same(await store.policies.all(), [policy])
-    t.same(await actions(store), ['policy.create'])
+    t.strictSame(await store.policies.all(), [policy])
+    t.strictSame(await actions(store), ['policy.create'])
   })
 
   t.test('several changes are made together, with an audit entry for each that changes something', async t => {
@@ -46,8 +46,8 @@ export function policies(t: Test, engine: Engine): void {
       { name: 'never', policy: undefined, entry: entry('policy.remove') },
     ])
     const after = [{ ...put, createdAt: 1 }, policy('new', 2)]
-    t.same(await store.policies.all(), after)
-    t.same(
+    t.strictSame(await store.policies.all(), after)
+    t.strictSame(
       new Map(told),
       new Map<string, unknown>([
         ['gone', undefined],
@@ -55,6 +55,6 @@ export function policies(t: Test, engine: Engine): void {
         ['new', after[1]],
       ]),
     )
-    t.same((await actions(store)).slice(2).sort(), ['policy.create', 'policy.remove', 'policy.replace'])
+    t.strictSame((await actions(store)).slice(2).sort(), ['policy.create', 'policy.remove', 'policy.replace'])
   })
 }

@@ -1,4 +1,4 @@
-import type { Test } from '../../fixtures/tap.ts'
+import type { Test } from 'tap'
 import {
   actions,
   approve,
@@ -34,11 +34,11 @@ export function queue(t: Test, engine: Engine): void {
     const { summary: _, call: _____, ...whole } = pending('h1', { idempotencyKey: 'k' })
     const { headers: __, body: ___, places: ____, ...brief } = whole
     const { responseStored: ______, ...state } = waits
-    t.same(await store.hitl.brief('h1', 1_999), { ...brief, ...state })
-    t.same(await store.hitl.get('h1', 1_999), { ...whole, ...waits })
-    t.same(await store.hitl.sealed('h1'), sealed)
+    t.strictSame(await store.hitl.brief('h1', 1_999), { ...brief, ...state })
+    t.strictSame(await store.hitl.get('h1', 1_999), { ...whole, ...waits })
+    t.strictSame(await store.hitl.sealed('h1'), sealed)
     t.equal(await store.hitl.sealedResponse('h1'), undefined)
-    t.same(await actions(store), ['hitl.suspend'])
+    t.strictSame(await actions(store), ['hitl.suspend'])
   })
 
   t.test('an expired or unknown item is not there', async t => {
@@ -50,7 +50,7 @@ export function queue(t: Test, engine: Engine): void {
     t.equal(await store.hitl.sealed('h2'), undefined)
     t.equal(await store.hitl.countPending(1_999), 1)
     t.equal(await store.hitl.countPending(2_000), 0)
-    t.same(await store.hitl.pending(2_000), [])
+    t.strictSame(await store.hitl.pending(2_000), [])
     t.equal(await approve(store, 'h1', { now: 2_000 }), 'notFound')
     t.equal(await deny(store, 'h1', 'r1', 2_000), 'notFound')
   })
@@ -63,11 +63,11 @@ export function queue(t: Test, engine: Engine): void {
     await suspend(store, 'h4')
     await deny(store, 'h4')
     const all = await store.hitl.pending(1_500)
-    t.same(
+    t.strictSame(
       all.map(item => item.id),
       ['h3', 'h1', 'h2'],
     )
-    t.same(all[2], {
+    t.strictSame(all[2], {
       id: 'h2',
       agentId: 'a1',
       createdAt: 1_001,
@@ -78,13 +78,13 @@ export function queue(t: Test, engine: Engine): void {
     })
     const ids = async (filter: Parameters<typeof store.hitl.pending>[1]) =>
       (await store.hitl.pending(1_500, filter)).map(item => item.id)
-    t.same(await ids({ agentId: 'a2' }), ['h3'])
-    t.same(await ids({ host: 'api.Example' }), ['h1', 'h2'])
-    t.same(await ids({ rule: 'orders', host: 'api.example' }), ['h2'])
-    t.same(await ids({ limit: 2 }), ['h3', 'h1'])
-    t.same(await ids({ after: all[0] }), ['h1', 'h2'])
-    t.same(await ids({ after: all[1], limit: 1 }), ['h2'])
-    t.same(await ids({ after: all[2] }), [])
+    t.strictSame(await ids({ agentId: 'a2' }), ['h3'])
+    t.strictSame(await ids({ host: 'api.Example' }), ['h1', 'h2'])
+    t.strictSame(await ids({ rule: 'orders', host: 'api.example' }), ['h2'])
+    t.strictSame(await ids({ limit: 2 }), ['h3', 'h1'])
+    t.strictSame(await ids({ after: all[0] }), ['h1', 'h2'])
+    t.strictSame(await ids({ after: all[1], limit: 1 }), ['h2'])
+    t.strictSame(await ids({ after: all[2] }), [])
   })
 
   t.test('both limits hold exactly, also for requests that come at once', async t => {
@@ -142,7 +142,7 @@ export function queue(t: Test, engine: Engine): void {
   t.test('an idempotency key of one agent names one item until that is gone', async t => {
     const store = await engine(t)
     await suspend(store, 'h1', { idempotencyKey: 'k' })
-    t.same(await suspend(store, 'h2', { idempotencyKey: 'k' }), { existing: await store.hitl.brief('h1', 1_500) })
+    t.strictSame(await suspend(store, 'h2', { idempotencyKey: 'k' }), { existing: await store.hitl.brief('h1', 1_500) })
     t.equal(await suspend(store, 'h3', { idempotencyKey: 'k', agentId: 'a2' }), 'stored')
     await deny(store, 'h1')
     t.match(await suspend(store, 'h4', { idempotencyKey: 'k' }), { existing: { id: 'h1', status: 'Denied' } })
@@ -150,7 +150,7 @@ export function queue(t: Test, engine: Engine): void {
     t.equal(await suspend(store, 'h5', { idempotencyKey: 'k' }), 'stored')
     t.equal(await suspend(store, 'h6', { idempotencyKey: 'k', createdAt: 2_000, expiresAt: 3_000 }), 'stored')
     t.equal(await store.hitl.get('h5', 1_500), undefined, 'an expired holder gives way')
-    t.same((await actions(store)).slice(-2), ['hitl.expire', 'hitl.suspend'])
+    t.strictSame((await actions(store)).slice(-2), ['hitl.expire', 'hitl.suspend'])
   })
 
   t.test('expiry takes the oldest first, up to the limit, with an audit entry each', async t => {
@@ -163,13 +163,13 @@ export function queue(t: Test, engine: Engine): void {
     ] as const)
       await suspend(store, id, { expiresAt })
     await approve(store, 'h3', { now: 1_050 })
-    t.same(await store.hitl.expire(1_300, 1), ['h2'])
-    t.same(await store.hitl.expire(1_300, 10), ['h1'], 'what was decided does not expire')
-    t.same(await store.hitl.expire(1_300, 10), [])
+    t.strictSame(await store.hitl.expire(1_300, 1), ['h2'])
+    t.strictSame(await store.hitl.expire(1_300, 10), ['h1'], 'what was decided does not expire')
+    t.strictSame(await store.hitl.expire(1_300, 10), [])
     t.equal(await store.hitl.sealed('h1'), undefined)
     const record = (await trail(store)).at(-1)
     t.match(record, { at: 1_300, actor: 'gateway', action: 'hitl.expire', subject: 'h1', requestId: null })
-    t.same(record?.details, { agentId: 'a1', digest: 'digest h1' })
+    t.strictSame(record?.details, { agentId: 'a1', digest: 'digest h1' })
   })
 
   t.test('the history has what does not wait, latest first, and is filtered and cut into pages', async t => {
@@ -180,16 +180,16 @@ export function queue(t: Test, engine: Engine): void {
     await approve(store, 'h2', { now: 1_350 })
     await settle(store, 'h2', 1, 'failed')
     await store.hitl.withdraw('h3', { agentId: 'a1', now: 1_500 }, entry('hitl.withdraw'))
-    t.same((await store.hitl.history({ page: 1, pageSize: 9 })).totalCount, 3, 'h5 is not swept yet')
+    t.strictSame((await store.hitl.history({ page: 1, pageSize: 9 })).totalCount, 3, 'h5 is not swept yet')
     await store.hitl.expire(1_400, 9)
     const ids = async (filter?: Parameters<typeof store.hitl.history>[1], page = 1, pageSize = 9) =>
       (await store.hitl.history({ page, pageSize }, filter)).items.map(({ id }) => id)
-    t.same(await ids(), ['h3', 'h5', 'h2', 'h1'])
-    t.same(await ids({}, 2, 3), ['h1'])
-    t.same(await ids({ statuses: ['Denied', 'Expired'] }), ['h5', 'h1'])
-    t.same(await ids({ replay: 'failed' }), ['h2'])
-    t.same(await ids({ agentId: 'a2' }), ['h5'])
-    t.same(await ids({ rule: 'h1', host: 'API.example' }), ['h1'])
+    t.strictSame(await ids(), ['h3', 'h5', 'h2', 'h1'])
+    t.strictSame(await ids({}, 2, 3), ['h1'])
+    t.strictSame(await ids({ statuses: ['Denied', 'Expired'] }), ['h5', 'h1'])
+    t.strictSame(await ids({ replay: 'failed' }), ['h2'])
+    t.strictSame(await ids({ agentId: 'a2' }), ['h5'])
+    t.strictSame(await ids({ rule: 'h1', host: 'API.example' }), ['h1'])
     const { items } = await store.hitl.history({ page: 1, pageSize: 9 }, { statuses: ['Denied'] })
     t.match(items, [{ status: 'Denied', decidedBy: 'r1', decidedAt: 1_300, comment: 'no', approvedBy: [], attempt: 0 }])
     t.equal(await store.hitl.oldestPending(1_500), 1_000)
@@ -203,10 +203,10 @@ export function queue(t: Test, engine: Engine): void {
     const extend = (expiresAt: number, now = 1_500) =>
       store.hitl.extend('h1', { now, expiresAt }, entry('hitl.extend', { subject: 'h1' }))
     const both = await Promise.all([extend(3_000), extend(3_000)])
-    t.same(both.map(result => Object.keys(result)).sort(), [['extended'], ['lost']])
+    t.strictSame(both.map(result => Object.keys(result)).sort(), [['extended'], ['lost']])
     t.match(await extend(2_500), { lost: { expiresAt: 3_000 } })
     t.equal((await store.hitl.get('h1', 2_999))?.expiresAt, 3_000)
-    t.same((await actions(store)).filter(action => action === 'hitl.extend').length, 1)
+    t.strictSame((await actions(store)).filter(action => action === 'hitl.extend').length, 1)
     t.equal(await extend(9_000, 3_000), 'notFound', 'what has expired stays so')
     await deny(store, 'h1', 'r1', 2_000)
     t.match(await extend(9_000), { lost: { status: 'Denied' } })
@@ -223,7 +223,7 @@ export function queue(t: Test, engine: Engine): void {
     t.equal(await store.hitl.prune(9_999, 1), 1)
     t.equal(await store.hitl.prune(9_999, 10), 1)
     t.equal(await store.hitl.prune(9_999, 10), 0)
-    t.same([(await get(store, 'h1')).replay, (await get(store, 'h4')).status], ['inFlight', 'Pending'])
+    t.strictSame([(await get(store, 'h1')).replay, (await get(store, 'h4')).status], ['inFlight', 'Pending'])
   })
 
   t.test('a thousand items are suspended, fifty at once', async t => {

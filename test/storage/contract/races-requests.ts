@@ -1,6 +1,6 @@
+import type { Test } from 'tap'
 import { verifyTrail } from '../../../src/audit/trail.ts'
 import type { GrantRecord, Store } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { approve, type Engine, entry, get, settle, suspend, trail } from './samples.ts'
 
 const grant = (id: string, maxUses: number): GrantRecord => ({
@@ -23,7 +23,7 @@ export function requestRaces(t: Test, engine: Engine, other: Store): void {
       return on.grants.use(id, { now: 1_500, key }, entry('grant.use', { actor: 'a1', subject: id }))
     })
     t.equal(results.filter(result => typeof result === 'object').length, 27)
-    t.same(await store.grants.active(1_500), [])
+    t.strictSame(await store.grants.active(1_500), [])
     const uses = (await trail(store)).flatMap(({ action, subject, details }) =>
       action === 'grant.use' ? [`${subject} ${details['uses']}`] : [],
     )
@@ -36,7 +36,7 @@ export function requestRaces(t: Test, engine: Engine, other: Store): void {
     const use = (on: Store) => on.grants.use('g1', { now: 1_500 }, entry('grant.use', { actor: 'a1' }))
     const [, removed] = await Promise.all([over(20, store, use), other.grants.remove('g1', entry('grant.revoke'))])
     t.equal(removed, true)
-    t.same(await over(4, store, use), [undefined, undefined, undefined, undefined])
+    t.strictSame(await over(4, store, use), [undefined, undefined, undefined, undefined])
     const actions = (await trail(store)).map(({ action }) => action)
     t.equal(actions.at(-1), 'grant.revoke')
   })
@@ -69,7 +69,7 @@ export function requestRaces(t: Test, engine: Engine, other: Store): void {
     })
     t.equal(ends.filter(Boolean).length, ids.length)
     const told = (await trail(store)).filter(({ action }) => action === 'hitl.replay' || action === 'hitl.release')
-    t.same(told.map(({ subject }) => subject).sort(), ids)
+    t.strictSame(told.map(({ subject }) => subject).sort(), ids)
     const waiting = told.filter(({ action }) => action === 'hitl.release').length
     t.equal(await store.hitl.countPending(1_500), waiting)
   })
@@ -83,7 +83,7 @@ export function requestRaces(t: Test, engine: Engine, other: Store): void {
       t.equal(results.filter(result => result === 'stored').length, 1)
     }
     const expired = (await trail(store)).filter(({ action }) => action === 'hitl.expire')
-    t.same(expired.map(({ subject }) => subject).sort(), ['k1 old', 'k2 old', 'k3 old'])
+    t.strictSame(expired.map(({ subject }) => subject).sort(), ['k1 old', 'k2 old', 'k3 old'])
     t.equal(await store.hitl.countPending(3_500), 3)
     t.match(await verifyTrail(store.audit), { ok: true })
   })

@@ -1,6 +1,6 @@
+import type { Test } from 'tap'
 import { verifyTrail } from '../../../src/audit/trail.ts'
 import type { AgentRecord, Store } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { agent, approve, deny, type Engine, entry, lapse, pending, roomy, sealed, suspend, trail } from './samples.ts'
 
 /** Calls that come over two stores on the same data at the same time. */
@@ -22,7 +22,7 @@ export function races(t: Test, engine: Engine, other: Store): void {
     const won = results.filter(result => typeof result === 'object' && !('lost' in result))
     t.equal(won.length, ids.length)
     const decided = (await trail(store)).filter(({ action }) => action !== 'hitl.suspend')
-    t.same(decided.map(({ subject }) => subject).sort(), [...ids].sort())
+    t.strictSame(decided.map(({ subject }) => subject).sort(), [...ids].sort())
     t.equal(await store.hitl.countPending(1_500), 0)
   })
 
@@ -31,7 +31,7 @@ export function races(t: Test, engine: Engine, other: Store): void {
     for (let n = 0; n < 10; n++) {
       await suspend(store, `h${n}`, { approvalsNeeded: 2 })
       const both = await over(2, store, (on, who) => approve(on, `h${n}`, { reviewer: `r${who}` }))
-      t.same(both.flatMap(result => Object.keys(result)).sort(), ['claimed', 'waiting'])
+      t.strictSame(both.flatMap(result => Object.keys(result)).sort(), ['claimed', 'waiting'])
     }
   })
 
@@ -73,7 +73,7 @@ export function races(t: Test, engine: Engine, other: Store): void {
     const insert = (on: Store, id: string, externalSubject: string | null) =>
       on.agents.insert(agent(id, { externalSubject }), 'h', entry('agent.register'))
     const ids = await over(8, store, on => insert(on, 'a1', null))
-    t.same(ids.sort(), [...Array.from({ length: 7 }, () => 'exists'), 'stored'])
+    t.strictSame(ids.sort(), [...Array.from({ length: 7 }, () => 'exists'), 'stored'])
     const subjects = await over(8, store, (on, n) => insert(on, `b${n}`, 's'))
     t.equal(subjects.filter(result => result === 'stored').length, 1)
     const bound = await over(8, store, (on, n) => {
@@ -185,8 +185,8 @@ export function races(t: Test, engine: Engine, other: Store): void {
       })
       // Under load some of those that came at once are given up.
       t.ok(recorded.length > 4)
-      t.same(told.get(other), recorded)
-      t.same(told.get(store)?.slice(0, recorded.length - 1), recorded.slice(0, -1))
+      t.strictSame(told.get(other), recorded)
+      t.strictSame(told.get(store)?.slice(0, recorded.length - 1), recorded.slice(0, -1))
       t.match(await verifyTrail(store.audit), { ok: true, entries: recorded.length + 1 })
     },
   )

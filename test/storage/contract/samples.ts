@@ -1,3 +1,4 @@
+import type { Test } from 'tap'
 import type {
   AgentRecord,
   AuditEntry,
@@ -7,7 +8,6 @@ import type {
   OwnAttempts,
   Store,
 } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 
 /** Emptied between two tests. */
 export const tables = [

@@ -1,5 +1,5 @@
+import type { Test } from 'tap'
 import type { Deadlines, Store } from '../../../src/storage/store.ts'
-import type { Test } from '../../fixtures/tap.ts'
 import { approve, deny, type Engine, entry, lapse, settle, suspend } from './samples.ts'
 
 const early: Deadlines = { now: 1_500, decided: 0, delivered: 0, most: 100 }
@@ -52,7 +52,7 @@ export function sweeps(t: Test, engine: Engine, other: Store): void {
     const sum = (counts: readonly number[]) => counts.reduce((all, count) => all + count, 0)
     const expired = (await both(on => on.hitl.expire(2_000, 5))).flat()
     expired.push(...(await store.hitl.expire(2_000, 100)))
-    t.same(expired.toSorted(), ids.slice(10).toSorted())
+    t.strictSame(expired.toSorted(), ids.slice(10).toSorted())
     t.equal(sum(await both(on => on.hitl.prune(9_999, 7))) + (await store.hitl.prune(9_999, 100)), 30)
     t.equal(sum(await both(on => on.grants.prune(2_000, 3))) + (await store.grants.prune(2_000, 100)), 10)
     const dropped = (await both(on => on.deliveries.prune(0, 25))).flat()

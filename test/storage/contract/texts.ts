@@ -1,4 +1,4 @@
-import type { Test } from '../../fixtures/tap.ts'
+import type { Test } from 'tap'
 import { agent, approve, deny, type Engine, entry, get, suspend, trail } from './samples.ts'
 
 const odd = 'a\u0000b \ud800 \u{1f600}'

@@ -1,4 +1,4 @@
-import type { Test } from '../../fixtures/tap.ts'
+import type { Test } from 'tap'
 import { actions, agent, type Engine, entry } from './samples.ts'
 
 export function tools(t: Test, engine: Engine): void {

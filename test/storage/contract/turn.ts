@@ -1,8 +1,8 @@
+import type { Test } from 'tap'
 import { openPostgresStore } from '../../../src/storage/postgres/open.ts'
 import { turnQuery } from '../../../src/storage/postgres/turn.ts'
 import { planOnce } from '../../../src/storage/postgres/turns.ts'
 import { createSchema, type Server } from '../../fixtures/postgres.ts'
-import type { Test } from '../../fixtures/tap.ts'
 
 export function turnPlan(t: Test, server?: Server): void {
   t.test('the plan of a turn reads no table whole that grows, though it was short when the plan was made', async t => {

@@ -1,4 +1,4 @@
-import type { Test } from '../../fixtures/tap.ts'
+import type { Test } from 'tap'
 import { actions, approve, deny, type Engine, entry, get, lapse, sealed, settle, suspend, trail } from './samples.ts'
 
 export function verdicts(t: Test, engine: Engine): void {
@@ -8,10 +8,10 @@ export function verdicts(t: Test, engine: Engine): void {
     const result = await approve(store, 'h1', { comment: 'fine' })
     const state = { status: 'Approved', replay: 'inFlight', attempt: 1, leaseUntil: 1_600, approvedBy: ['r1'] }
     t.match(result, { claimed: { id: 'h1', ...state, decidedBy: 'r1', decidedAt: 1_500, comment: 'fine' } })
-    t.same(await store.hitl.sealed('h1'), sealed, 'what is sealed stays until the outcome is known')
+    t.strictSame(await store.hitl.sealed('h1'), sealed, 'what is sealed stays until the outcome is known')
     const record = (await trail(store)).at(-1)
     t.match(record, { actor: 'r1', action: 'hitl.approve', subject: 'h1' })
-    t.same(record?.details, { digest: 'digest h1', approvals: 1, approvalsNeeded: 1, attempt: 1 })
+    t.strictSame(record?.details, { digest: 'digest h1', approvals: 1, approvalsNeeded: 1, attempt: 1 })
   })
 
   t.test('a denial is final and drops what was sealed', async t => {
@@ -22,7 +22,7 @@ export function verdicts(t: Test, engine: Engine): void {
     t.match(await deny(store, 'h1', 'r2'), { lost: { status: 'Denied', decidedBy: 'r1' } })
     t.match(await approve(store, 'h1'), { lost: { status: 'Denied', decidedBy: 'r1' } })
     t.match(await approve(store, 'h1', { resend: true }), { lost: { status: 'Denied' } })
-    t.same(await actions(store), ['hitl.suspend', 'hitl.deny'])
+    t.strictSame(await actions(store), ['hitl.suspend', 'hitl.deny'])
     t.equal(await deny(store, 'h2'), 'notFound')
     t.equal(await approve(store, 'h2'), 'notFound')
   })
@@ -45,7 +45,7 @@ export function verdicts(t: Test, engine: Engine): void {
     const subjects = (await trail(store))
       .filter(record => record.action !== 'hitl.suspend')
       .map(record => record.subject)
-    t.same(subjects.sort(), [...ids].sort())
+    t.strictSame(subjects.sort(), [...ids].sort())
   })
 
   t.test('an item that needs two approvals waits for a second reviewer, who counts once', async t => {
@@ -54,7 +54,7 @@ export function verdicts(t: Test, engine: Engine): void {
     t.match(await approve(store, 'h1'), { waiting: { status: 'Pending', approvedBy: ['r1'], decidedBy: null } })
     t.match(await approve(store, 'h1'), { waiting: { approvedBy: ['r1'] } })
     t.match(await approve(store, 'h1', { reviewer: 'r2' }), { claimed: { approvedBy: ['r1', 'r2'], decidedBy: 'r2' } })
-    t.same(await actions(store), ['hitl.suspend', 'hitl.approve', 'hitl.approve'])
+    t.strictSame(await actions(store), ['hitl.suspend', 'hitl.approve', 'hitl.approve'])
   })
 
   t.test('an outcome is written once and drops what was sealed when it is complete', async t => {
@@ -69,7 +69,7 @@ export function verdicts(t: Test, engine: Engine): void {
       responseStored: true,
       leaseUntil: null,
     })
-    t.same(await store.hitl.sealedResponse('h1'), new Uint8Array([7]))
+    t.strictSame(await store.hitl.sealedResponse('h1'), new Uint8Array([7]))
     t.equal(await store.hitl.sealed('h1'), undefined)
     t.equal(await settle(store, 'h1', 1, 'failed'), false)
     t.equal(await store.hitl.release('h1', 1, entry('hitl.release')), false)
@@ -141,7 +141,7 @@ export function verdicts(t: Test, engine: Engine): void {
       await approve(store, 'h1')
       t.match(await approve(store, 'h1', { resend: true }), { lost: { replay: 'inFlight' } })
       await settle(store, 'h1', 1, replay)
-      t.same(await store.hitl.sealed('h1'), sealed)
+      t.strictSame(await store.hitl.sealed('h1'), sealed)
       t.match(await approve(store, 'h1', { reviewer: 'r2' }), { lost: { replay } })
       const again = await Promise.all(['r2', 'r3'].map(reviewer => approve(store, 'h1', { reviewer, resend: true })))
       again.sort(one => (typeof one === 'object' && 'claimed' in one ? -1 : 1))
@@ -169,13 +169,17 @@ export function verdicts(t: Test, engine: Engine): void {
     await suspend(store, 'h2')
     await approve(store, 'h1', { leaseUntil: 1_600 })
     await approve(store, 'h2', { leaseUntil: 1_601 })
-    t.same(await lapse(store, 1_599), [])
-    t.same(await lapse(store, 1_600, { owner: 'g1', held: ['h1'], over: [] }), [], 'who holds a lease knows better')
-    t.same(await lapse(store, 1_600), ['h1'])
-    t.same(await lapse(store, 1_600), [])
+    t.strictSame(await lapse(store, 1_599), [])
+    t.strictSame(
+      await lapse(store, 1_600, { owner: 'g1', held: ['h1'], over: [] }),
+      [],
+      'who holds a lease knows better',
+    )
+    t.strictSame(await lapse(store, 1_600), ['h1'])
+    t.strictSame(await lapse(store, 1_600), [])
     const record = (await trail(store)).at(-1)
     t.match(record, { at: 1_600, actor: 'gateway', action: 'hitl.lapse', subject: 'h1' })
-    t.same(record?.details, { attempt: 1, digest: 'digest h1' })
+    t.strictSame(record?.details, { attempt: 1, digest: 'digest h1' })
     t.match(await get(store, 'h1'), { status: 'Approved', replay: 'unknown' })
     t.equal(await settle(store, 'h1', 1, 'completed'), true)
     t.match(await get(store, 'h1'), { replay: 'completed' })
@@ -191,11 +195,11 @@ export function verdicts(t: Test, engine: Engine): void {
     ] as const)
       await approve(store, id, { owner })
     const own = { owner: 'g1', held: ['h1', 'h2'], over: ['h3'] }
-    t.same(await lapse(store, 1_599, own), ['h3'], 'before its lease is over in the store')
-    t.same(await lapse(store, 1_600, own), ['h2'], 'another gateway has claimed it since')
+    t.strictSame(await lapse(store, 1_599, own), ['h3'], 'before its lease is over in the store')
+    t.strictSame(await lapse(store, 1_600, own), ['h2'], 'another gateway has claimed it since')
     await approve(store, 'h3', { owner: 'g2', resend: true, leaseUntil: 1_700 })
-    t.same(await lapse(store, 1_650, own), [], 'an attempt of another gateway is not over with the own one')
-    t.same((await lapse(store, 1_700, { ...own, held: [] })).toSorted(), ['h1', 'h3'])
+    t.strictSame(await lapse(store, 1_650, own), [], 'an attempt of another gateway is not over with the own one')
+    t.strictSame((await lapse(store, 1_700, { ...own, held: [] })).toSorted(), ['h1', 'h3'])
   })
 
   t.test('a lapsed replay can be sent again, and then its first attempt is heard no more', async t => {
@@ -205,6 +209,6 @@ export function verdicts(t: Test, engine: Engine): void {
     await lapse(store, 1_600)
     t.match(await approve(store, 'h1', { resend: true, leaseUntil: 1_800 }), { claimed: { attempt: 2 } })
     t.equal(await settle(store, 'h1', 1, 'completed'), false)
-    t.same(await lapse(store, 1_800), ['h1'])
+    t.strictSame(await lapse(store, 1_800), ['h1'])
   })
 }

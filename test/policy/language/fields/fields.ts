@@ -1,3 +1,4 @@
+import t from 'tap'
 import { fieldKinds } from '../../../../src/policy/language/fields/field-table.ts'
 import { type Field, parseField } from '../../../../src/policy/language/fields/fields.ts'
 import { Zone } from '../../../../src/policy/language/fields/zone.ts'
@@ -7,7 +8,6 @@ import { noRisk } from '../../../../src/policy/risk/risk.ts'
 import { missing, unknown, unreadable } from '../../../../src/policy/values/truth.ts'
 import { readField } from '../../../fixtures/read-field.ts'
 import { described, truthOf } from '../../../fixtures/rulebook.ts'
-import t from '../../../fixtures/tap.ts'
 
 /** Paths that a test has read. */
 const asked = new Set<string>()
@@ -174,9 +174,9 @@ t.test('mcp.* reads one message or a batch', async t => {
   t.equal(of('mcp.arguments.q', call('search', { q: 'x' })), 'x')
   t.equal(of('mcp.batchSize', call('search')), 1)
   const batch = [call('search', { q: ['x', 'y'] }), { jsonrpc: '2.0', method: 'ping' }]
-  t.same(of('mcp.method', batch), { each: ['tools/call', 'ping'] })
-  t.same(of('mcp.tool', batch), { each: ['search', missing] })
-  t.same(of('mcp.arguments.q[*]', batch), { each: ['x', 'y', missing] })
+  t.strictSame(of('mcp.method', batch), { each: ['tools/call', 'ping'] })
+  t.strictSame(of('mcp.tool', batch), { each: ['search', missing] })
+  t.strictSame(of('mcp.arguments.q[*]', batch), { each: ['x', 'y', missing] })
   t.equal(of('mcp.batchSize', batch), 2)
 })
 
@@ -232,14 +232,14 @@ t.test('mcp.* is unreadable where a server that ignores letter case reads anothe
 t.test('a repeated Content-Type gives all its types, and the body is read by its bytes alone', async t => {
   const headers = { 'content-type': ['application/json', 'Text/Plain; x=y'] }
   const given = { request: { url: 'https://a.example/', headers, body: '{}' } }
-  t.same(read('input.contentType', given), ['application/json', 'text/plain'])
+  t.strictSame(read('input.contentType', given), ['application/json', 'text/plain'])
   t.equal(read('input.bodyInfo.kind', given), 'text')
   t.equal(read('input.contentType', { request: { url: 'https://a.example/' } }), missing)
 })
 
 t.test('a path or segment with broken escapes stays as it is', async t => {
-  t.same(read('input.pathSegments', { request: { url: 'https://a.example/a%zz/%C3%A9' } }), ['a%zz', 'é'])
-  t.same(read('input.pathSegments', { request: { url: 'https://a.example/' } }), [])
+  t.strictSame(read('input.pathSegments', { request: { url: 'https://a.example/a%zz/%C3%A9' } }), ['a%zz', 'é'])
+  t.strictSame(read('input.pathSegments', { request: { url: 'https://a.example/' } }), [])
 })
 
 t.test('every field but the risk was read by a test above', async t => {

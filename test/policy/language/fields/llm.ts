@@ -1,7 +1,8 @@
 /** Fields of calls to model providers. */
+
+import t from 'tap'
 import { missing, unreadable } from '../../../../src/policy/values/truth.ts'
 import { readField } from '../../../fixtures/read-field.ts'
-import t from '../../../fixtures/tap.ts'
 
 t.test('bodies of model APIs are read wherever they go', async t => {
   const of = (path: string, body: unknown) => readField(path, { request: { url: 'https://a.example/', body } })
@@ -16,9 +17,9 @@ t.test('bodies of model APIs are read wherever they go', async t => {
   t.equal(of('llm.model', body), 'm')
   t.equal(of('llm.stream', body), true)
   t.equal(of('llm.maxTokens', body), 10)
-  t.same(of('llm.maxTokens', { ...body, max_completion_tokens: 99 }), [10, 99])
+  t.strictSame(of('llm.maxTokens', { ...body, max_completion_tokens: 99 }), [10, 99])
   t.equal(of('llm.maxTokens', { max_tokens: null }), null)
-  t.same(of('llm.tools', body), { each: ['f', 'g', 'web_search'] })
+  t.strictSame(of('llm.tools', body), { each: ['f', 'g', 'web_search'] })
   t.equal(of('llm.promptBytes', body), 8 + 4 + 4 + 2)
   for (const path of ['llm.model', 'llm.stream', 'llm.maxTokens', 'llm.tools', 'llm.promptBytes']) {
     t.equal(of(path, {}), missing, path)
@@ -66,9 +67,9 @@ t.test('Gemini has the model in the path, whatever the body says', async t => {
   t.equal(at('llm.model', url, body), unreadable, 'servers may read two models in it')
   const plain = '/v1beta/models/gemini-pro:generateContent'
   t.equal(at('llm.maxTokens', plain, body), 7)
-  t.same(at('llm.tools', plain, body), { each: ['f', 'g', 'googleSearch', 'google_search'] })
+  t.strictSame(at('llm.tools', plain, body), { each: ['f', 'g', 'googleSearch', 'google_search'] })
   t.equal(at('llm.messages', plain, body), 2)
-  t.same(at('llm.roles', plain, body), { each: ['user', 'model'] })
+  t.strictSame(at('llm.roles', plain, body), { each: ['user', 'model'] })
   t.equal(at('llm.promptBytes', plain, body), 'user'.length + 2 + 'model'.length + 2 + 2)
 })
 
@@ -76,23 +77,23 @@ t.test('every name that a provider may take for a tool is one', async t => {
   const named = (tool: object, url = '/v1/chat/completions') => at('llm.tools', url, { tools: [tool] })
   const gemini = '/v1beta/models/g:generateContent'
   const f = { functionDeclarations: [{ name: 'f' }] }
-  t.same(named({ ...f, googleSearch: {} }, gemini), { each: ['f', 'googleSearch', 'google_search'] })
-  t.same(named({ ...f, function_declarations: [{ name: 'g' }], code_execution: {} }, gemini), {
+  t.strictSame(named({ ...f, googleSearch: {} }, gemini), { each: ['f', 'googleSearch', 'google_search'] })
+  t.strictSame(named({ ...f, function_declarations: [{ name: 'g' }], code_execution: {} }, gemini), {
     each: ['f', 'g', 'code_execution', 'codeExecution'],
   })
-  t.same(named({ name: 'f', codeExecution: {} }, gemini), {
+  t.strictSame(named({ name: 'f', codeExecution: {} }, gemini), {
     each: ['f', 'name', 'codeExecution', 'code_execution'],
   })
-  t.same(named({ type: 'function', name: 'f', function: { name: 'g' } }), { each: ['f', 'g'] })
-  t.same(named({ type: 'custom', custom: { name: 'f' } }), { each: ['f'] })
-  t.same(named({ type: 'web_search', name: 'f' }), { each: ['f', 'web_search'] }, 'the type is the tool')
-  t.same(named({ functionDeclarations: 1, name: 'f' }), { each: ['f', unreadable, 'name'] })
-  t.same(named({ type: 'function', function: { name: 'f', Name: 'g' } }), { each: [unreadable] })
+  t.strictSame(named({ type: 'function', name: 'f', function: { name: 'g' } }), { each: ['f', 'g'] })
+  t.strictSame(named({ type: 'custom', custom: { name: 'f' } }), { each: ['f'] })
+  t.strictSame(named({ type: 'web_search', name: 'f' }), { each: ['f', 'web_search'] }, 'the type is the tool')
+  t.strictSame(named({ functionDeclarations: 1, name: 'f' }), { each: ['f', unreadable, 'name'] })
+  t.strictSame(named({ type: 'function', function: { name: 'f', Name: 'g' } }), { each: [unreadable] })
   const limits = {
     generationConfig: { maxOutputTokens: 7, max_output_tokens: 8 },
     generation_config: { maxOutputTokens: 9 },
   }
-  t.same(at('llm.maxTokens', gemini, limits), [7, 8, 9])
+  t.strictSame(at('llm.maxTokens', gemini, limits), [7, 8, 9])
 })
 
 t.test('a member in another letter case is unreadable', async t => {
@@ -113,7 +114,7 @@ t.test('a member in another letter case is unreadable', async t => {
 
 t.test('Azure has a deployment in the path, and perhaps a model in the body', async t => {
   const url = '/openai/deployments/my-gpt/chat/completions'
-  t.same(at('llm.model', url), ['my-gpt', 'm'])
+  t.strictSame(at('llm.model', url), ['my-gpt', 'm'])
   t.equal(at('llm.model', url, { messages: [] }), 'my-gpt')
 })
 
@@ -143,10 +144,10 @@ t.test('a call whose model is not found is unreadable, another request has none'
 t.test('messages are counted in every format, with their roles', async t => {
   const messages = [{ role: 'system' }, { role: 'user' }, { role: 'user' }]
   t.equal(at('llm.messages', '/v1/chat/completions', { messages }), 3)
-  t.same(at('llm.roles', '/v1/chat/completions', { messages }), { each: ['system', 'user'] })
+  t.strictSame(at('llm.roles', '/v1/chat/completions', { messages }), { each: ['system', 'user'] })
   t.equal(at('llm.messages', '/v1/responses', { input: 'hello' }), 1)
   t.equal(at('llm.roles', '/v1/responses', { input: 'hello' }), missing)
   t.equal(at('llm.messages', '/v1/responses', { input: { role: 'user' } }), unreadable)
   t.equal(at('llm.tools', '/v1/responses', { tools: 'all' }), unreadable)
-  t.same(at('llm.tools', '/v1/chat/completions', { functions: [{ name: 'f' }] }), { each: ['f'] })
+  t.strictSame(at('llm.tools', '/v1/chat/completions', { functions: [{ name: 'f' }] }), { each: ['f'] })
 })

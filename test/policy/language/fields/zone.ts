@@ -1,5 +1,5 @@
+import t from 'tap'
 import { isTimeZone, Zone } from '../../../../src/policy/language/fields/zone.ts'
-import t from '../../../fixtures/tap.ts'
 
 t.test('wall time follows the zone, over changes of the clock', async t => {
   const berlin = new Zone('Europe/Berlin')

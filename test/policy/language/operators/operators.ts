@@ -1,6 +1,6 @@
+import t from 'tap'
 import { findOperator, operatorNames } from '../../../../src/policy/language/operators/operators.ts'
 import { truthOf } from '../../../fixtures/rulebook.ts'
-import t from '../../../fixtures/tap.ts'
 
 /** Value of a condition on `input.body.x`, of which the body holds `x` as given; undefined leaves it out. */
 function onBody(operator: string, value: unknown, x: unknown, rest: object = {}): string {

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { RE2JS } from 're2js'
+import t from 'tap'
 import { compileRegex, mostStepsOfStates, type Regex } from '../../../../src/policy/language/operators/regex.ts'
 import { parsePolicy } from '../../../../src/policy/language/parse.ts'
 import { createRandom } from '../../../fixtures/random-policy.ts'
 import { truthOf } from '../../../fixtures/rulebook.ts'
-import t from '../../../fixtures/tap.ts'
 
 const file = new URL('../../../cases/redos_patterns.json', import.meta.url)
 const { patterns } = JSON.parse(readFileSync(file, 'utf8')) as { patterns: readonly string[] }
@@ -80,7 +80,7 @@ t.test('patterns that need much work for each character take turns, and a bounde
   t.ok(most > 10, 'some are given up')
 })
 
-t.test('a search in the smallest turns finds what RE2 finds', async () => {
+t.test('a search in the smallest turns finds what RE2 finds', async t => {
   const part = fc.constantFrom(
     ...[
       'a',
@@ -114,6 +114,7 @@ t.test('a search in the smallest turns finds what RE2 finds', async () => {
     }),
     { numRuns: 2_000 },
   )
+  t.pass('holds')
 })
 
 t.test('a search that is given up is unreadable, and the pattern still works on other texts', async t => {
