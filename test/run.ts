@@ -1,6 +1,6 @@
 /**
- * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`.
- * Arguments are test files to run alone, without the other checks and without coverage.
+ * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`, and the
+ * one above says what did not run. Arguments are test files to run alone, without the other checks and without coverage.
  *
  * Each file is a program that prints TAP, and is started as one: the runner of tap loads its own hooks into every
  * thread of every process, which takes as long again as all the tests.
@@ -82,10 +82,17 @@ function testFiles(): readonly string[] {
     'test/storage/contract.ts',
     'test/storage/contract/**',
     'test/*/child/**',
+    'test/system/**',
   ]
   const all = globSync('test/*/**/*.ts', { cwd: root, exclude }).sort()
   const found = all.filter(file => !timed.test(readFileSync(join(root, file), 'utf8')))
   return [...longest, ...found.filter(file => !longest.includes(file))]
+}
+
+/** The real clients are a package of their own, so that nothing else can lean on what they bring. */
+async function installClients(): Promise<void> {
+  if (existsSync(join(root, 'test/clients/node_modules/.package-lock.json'))) return
+  await check('the clients are installed', ['npm', 'ci', '--prefix', 'test/clients', '--loglevel=error'])
 }
 
 /** One database server, and one build of the console, for all files that need them. */
@@ -97,6 +104,7 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
     await check('the console is built', consoleBuild(folder))
     env['GATEWAY_TEST_CONSOLE'] = folder
   }
+  if (files.some(file => file.startsWith('test/clients/'))) await installClients()
   const isShared = env['GATEWAY_TEST_STORAGE'] === 'PostgreSQL' || env['GATEWAY_TEST_FLEET'] !== undefined
   const needsServer = isShared || needs(/createSchema|openProxied|postgresContract\(t\)|fixtures\/fleet\//)
   const server = needsServer ? await startPostgres() : undefined
@@ -137,6 +145,17 @@ function tellSlowest(): void {
   for (const { file, seconds } of slowest) console.log(`        ${file} ${seconds}`)
 }
 
+/** What did not run, and the commands for it. */
+function tellOthers(isAll: boolean): void {
+  const names = new Set(ran.map(({ file }) => file))
+  const others = testFiles().filter(file => !names.has(file)).length
+  console.log(`Ran: ${names.size} files of tests${isAll ? ', lint, types, unused code and coverage' : ''}.`)
+  if (!isAll) console.log(`Not run: ${others} other files, lint, types, unused code and coverage (npm test).`)
+  const system = 'what calls programs of the system (npm run test:system), '
+  const more = 'faults of a fleet (test:faults), random tests at full length (test:long)'
+  if (isAll) console.log(`Not run: ${system}${more}.`)
+}
+
 /** Node measures every module that it loads; those of others are thrown away at once, as they are most of it. */
 function keepOwn(folder: string): void {
   if (!existsSync(folder)) return
@@ -175,11 +194,8 @@ if (files.length > 0) {
 } else {
   for (const folder of [measures, report]) rmSync(folder, { recursive: true, force: true })
   mkdirSync(measures, { recursive: true })
+  await installClients()
   // Each takes one processor and some seconds.
-  // The real clients are a package of their own, so that nothing else can lean on what they bring.
-  if (!existsSync(`${root}test/clients/node_modules/.package-lock.json`)) {
-    await check('the clients are installed', ['npm', 'ci', '--prefix', 'test/clients', '--loglevel=error'])
-  }
   await Promise.all([
     check('lint and format', ['biome', 'ci', '--colors=off']),
     check('types', ['tsc', '--noEmit']),
@@ -193,5 +209,6 @@ if (files.length > 0) {
   tellSlowest()
   await checkCoverage()
 }
+tellOthers(files.length === 0)
 console.log(`${counted.passed} passed, ${counted.failed} failed`)
 process.exitCode = counted.failed === 0 ? 0 : 1

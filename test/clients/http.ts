@@ -8,6 +8,7 @@ import { Agent, interceptors, request as undiciRequest } from 'undici'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runPython } from '../fixtures/python.ts'
+import { withSystem } from '../fixtures/system.ts'
 
 const run = promisify(execFile)
 const gateway = await startGateway(t)
@@ -31,11 +32,13 @@ const clients: Readonly<Record<string, Get>> = {
   axios: async url => (await axios.get(url, { headers })).data,
   got: url => got(url, { headers }).text(),
   undici: async url => (await undiciRequest(url, { headers, dispatcher: following })).body.text(),
+}
+const systemClients: typeof clients = {
   curl: async url => (await run('curl', ['-sSL', '-H', `Gateway-Authorization: Bearer ${token}`, url])).stdout,
   ...Object.fromEntries(pythonClients),
 }
 
-for (const [name, get] of Object.entries(clients)) {
+for (const [name, get] of Object.entries({ ...clients, ...(withSystem && systemClients) })) {
   t.test(`${name} follows a redirect to a third host through the gateway, and the token stays there`, async t => {
     const third = await startOrigin(t)
     const origin = await startOrigin(t, (_req, res) => res.writeHead(302, { Location: `${third.url}/there` }).end())

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -6,14 +5,6 @@ import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../../deploy/${name}`, import.meta.url))
-
-t.test('HAProxy reads deploy/haproxy.cfg without a warning', async t => {
-  const { status, stderr, error } = spawnSync('haproxy', ['-c', '-q', '-f', pathOf('haproxy.cfg')], {
-    encoding: 'utf8',
-  })
-  t.equal(error, undefined, 'apt-get install haproxy')
-  t.strictSame({ status, stderr }, { status: 0, stderr: '' })
-})
 
 t.test('the unit starts the Node.js and the package that the page installs', async t => {
   const page = readFileSync(fileURLToPath(new URL('../../docs/running.md', import.meta.url)), 'utf8')

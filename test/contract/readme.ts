@@ -1,107 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
-import { testdir } from '../fixtures/testdir.ts'
+import t from 'tap'
+import { programs } from '../fixtures/programs.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (name: string) => readFileSync(join(root, name), 'utf8')
 const readme = read('README.md')
 const pages = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))
-
-/** The pages whose commands belong to the tour: they run in this order, in one shell. */
-const toured = [readme, ...['running', 'metrics', 'agents'].map(name => read(`docs/${name}.md`))].join('\n')
-
-/** A command block of the tour, and what the page says that it prints; undefined where that depends on the upstream. */
-interface Step {
-  readonly script: string
-  readonly printed: { readonly kind: 'text' | 'json'; readonly text: string } | undefined
-}
-
-const block = /<!-- tour(: any answer)? -->\n```sh\n([\s\S]*?)```\n(?:```(text|json)\n([\s\S]*?)```\n)?/g
-const steps: readonly Step[] = [...toured.matchAll(block)].map(([, any, script = '', kind, text = '']) => ({
-  script,
-  printed: any === undefined ? { kind: kind === 'json' ? kind : 'text', text: text.trimEnd() } : undefined,
-}))
-
-/** A folder like a fresh clone, with data of its own. */
-function folder(t: Test): string {
-  const directory = testdir(t)
-  for (const name of ['src', 'node_modules', 'package.json', 'openapi.json', 'policies', 'gateway.yaml']) {
-    symlinkSync(join(root, name), join(directory, name))
-  }
-  return directory
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
-async function ready(gateway: ChildProcess): Promise<void> {
-  let text = ''
-  for await (const chunk of gateway.stderr!) {
-    text += chunk
-    if (text.includes('agent-gateway is ready')) return
-  }
-  throw new Error(`the gateway did not start: ${text}`)
-}
-
-/** `…` stands for anything. */
-function pattern(printed: string): RegExp {
-  const parts = printed.split('…').map(part => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  return new RegExp(`^${parts.join('.*')}$`)
-}
-
-/** The names in a JSON answer; its ids and times are others each time. */
-const namesIn = (text: string) => Object.keys(JSON.parse(text))
-
-t.test(
-  'the tour of the README and the pages works as pasted, and prints what it says',
-  { timeout: 60_000 },
-  async t => {
-    const directory = folder(t)
-    const [port, upstream] = [await freePort(), await freePort()]
-    const env = { ...process.env, SYSTEM__SERVER__HTTP__PORT: String(port) }
-    const gateway = spawn('node', ['src/main.ts', 'serve'], {
-      cwd: directory,
-      env,
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    t.teardown(() => gateway.kill('SIGKILL'))
-    await ready(gateway)
-
-    // One shell for all steps, as for a reader; a mark on a line of its own tells where a step ends.
-    const shell = spawn('bash', ['-s'], { cwd: directory, env, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
-    t.teardown(() => process.kill(-shell.pid!, 'SIGKILL'))
-    let text = ''
-    shell.stdout.on('data', chunk => {
-      text += chunk
-    })
-    for (const [index, step] of steps.entries()) {
-      text = ''
-      const script = step.script
-        .replaceAll('7080', String(port))
-        .replaceAll('https://api.example.com', 'http://127.0.0.1:9000')
-        .replaceAll('9000', String(upstream))
-      // The first step starts a server in the background; a reader takes longer than it does.
-      shell.stdin.write(`${script}\n${index === 0 ? waitFor(upstream) : ''}\necho; echo "=== ${index}"\n`)
-      while (!text.includes(`=== ${index}`)) await once(shell.stdout, 'data')
-      const printed = text.slice(0, text.indexOf(`\n=== ${index}`)).trimEnd()
-      if (step.printed === undefined) t.not(printed, '', step.script)
-      else if (step.printed.kind === 'text') t.match(printed, pattern(step.printed.text), step.script)
-      else t.strictSame(namesIn(printed), namesIn(step.printed.text), step.script)
-    }
-    t.ok(steps.length >= 13)
-  },
-)
 
 t.test('every variable in a command was set in one above it on the same page', async t => {
   let count = 0
@@ -119,8 +25,6 @@ t.test('every variable in a command was set in one above it on the same page', a
   t.ok(count > 20)
 })
 
-const waitFor = (port: number) => `until (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; do :; done`
-
 t.test('the README is at most 12 KB', async t => t.ok(Buffer.byteLength(readme) <= 12_288))
 
 t.test('every command of the package that the documents name is there', async t => {
@@ -128,4 +32,15 @@ t.test('every command of the package that the documents name is there', async t 
   for (const text of [readme, ...pages.map(page => read(`docs/${page}`))]) {
     for (const [, name] of text.matchAll(/npm run (?:-s )?([\w-]+)/g)) t.type(scripts[name!], 'string', name!)
   }
+})
+
+t.test('the pages name both commands for tests, and the programs that the second needs', async t => {
+  const [, debian = ''] = /^apt-get install (.*)$/m.exec(read('docs/contributing.md')) ?? []
+  t.strictSame(debian.split(' '), Object.keys(programs))
+  for (const page of ['README.md', 'docs/contributing.md']) {
+    t.match(read(page), /^npm ci && npm test$/m, page)
+    t.match(read(page), 'npm run test:system', page)
+  }
+  const ci = read('.ci/run')
+  for (const command of ['npm ci', 'npm test', 'npm run -s test:system']) t.match(ci, command)
 })

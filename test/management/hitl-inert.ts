@@ -6,6 +6,7 @@ import t from 'tap'
 import { interceptors, Pool, request, fetch as undiciFetch } from 'undici'
 import { startRawServer } from '../fixtures/raw.ts'
 import { startReview } from '../fixtures/review.ts'
+import { withSystem } from '../fixtures/system.ts'
 
 /** The answer of the upstream to the next requests. */
 let answer: { status: number; fields: readonly string[] } = { status: 200, fields: [] }
@@ -52,7 +53,7 @@ const clients: Readonly<Record<string, (url: string) => Promise<number>>> = {
     await body.dump()
     return statusCode
   },
-  'curl -L': url => curl(url),
+  ...(withSystem && { 'curl -L': (url: string) => curl(url) }),
 }
 
 /** What the client gets for a status of the upstream. */

@@ -1,20 +1,10 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { text } from 'node:stream/consumers'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 
 const gateway = await startGateway(t)
-const url = `${gateway.url}/proxy/http://127.0.0.1:1/`
-const run = promisify(execFile)
-
-t.test('curl that begins with HTTP/2 shows that HTTP/1.1 is spoken', async t => {
-  const args = ['--silent', '--http2-prior-knowledge', '--write-out', ' %{http_code} %header{gateway-error}', url]
-  const { stdout } = await run('curl', args)
-  t.match(stdout, /"detail":"The gateway serves HTTP\/1\.0 and HTTP\/1\.1\.".*\} 505/)
-})
 
 t.test('a client of HTTP/2 gets 505 on its first stream and GOAWAY with HTTP_1_1_REQUIRED', async t => {
   const session = connect(gateway.url)

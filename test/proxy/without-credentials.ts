@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import { withSystem } from '../fixtures/system.ts'
 
 const run = promisify(execFile)
 const when = (field: string, operator: string) => ({ field, operator, value: 'true' })
@@ -44,18 +45,18 @@ const clients: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
     fetch(`${gateway.url}/proxy/${first.url}${path}`, {
       headers: { ...own, 'Gateway-Authorization': `Bearer ${token}` },
     }).then(answer => answer.text()),
-  curl: path => {
-    const fields = Object.entries({ ...own, 'Gateway-Authorization': `Bearer ${token}` })
-    const args = fields.flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    return run('curl', ['-sSL', ...args, `${gateway.url}/proxy/${first.url}${path}`])
-  },
   'fetch by /proxy/http/host': path =>
     fetch(`${gateway.url}/proxy/${first.url.replace('://', '/')}${path}`, {
       headers: { ...own, 'Gateway-Authorization': `Bearer ${token}` },
     }).then(answer => answer.text()),
 }
+const curl = (path: string) => {
+  const fields = Object.entries({ ...own, 'Gateway-Authorization': `Bearer ${token}` })
+  const args = fields.flatMap(([name, value]) => ['-H', `${name}: ${value}`])
+  return run('curl', ['-sSL', ...args, `${gateway.url}/proxy/${first.url}${path}`])
+}
 
-for (const [name, call] of Object.entries(clients)) {
+for (const [name, call] of Object.entries({ ...clients, ...(withSystem && { curl }) })) {
   t.test(`${name} takes credentials along within an upstream, and to no other`, async t => {
     await call('/here')
     t.strictSame(got(first), [all, all])

@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { startContainerRegistry } from '../clients/fixtures/container-registry.ts'
+import { holdsKey, startKeyGateway } from '../clients/fixtures/key-gateway.ts'
 import { testdir } from '../fixtures/testdir.ts'
-import { startContainerRegistry } from './fixtures/container-registry.ts'
-import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
 const run = promisify(execFile)
 const { origin, manifests } = await startContainerRegistry(t)

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { debianPrograms, startPostgres } from '../fixtures/postgres.ts'
-import { postgresContract } from './contract/postgres.ts'
+import { postgresContract } from '../storage/contract/postgres.ts'
 
 const server = await startPostgres({ programs: debianPrograms() })
 await postgresContract(t, server)

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { git, startGitServer } from '../clients/fixtures/git-server.ts'
+import { holdsKey, startKeyGateway } from '../clients/fixtures/key-gateway.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { git, startGitServer } from './fixtures/git-server.ts'
-import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
 const { root, origin } = await startGitServer(t)
 const { gateway, key, urlWithKey } = await startKeyGateway(t, origin.url)

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { git, startGitServer } from '../clients/fixtures/git-server.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
-import { git, startGitServer } from './fixtures/git-server.ts'
 
 const { root, origin } = await startGitServer(t)
 const Directory = fileURLToPath(new URL('../../policies', import.meta.url))

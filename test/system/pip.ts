@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { holdsKey, startKeyGateway } from '../clients/fixtures/key-gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { testdir } from '../fixtures/testdir.ts'
-import { holdsKey, startKeyGateway } from './fixtures/key-gateway.ts'
 
 const run = promisify(execFile)
 const python = '/usr/bin/python3'

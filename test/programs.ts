@@ -1,0 +1,34 @@
+/**
+ * The programs that `npm run test:system` calls and npm does not bring. Those that are missing are installed by root on
+ * Debian; elsewhere the command that does it is printed.
+ */
+import { spawnSync } from 'node:child_process'
+import { programs } from './fixtures/programs.ts'
+
+const succeeds = (script: string): boolean => spawnSync('sh', ['-c', script], { stdio: 'ignore' }).status === 0
+const absent = (): readonly string[] => Object.keys(programs).filter(name => !succeeds(programs[name]!))
+
+/** Whether `apt-get` ran to its end; what it says is worth reading otherwise. */
+function aptGet(...args: readonly string[]): boolean {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const { status, stdout, stderr } = spawnSync('apt-get', [...args], { env, encoding: 'utf8' })
+  if (status !== 0) console.error(stdout, stderr)
+  return status === 0
+}
+
+const missing = absent()
+if (missing.length > 0) {
+  const command = ['install', '-y', '-qq', '--no-install-recommends', ...missing]
+  if (process.getuid?.() === 0 && succeeds('apt-get --version')) {
+    console.log(`Installing ${missing.join(', ')}`)
+    // The list of packages may be missing or old.
+    aptGet('update', '-qq') && aptGet(...command)
+  }
+  const left = absent()
+  if (left.length > 0) {
+    console.log(`Nothing ran: these tests call programs that are not here. Install them as root:`)
+    console.log(`apt-get install ${left.join(' ')}`)
+    console.log('0 passed, 1 failed')
+    process.exitCode = 1
+  }
+}
