@@ -26,6 +26,31 @@ export function connectTabs({ isSignedIn, onSignOut }: TabEvents): void {
   })
 }
 
+interface OpenedEvents {
+  /** Ids of the requests that this person has opened. */
+  readonly of: (agentId: string) => readonly string[]
+  readonly hear: (agentId: string, ids: readonly string[]) => void
+}
+
+/** Connects to what is told of requests that a person has opened: ids alone. */
+export function onOpened({ of, hear }: OpenedEvents): void {
+  channel.addEventListener('message', ({ data }) => {
+    if (typeof data?.asksOpened === 'string') {
+      const ids = of(data.asksOpened)
+      if (ids.length > 0) tellOpened(data.asksOpened, ids)
+    }
+    if (typeof data?.openedBy === 'string' && Array.isArray(data.ids)) hear(data.openedBy, data.ids.map(String))
+  })
+}
+
+export function tellOpened(openedBy: string, ids: readonly string[]): void {
+  channel.postMessage({ openedBy, ids })
+}
+
+export function askOpened(agentId: string): void {
+  channel.postMessage({ asksOpened: agentId })
+}
+
 export function tellSignOut(): void {
   channel.postMessage({ signedOut: true })
 }

@@ -34,22 +34,41 @@ export function queryValues(url: string): Values {
 export const fieldValues = (headers: Readonly<Record<string, string>>): Values => new Map(Object.entries(headers))
 
 export interface ComparedValues {
-  readonly values: readonly [Values, Values]
+  /** Of each body. */
+  readonly values: readonly Values[]
   /** What their texts are. */
   readonly kind: TextKind
 }
 
 /** Of bodies that are not of one kind, the texts are compared. */
-export function bodyValues(before: ReadBody | 'none', after: ReadBody | 'none'): ComparedValues {
-  const [old, now] = [before, after].map(body => (body === 'none' ? undefined : body))
-  const trees = [old, now].map(body => body && treeOf(body))
-  if (old && now && trees[0] && trees[1])
-    return { values: [jsonValues(trees[0], old.text), jsonValues(trees[1], now.text)], kind: 'value' }
-  const pairs = [old, now].map(body => (body?.shape.kind === 'form' ? body.shape.pairs : undefined))
-  if (old && now && pairs[0] && pairs[1])
-    return { values: [formValues(pairs[0], old.text), formValues(pairs[1], now.text)], kind: 'bytes' }
-  return { values: textValues(old?.text ?? '', now?.text ?? ''), kind: 'bytes' }
+export function bodyValues(bodies: readonly (ReadBody | 'none')[]): ComparedValues {
+  const read = bodies.map(body => (body === 'none' ? undefined : body))
+  return (
+    valuesBy(read, treeOf, jsonValues, 'value') ??
+    valuesBy(read, pairsIn, formValues, 'bytes') ?? {
+      values: textValues(read.map(body => body?.text ?? '')),
+      kind: 'bytes',
+    }
+  )
 }
+
+/** Undefined when one of the bodies is of another kind. */
+function valuesBy<T>(
+  bodies: readonly (ReadBody | undefined)[],
+  read: (body: ReadBody) => T | undefined,
+  list: (given: T, text: string) => Values,
+  kind: TextKind,
+): ComparedValues | undefined {
+  const values: Values[] = []
+  for (const body of bodies) {
+    const given = body && read(body)
+    if (given === undefined) return undefined
+    values.push(list(given, body?.text ?? ''))
+  }
+  return { values, kind }
+}
+
+const pairsIn = ({ shape }: ReadBody): readonly Pair[] | undefined => (shape.kind === 'form' ? shape.pairs : undefined)
 
 function treeOf({ shape, text }: ReadBody): Json | undefined {
   if (shape.kind === 'json') return shape.value
@@ -84,18 +103,22 @@ function formValues(pairs: readonly Pair[], text: string): Values {
   return collected.values
 }
 
-/** What is between the beginning and the end that both have. */
-function textValues(before: string, after: string): readonly [Values, Values] {
-  if (before === after) return [new Map(), new Map()]
-  const shorter = Math.min(before.length, after.length)
-  let start = 0
-  while (start < shorter && before[start] === after[start]) start++
-  let end = 0
-  while (end < shorter - start && before.at(-1 - end) === after.at(-1 - end)) end++
+/** What is between the beginning and the end that all have. */
+function textValues(texts: readonly string[]): readonly Values[] {
+  const [first = '', ...others] = texts
+  let start = Math.min(...texts.map(({ length }) => length))
+  for (const text of others) start = sameLength(start, at => text[at] === first[at])
+  let end = Math.min(...texts.map(({ length }) => length)) - start
+  for (const text of others) end = sameLength(end, at => text.at(-1 - at) === first.at(-1 - at))
   const name = start === 0 ? 'from the beginning' : `behind ${start.toLocaleString('en')} characters`
-  const middle = (text: string): Values => {
+  return texts.map(text => {
     const part = text.slice(start, text.length - end)
     return new Map(part === '' ? [] : [[name, part]])
-  }
-  return [middle(before), middle(after)]
+  })
+}
+
+function sameLength(most: number, isSame: (at: number) => boolean): number {
+  let length = 0
+  while (length < most && isSame(length)) length++
+  return length
 }

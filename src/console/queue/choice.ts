@@ -41,8 +41,8 @@ export const shown = computed<readonly Row[]>(() => {
   const all = [...rows.value.values()]
   if (words.length === 0) return all
   return all.filter(({ view }) => {
-    const text =
-      `${view.method} ${view.url} ${view.agentName} ${view.ownerId} ${view.rule} ${view.reason}`.toLowerCase()
+    const { title, operation, method, url, agentName, ownerId, rule, reason } = view
+    const text = [title, operation, method, url, agentName, ownerId, rule, reason].join(' ').toLowerCase()
     return words.every(word => text.includes(word))
   })
 })

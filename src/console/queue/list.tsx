@@ -1,11 +1,13 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { placeOf } from '../body/url.ts'
-import { Method } from '../parts/marks.tsx'
 import { Text } from '../parts/text.tsx'
 import { TimeLeft } from '../parts/time-left.tsx'
+import { plural } from '../text.ts'
 import { chosen, open, openId, shown, toggle } from './choice.ts'
 import { endingText } from './ending.ts'
+import { opened } from './opened.ts'
 import { type Row, tidy } from './store.ts'
+import { findingsOf, What, whatOf } from './what.tsx'
 
 /** Height of a row, pixels; the style sheet has the same. */
 const rowHeight = 76
@@ -63,16 +65,19 @@ function QueueRow({ row, at, of }: { readonly row: Row; readonly at: number; rea
   const { view, ending } = row
   const { host, path } = placeOf(view.url)
   const isOpen = openId.value === view.id
+  const isNew = ending === undefined && !opened.value.has(view.id)
+  const what = whatOf(view)
+  const findings = findingsOf(view)
   return (
     <li
-      class={`row ${isOpen ? 'open' : ''} ${ending === undefined ? '' : 'over'}`}
+      class={`row ${isOpen ? 'open' : ''} ${isNew ? 'new' : ''} ${ending === undefined ? '' : 'over'}`}
       style={{ transform: `translateY(${at * rowHeight}px)` }}
       aria-setsize={of}
       aria-posinset={at + 1}
     >
       <input
         type="checkbox"
-        aria-label={`Select ${view.method} ${host}${path}`}
+        aria-label={`Select ${what ?? `${view.method} ${host}${path}`}`}
         checked={chosen.value.has(view.id)}
         disabled={ending !== undefined}
         onChange={() => toggle(view.id)}
@@ -82,19 +87,22 @@ function QueueRow({ row, at, of }: { readonly row: Row; readonly at: number; rea
         aria-current={isOpen ? 'true' : undefined}
         onClick={event => openFrom(event, view.id)}
       >
-        <span class="row-what">
-          <Method name={view.method} /> <Text value={host} limit={80} />
-          <span class="row-path">
-            <Text value={path} limit={120} />
-          </span>
-        </span>
+        <What view={view} />
         <span class="row-who">
-          <Text value={view.agentName ?? 'unknown agent'} limit={60} /> ·{' '}
-          <Text value={view.rule ?? view.reason} limit={60} />
+          <Text value={view.agentName ?? 'unknown agent'} limit={60} />
+          {what !== null && (
+            <>
+              {' '}
+              · {view.method} <Text value={host + path} limit={80} />
+            </>
+          )}{' '}
+          · <Text value={view.rule ?? view.reason} limit={60} />
         </span>
         <span class="row-state">
           {ending === undefined ? <TimeLeft from={view.timestamp} until={view.expiresAt} /> : endingText(ending)}
           {(view.approvalsNeeded ?? 1) > 1 && ` · ${view.approvedBy?.length ?? 0} of ${view.approvalsNeeded} approvals`}
+          {findings > 0 && ` · ${plural(findings, 'finding')}`}
+          {isNew && ' · not opened'}
         </span>
       </a>
     </li>

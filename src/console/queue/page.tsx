@@ -47,7 +47,7 @@ export function QueuePage() {
             ref={search}
             type="search"
             placeholder="Filter"
-            aria-label="Filter by agent, host, path, rule"
+            aria-label="Filter by title, tool, model, agent, host, path, rule"
             value={filter.value}
             onInput={event => setFilter(event.currentTarget.value)}
           />

@@ -7,7 +7,7 @@ import { groupOf } from '../queue/choice.ts'
 import { hrefOf } from '../router.ts'
 import { agoText, type TextKind } from '../text.ts'
 import type { HitlRequest, PastRequestPage } from '../types.ts'
-import { type Change, type Comparison, compareRequests } from './differences.ts'
+import { type Comparison, compareRequests, type Difference } from './differences.ts'
 import { readRequest } from './exact.ts'
 
 interface Earlier {
@@ -42,17 +42,18 @@ export function Changes({ view }: { readonly view: HitlRequest }) {
   )
 }
 
-function sameText(comparisons: readonly Comparison[]): string {
+/** What is the same in all of them. */
+export function sameText(comparisons: readonly Comparison[]): string {
   const same = comparisons.filter(({ isSame }) => isSame).map(({ part }) => part.toLowerCase())
   if (same.length === comparisons.length) return 'Query, header fields and body are the same.'
   return same.length === 0 ? '' : `The same: ${same.join(', ')}.`
 }
 
-function Differing({ comparison: { part, changes, kind, note } }: { readonly comparison: Comparison }) {
-  const [shown, more] = useSome(changes)
+function Differing({ comparison: { part, differences, kind, note } }: { readonly comparison: Comparison }) {
+  const [shown, more] = useSome(differences)
   return (
     <>
-      {changes.length > 0 && (
+      {differences.length > 0 && (
         <table class="grid changes">
           <caption>{part}</caption>
           <thead>
@@ -63,8 +64,17 @@ function Differing({ comparison: { part, changes, kind, note } }: { readonly com
             </tr>
           </thead>
           <tbody>
-            {shown.map(change => (
-              <ChangeRow key={change.where} change={change} kind={kind} />
+            {shown.map(({ where, values }) => (
+              <tr key={where}>
+                <th scope="row">
+                  <Cut pieces={[{ text: where }]} kind={kind} first={200} />
+                </th>
+                {values.map(value => (
+                  <td>
+                    <DifferingValue value={value} kind={kind} />
+                  </td>
+                ))}
+              </tr>
             ))}
             {more && (
               <tr>
@@ -83,18 +93,16 @@ function Differing({ comparison: { part, changes, kind, note } }: { readonly com
   )
 }
 
-function ChangeRow({ change, kind }: { readonly change: Change; readonly kind: TextKind }) {
-  const cell = (value: string | undefined) =>
-    value === undefined ? <em>not there</em> : <Cut pieces={[{ text: value }]} kind={kind} first={300} />
-  return (
-    <tr>
-      <th scope="row">
-        <Cut pieces={[{ text: change.where }]} kind={kind} first={200} />
-      </th>
-      <td>{cell(change.before)}</td>
-      <td>{cell(change.after)}</td>
-    </tr>
-  )
+interface DifferingProps {
+  readonly value: Difference['values'][number]
+  readonly kind: TextKind
+  /** Characters that are shown at first. */
+  readonly first?: number
+}
+
+/** One of the values that differ. */
+export function DifferingValue({ value, kind, first = 300 }: DifferingProps) {
+  return value === undefined ? <em>not there</em> : <Cut pieces={[{ text: value }]} kind={kind} first={first} />
 }
 
 async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
@@ -112,5 +120,5 @@ async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
     : undefined
   if (like === undefined) return undefined
   const answer = await readRequest(like.id)
-  return answer.ok ? { view: answer.data, comparisons: compareRequests(answer.data, view) } : undefined
+  return answer.ok ? { view: answer.data, comparisons: compareRequests([answer.data, view]) } : undefined
 }

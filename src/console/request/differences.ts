@@ -4,19 +4,19 @@ import { bodyValues, fieldValues, queryValues, type Values } from '../body/value
 import type { TextKind } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
 
-export interface Change {
+/** A value that is not the same in all of them. */
+export interface Difference {
   readonly where: string
-  /** Undefined: it was not there. */
-  readonly before: string | undefined
-  readonly after: string | undefined
+  /** Of each request; undefined: it is not there. */
+  readonly values: readonly (string | undefined)[]
 }
 
 export interface Comparison {
   readonly part: 'Query' | 'Header fields' | 'Body'
   readonly isSame: boolean
-  readonly changes: readonly Change[]
+  readonly differences: readonly Difference[]
   readonly kind: TextKind
-  /** What the changes do not tell. */
+  /** What the differences do not tell. */
   readonly note?: string | undefined
 }
 
@@ -31,61 +31,72 @@ const passing: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-export function compareRequests(before: HitlRequest, after: HitlRequest): readonly Comparison[] {
-  return [compareQueries(before, after), compareFields(before, after), compareBodies(before, after)]
+export function compareRequests(requests: readonly HitlRequest[]): readonly Comparison[] {
+  return [compareQueries(requests), compareFields(requests), compareBodies(requests)]
 }
 
 type Part = keyof NonNullable<HitlRequest['digests']>
 
 /** Undefined for requests that were held by an earlier version. */
-function isSame(part: Part, { digests: before }: HitlRequest, { digests: after }: HitlRequest): boolean | undefined {
-  return before && after && before[part] === after[part]
+export function areSame(part: Part, requests: readonly Pick<HitlRequest, 'digests'>[]): boolean | undefined {
+  const digests = requests.map(({ digests }) => digests?.[part])
+  return digests.includes(undefined) ? undefined : new Set(digests).size === 1
 }
 
-const unknown = 'Whether they are the same is not known: one was held by an earlier version.'
-
-function compareQueries(before: HitlRequest, after: HitlRequest): Comparison {
-  const same = isSame('query', before, after)
-  const changes = same === true ? [] : changesOf(queryValues(before.url), queryValues(after.url))
-  const differs = changes.length === 0 ? 'They differ in their order, or in what is redacted here.' : undefined
-  return { part: 'Query', isSame: same === true, changes, kind: 'told', note: noteOf(same, differs) }
+function compareQueries(requests: readonly HitlRequest[]): Comparison {
+  const same = areSame('query', requests)
+  const differences = same === true ? [] : differencesOf(requests.map(({ url }) => queryValues(url)))
+  const rest = differences.length === 0 ? 'They differ in their order, or in what is redacted here.' : undefined
+  return { part: 'Query', isSame: same === true, differences, kind: 'told', note: noteOf(same, rest) }
 }
 
-function compareFields(before: HitlRequest, after: HitlRequest): Comparison {
-  const same = isSame('fields', before, after)
-  const all = same === true ? [] : changesOf(fieldValues(before.headers), fieldValues(after.headers))
-  const changes = all.filter(({ where }) => !passing.has(where))
+function compareFields(requests: readonly HitlRequest[]): Comparison {
+  const same = areSame('fields', requests)
+  const all = same === true ? [] : differencesOf(requests.map(({ headers }) => fieldValues(headers)))
+  const differences = all.filter(({ where }) => !passing.has(where))
   const usual = all.filter(({ where }) => passing.has(where)).map(({ where }) => where)
-  const hidden = Object.keys(after.headers).filter(name => /\[REDACTED\]/.test(after.headers[name] ?? ''))
+  const hidden = new Set(requests.flatMap(({ headers }) => redactedIn(headers)))
   const texts = [
     ...(usual.length > 0 ? [`As with each request, these differ too: ${usual.join(', ')}.`] : []),
-    ...(hidden.length > 0 ? [`Redacted here, and so not compared: ${hidden.join(', ')}.`] : []),
-    ...(all.length === 0 && hidden.length === 0 ? ['They differ in their order or in the case of names.'] : []),
+    ...(hidden.size > 0 ? [`Redacted here, and so not compared: ${[...hidden].join(', ')}.`] : []),
+    ...(all.length === 0 && hidden.size === 0 ? ['They differ in their order or in the case of names.'] : []),
   ]
-  return { part: 'Header fields', isSame: same === true, changes, kind: 'told', note: noteOf(same, texts.join(' ')) }
-}
-
-function compareBodies(before: HitlRequest, after: HitlRequest): Comparison {
-  const same = isSame('body', before, after)
-  const [old, now] = same === true ? [] : [readBody(before), readBody(after)]
-  const known = (body: typeof old) => body !== 'sealed' && body !== 'deleted'
-  if (!known(old) || !known(now)) {
-    return { part: 'Body', isSame: false, changes: [], kind: 'value', note: 'One of the bodies is not kept.' }
+  return {
+    part: 'Header fields',
+    isSame: same === true,
+    differences,
+    kind: 'told',
+    note: noteOf(same, texts.join(' ')),
   }
-  const { values, kind } = bodyValues(old ?? 'none', now ?? 'none')
-  const changes = changesOf(...values)
-  const differs = changes.length === 0 ? 'They differ in spaces, in escapes or in the order of names only.' : undefined
-  return { part: 'Body', isSame: same === true, changes, kind, note: noteOf(same, differs) }
 }
 
-function noteOf(same: boolean | undefined, differs: string | undefined): string | undefined {
+const redactedIn = (headers: HitlRequest['headers']): readonly string[] =>
+  Object.keys(headers).filter(name => headers[name]?.includes('[REDACTED]'))
+
+function compareBodies(requests: readonly HitlRequest[]): Comparison {
+  const part = 'Body'
+  const same = areSame('body', requests)
+  if (same === true) return { part, isSame: true, differences: [], kind: 'value' }
+  const bodies = requests.map(readBody)
+  const known = bodies.filter(body => body !== 'sealed' && body !== 'deleted')
+  if (known.length < bodies.length) {
+    return { part, isSame: false, differences: [], kind: 'value', note: 'One of the bodies is not kept.' }
+  }
+  const { values, kind } = bodyValues(known)
+  const differences = differencesOf(values)
+  const rest = differences.length === 0 ? 'They differ in spaces, in escapes or in the order of names only.' : undefined
+  return { part, isSame: false, differences, kind, note: noteOf(same, rest) }
+}
+
+function noteOf(same: boolean | undefined, rest: string | undefined): string | undefined {
   if (same === true) return undefined
-  return same === undefined ? unknown : differs
+  return same === undefined ? 'Whether they are the same is not known: one was held by an earlier version.' : rest
 }
 
-function changesOf(before: Values, after: Values): readonly Change[] {
-  const names = new Set([...before.keys(), ...after.keys()])
+function differencesOf(all: readonly Values[]): readonly Difference[] {
+  const names = new Set(all.flatMap(values => [...values.keys()]))
+  const [first, ...others] = all
   return [...names]
-    .filter(name => before.get(name) !== after.get(name))
-    .map(where => ({ where, before: before.get(where), after: after.get(where) }))
+    .filter(name => others.some(values => values.get(name) !== first?.get(name)))
+    .map(where => ({ where, values: all.map(values => values.get(where)) }))
 }

@@ -6,6 +6,7 @@ import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { TimeLeft } from '../parts/time-left.tsx'
 import { endingText } from '../queue/ending.ts'
+import { noteOpened } from '../queue/opened.ts'
 import type { Row } from '../queue/store.ts'
 import { agoText, timeText } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
@@ -39,6 +40,10 @@ export function RequestView({ id, row }: RequestProps) {
   // It changed: by this reviewer, another one, or the clock.
   useEffect(() => void read(), [id, stage])
 
+  useEffect(() => {
+    if (view !== undefined && 'id' in view) noteOpened(view.id)
+  }, [view])
+
   if (view === undefined) return <Loading />
   if ('code' in view)
     return view.status === 404 ? <Gone row={row} /> : <Failed failure={view} onRetry={() => void read()} />
@@ -55,8 +60,14 @@ export function RequestView({ id, row }: RequestProps) {
 
 function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: Row | undefined }) {
   const waits = view.status === 'Pending' && row?.ending === undefined
+  const what = view.title ?? view.operation
   return (
     <header class="request-head">
+      {what != null && (
+        <p class="what">
+          <Text value={what} />
+        </p>
+      )}
       <p class="facts" id="request-title">
         <Mark text={row?.ending === undefined ? outcomeOf(view) : endingText(row.ending)} tone={toneOf(view)} />
         {waits ? (
