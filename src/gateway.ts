@@ -25,6 +25,7 @@ import { createTelemetry } from './compose/telemetry.ts'
 import { openUpstreams, reloadCredentials, type Upstreams } from './compose/upstreams.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
+import { FenceWatch } from './fleet/fence-watch.ts'
 import type { Address, PassedPlace } from './http/listeners.ts'
 import type { Certificate } from './http/servers.ts'
 import type { Log } from './log.ts'
@@ -141,6 +142,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report, watch: options.watch })
   const { store, member, fence, board, fleet, rates } = storage
   closers.push(() => store.close())
+  const fenceWatch = fence && new FenceWatch(fence)
+  closers.push(() => fenceWatch?.close())
   const refusals = createRefusals({ audit: store.audit.append, clock })
   closers.push(() => refusals.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
@@ -163,7 +166,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const events = await openEvents({ store, identity, report })
   await storage.untilOpen()
   const given = { config, baseDirectory, passedSockets, consoleFolder, certificate, clock, log, logStatus, report }
-  const own = { store, member, fence, fleet, rates, refusals, recent, channelName, upstreams }
+  const own = { store, member, fence, fenceWatch, fleet, rates, refusals, recent, channelName, upstreams }
   return { ...given, ...own, dataDirectory, identity, rules, events, followers }
 }
 

@@ -2,6 +2,7 @@ import type { Refusals } from '../audit/refusals.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Fence } from '../fleet/fence.ts'
+import type { FenceWatch } from '../fleet/fence-watch.ts'
 import type { Log } from '../log.ts'
 import type { LogStatus } from '../log-output.ts'
 import type { Store } from '../storage/store.ts'
@@ -21,6 +22,8 @@ export interface Base {
   readonly member: { readonly id: string; readonly name: string }
   /** Whether this gateway may serve, with a store that another process can open as well. */
   readonly fence: Fence | undefined
+  /** Tells when it may not any more. */
+  readonly fenceWatch: Pick<FenceWatch, 'subscribe'> | undefined
   /** The gateways that share the store. */
   readonly fleet: Fleet
   readonly refusals: Refusals

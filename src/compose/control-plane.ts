@@ -17,7 +17,10 @@ import type { Rules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
 
 export interface ControlPlaneParts
-  extends Pick<Base, 'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fleet' | 'refusals'> {
+  extends Pick<
+    Base,
+    'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'refusals'
+  > {
   readonly threadsAnswer: () => boolean
   /** Whether this gateway is about to stop. */
   readonly isStopping: () => boolean
@@ -62,6 +65,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
     store,
     fencedAs,
+    onFenced: listener => parts.fenceWatch?.subscribe(listener) ?? (() => {}),
     proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,

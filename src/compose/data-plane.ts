@@ -16,7 +16,7 @@ import type { OutboundParts, Parts, Reviews } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
 import { createRecorder } from '../pipeline/record.ts'
 import { withLog } from '../pipeline/replay-log.ts'
-import { end, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
+import { end, endFenced, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
 import { type Bounds, createBounds } from '../telemetry/bounds.ts'
@@ -29,7 +29,7 @@ import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report'> {
+export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report' | 'fenceWatch'> {
   readonly upstreams: Upstreams
   readonly agents: Pick<Registry, 'get' | 'subscribe' | 'recordTrust'>
   readonly verifyToken: Verify
@@ -100,6 +100,11 @@ const endsOf = (bounds: Bounds): { onSlow(exchange: Exchange): void; onStalled(e
   onStalled: exchange => resetStalled(exchange, bounds),
 })
 
+function tellEnded(count: number, log: Base['log']): void {
+  const reason = `the gateway may lack changes; ${count} were under way in this thread`
+  if (count > 0) log.warn({ reason }, 'requests under way were ended')
+}
+
 /** Whether WebSockets may be opened to a host. */
 function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade'] {
   const patterns = parseHostPatterns(AllowUpgrade)
@@ -145,6 +150,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     report: dataPlane.report,
   }
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
+  dataPlane.fenceWatch?.subscribe(() => tellEnded(endFenced(parts), log))
   return {
     roadWith({ queue, grants, noteTools }) {
       const some = { ...parts, queue, grants, noteTools }

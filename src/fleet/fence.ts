@@ -33,6 +33,11 @@ export class Fence {
     return this.#clock.steady() < this.#until[0]! && this.#clock.now() < this.#until[1]!
   }
 
+  /** Time until it falls if no turn succeeds, milliseconds; 0 or less when it has fallen. */
+  get leftMs(): number {
+    return Math.min(this.#until[0]! - this.#clock.steady(), this.#until[1]! - this.#clock.now())
+  }
+
   /** Call it before a turn asks the database. */
   begin(): Moment {
     return { steady: this.#clock.steady(), wall: this.#clock.now() }

@@ -44,6 +44,10 @@ export interface Settling {
 
 /** Clocks of two machines may run one part in a hundred apart. */
 const drift = 1.01
+/**
+ * Time for a fenced gateway to end what is under way. It asks before each byte whether it is fenced, so what is late with a
+ * busy gateway is the end of connections on which nothing passes.
+ */
 const marginMs = 100
 
 /** Time after which a gateway that began no turn has stopped to serve, milliseconds. */

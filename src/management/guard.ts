@@ -16,7 +16,7 @@ export interface Guard {
   admit(req: IncomingMessage, operation: Operation, requestId: string): Promise<Caller | Refusal>
   /** Why a caller that was let in may not go on, after a wait: status, roles and token must hold still. */
   problemNow(caller: Caller, operation: Operation): Refusal | undefined
-  /** Calls `onLost` when an agent is changed so that the caller may not go on. Returns what ends that. */
+  /** Calls `onLost` when the caller may not go on: its agent was changed, or the gateway may lack changes. Returns what ends that. */
   watch(caller: Caller, operation: Operation, onLost: () => void): () => void
 }
 
@@ -41,10 +41,13 @@ export function createGuard(parts: ManagementParts): Guard {
 
   return {
     problemNow,
-    watch: (caller, operation, onLost) =>
-      parts.registry.subscribe(id => {
-        if (id === caller.agent.id && problemNow(caller, operation) !== undefined) onLost()
-      }),
+    watch: (caller, operation, onLost) => {
+      const isLost = (id: string) => id === caller.agent.id && problemNow(caller, operation) !== undefined
+      const ends = [parts.onFenced(onLost), parts.registry.subscribe(id => isLost(id) && onLost())]
+      return () => {
+        for (const end of ends) end()
+      }
+    },
     checkOrigin(req) {
       const { host: named = '' } = req.headers
       const host = named === '' ? nameless : parseHost(`http://${named}`)

@@ -34,9 +34,11 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): 
     if (!over) stream.push(null)
     over = true
   }
+  /** Nothing more may be told: what a slow reader has not taken is dropped. */
+  const cut = () => (stream.readableLength === 0 ? end() : stream.destroy())
   const say = (block: string) => {
     if (over) return
-    if (call.problemNow() !== undefined) return end()
+    if (call.problemNow() !== undefined) return cut()
     stream.push(`${block}\n\n`)
     if (stream.readableLength > most) stream.destroy()
   }
@@ -54,9 +56,9 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): 
   most = stream.readableLength + maxBuffered
   const heart = setInterval(say, heartbeatMs, ': still here')
   // Without its rights, or behind a fence: another gateway may serve the reader.
-  const check = setInterval(() => call.problemNow() !== undefined && end(), checkMs)
+  const check = setInterval(() => call.problemNow() !== undefined && cut(), checkMs)
   stopping.addEventListener('abort', end)
-  call.left.addEventListener('abort', end)
+  call.left.addEventListener('abort', cut)
   if (stopping.aborted) end()
   return stream.once('close', () => {
     over = true

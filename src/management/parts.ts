@@ -57,6 +57,8 @@ export interface ManagementParts {
   readonly store: Pick<Store, 'audit' | 'ping'>
   /** Why nobody is let in, when the gateway may lack the latest changes. */
   readonly fencedAs: () => 'fenced' | undefined
+  /** Calls `listener` when nobody is let in any more. Returns what ends that. */
+  readonly onFenced: (listener: () => void) => () => void
   /** Why load balancers must send this gateway nothing; undefined while it serves. */
   readonly proxyRefusal: () => 'fenced' | 'draining' | undefined
   /** All gateways that share the store. */

@@ -13,6 +13,7 @@ import type { Sendable } from './exchange.ts'
 import { pairs } from './interim.ts'
 import { readRpc } from './mcp/requests.ts'
 import type { Parts } from './parts.ts'
+import { refuseFenced } from './rights.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
@@ -66,7 +67,19 @@ export abstract class Downstream implements AgentOutput {
     return opened !== undefined
   }
 
+  /**
+   * Asked before each byte, and not only when the fence falls: a busy or stopped process notices that late. The exchange
+   * has ended when it is true.
+   */
+  protected isFenced(): boolean {
+    const fenced = this.parts.fencedAs()
+    if (fenced === undefined) return false
+    if (this.exchange.refusal === undefined) this.breakOff(refuseFenced(this.exchange, fenced))
+    return true
+  }
+
   onResponseData(chunk: Buffer): void {
+    if (this.isFenced()) return
     this.exchange.bytesDown += chunk.length
     if (this.rewriter !== undefined) {
       this.rewriter.take(chunk)
@@ -80,7 +93,7 @@ export abstract class Downstream implements AgentOutput {
       return
     }
     this.#missing = 0
-    this.write(chunk)
+    this.#stream().add(chunk)
   }
 
   describe(length: BodyLength): void {
@@ -89,6 +102,7 @@ export abstract class Downstream implements AgentOutput {
   }
 
   writeHead(length: BodyLength): void {
+    if (this.isFenced()) return
     this.describe(length)
     if (this.#head === undefined) throw new Error('cannot happen: an answer begins without a head')
     const { status, reason, fields } = this.#head
@@ -97,10 +111,11 @@ export abstract class Downstream implements AgentOutput {
   }
 
   write(bytes: Buffer): void {
-    this.#stream().add(bytes)
+    if (!this.isFenced()) this.#stream().add(bytes)
   }
 
   finish(trailers: readonly string[] = []): void {
+    if (this.isFenced()) return
     const { res } = this.exchange
     this.exchange.ending = 'forwarded'
     if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))

@@ -100,6 +100,8 @@ export class Exchange {
   sender: Sender | undefined = undefined
   /** It was sent once more, on another connection (`maySendAgain`). */
   sentAgain = false
+  /** Its wait for a verdict; undefined while it does not wait. `end`: as if its time were over. */
+  wait: { end(): void } | undefined = undefined
   refusal: RefusalCode | undefined = undefined
   /** Why it was refused, for the log alone. */
   cause: string | undefined = undefined

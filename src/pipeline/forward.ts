@@ -70,6 +70,7 @@ class Forward extends Downstream implements UpstreamHandler, Sender {
   }
 
   onBodySent(bytes: number, piece?: Buffer): void {
+    if (this.isFenced()) return
     const { interests } = this.exchange
     if (piece !== undefined && interests !== undefined) for (const interest of interests) interest.seeRequest?.(piece)
     this.exchange.bytesUp += bytes
@@ -89,6 +90,7 @@ class Forward extends Downstream implements UpstreamHandler, Sender {
   }
 
   onResponseStart(head: ResponseHead): void {
+    if (this.isFenced()) return
     this.exchange.upstreamStatus = head.status
     closeCircuit(this.exchange, outcomeOfStatus(head.status), this.parts)
     this.passHead(head)
@@ -116,7 +118,7 @@ class Forward extends Downstream implements UpstreamHandler, Sender {
   }
 
   onInterim(head: ResponseHead): void {
-    passInterim(this.exchange, head, this.parts.links)
+    if (!this.isFenced()) passInterim(this.exchange, head, this.parts.links)
   }
 
   /** Nothing was sent. The pipeline decides what happens next. */

@@ -86,13 +86,40 @@ export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts
   return view === undefined ? expired(suspended) : outcomeOf(exchange, view, parts)
 }
 
+/** The wait of a call for a verdict. */
+class Wait {
+  readonly #left = new AbortController()
+  readonly #ended = Promise.withResolvers<'unknown'>()
+  #isAnswered = false
+
+  /** Aborts when the client leaves. */
+  get left(): AbortSignal {
+    return this.#left.signal
+  }
+
+  /** Resolves when the call is to be answered without a verdict. */
+  get ended(): Promise<'unknown'> {
+    return this.#ended.promise
+  }
+
+  leave(): void {
+    if (!this.#isAnswered) this.#left.abort()
+  }
+
+  /** Its request stays held: the client has not left. */
+  end(): void {
+    this.#isAnswered = true
+    this.#ended.resolve('unknown')
+  }
+}
+
 async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
   const { suspended, terms, cancelKey } = held
   const { res, socket, rpc, requestId } = exchange
-  const left = new AbortController()
-  res.once('close', () => left.abort())
+  const own = new Wait()
+  res.once('close', () => own.leave())
   // A call that is over already ends like one whose client leaves during the wait.
-  if (exchange.isOver) left.abort()
+  if (exchange.isOver) own.leave()
   else if (rpc !== undefined && !rpc.call.opensSession) rpc.wait(suspended.id)
   waitingForReview.add(socket)
   socket.setKeepAlive(true, probeAfterMs)
@@ -103,8 +130,12 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
     staysHeld: !terms.refused,
     cancelKey,
   }
-  const wait = parts.queue.waitAsCall(suspended.id, call, left.signal)
-  const view = await wait.finally(() => waitingForReview.delete(socket))
+  exchange.wait = own
+  const wait = parts.queue.waitAsCall(suspended.id, call, own.left)
+  const view = await Promise.race([wait, own.ended]).finally(() => {
+    exchange.wait = undefined
+    waitingForReview.delete(socket)
+  })
   if (view === 'cancelled' || view === undefined) return view
   const isUndecided = view === 'unknown' || view.status === 'Pending' || view.replay === 'inFlight'
   return isUndecided ? 'undecided' : view

@@ -42,6 +42,27 @@ export function endUnlessActive(id: string, { before, now }: AgentUpdate, parts:
   for (const exchange of parts.watch.underway(isLost)) end(exchange, problem ?? refuse('unauthenticated'))
 }
 
+/**
+ * Ends everything under way, since this gateway may lack changes that withdraw the right to it. Calls that wait for a
+ * verdict are told that there is none yet. Returns how many there were.
+ */
+export function endFenced({ watch }: Pick<OutboundParts, 'watch'>): number {
+  const all = watch.underway(() => true)
+  for (const exchange of all) {
+    if (exchange.wait === undefined) end(exchange, refuseFenced(exchange, 'fenced'))
+    else exchange.wait.end()
+  }
+  return all.length
+}
+
+/** What has left for the upstream may have been carried out: the client must not take this for an invitation to repeat it. */
+export function refuseFenced({ sentAt }: Exchange, code: 'draining' | 'fenced'): Refusal {
+  return refuse(code, sentAt === undefined || code === 'draining' ? undefined : endedMidway)
+}
+
+const endedMidway =
+  'The gateway cannot reach its database, so it does not know the latest changes, and ended this request. The upstream may have carried it out.'
+
 /** An agent before and after a change; undefined where it is not in the registry. */
 interface AgentUpdate {
   readonly before: AgentRecord | undefined

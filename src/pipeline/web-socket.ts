@@ -196,6 +196,7 @@ class Tunnel {
   }
 
   open({ fields: received }: ResponseHead): void {
+    if (!this.#mayPass()) return
     const { requestId } = this.#exchange
     const own = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, requestId]
     const fields = [...answerFields(received, this.#exchange, this.#parts.links), ...own]
@@ -210,7 +211,7 @@ class Tunnel {
   }
 
   #passUp(chunk: Buffer): void {
-    if (this.#isOver) return
+    if (!this.#mayPass()) return
     this.#exchange.bytesUp += chunk.length
     this.#movedAt = this.#parts.clock.steady()
     if (this.#upstream.write(chunk)) return
@@ -220,12 +221,18 @@ class Tunnel {
 
   /** `chunk` is valid during this call alone. */
   passDown(chunk: Buffer): void {
-    if (this.#isOver) return
+    if (!this.#mayPass()) return
     this.#exchange.bytesDown += chunk.length
     this.#movedAt = this.#parts.clock.steady()
     if (this.#client.write(Buffer.from(chunk))) return
     this.#control.pause()
     this.#client.once('drain', () => this.#control.resume())
+  }
+
+  #mayPass(): boolean {
+    const fenced = this.#isOver ? undefined : this.#parts.fencedAs()
+    if (fenced !== undefined) this.cut(refuse(fenced))
+    return !this.#isOver
   }
 
   /** Ends the WebSocket when its agent loses its rights, the rules in force do not allow it, or a limit is reached. */

@@ -10,6 +10,7 @@ import { openSharedLimits } from '../compose/shared.ts'
 import { createCounters } from '../compose/telemetry.ts'
 import { openUpstreams } from '../compose/upstreams.ts'
 import { Fence } from '../fleet/fence.ts'
+import { FenceWatch } from '../fleet/fence-watch.ts'
 import type { Tokens } from '../limits/leased-bucket.ts'
 import { type Link, openLink } from '../link.ts'
 import { describeError, type Log, type LogLevel } from '../log.ts'
@@ -113,10 +114,12 @@ async function serve() {
   }
   const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens })
   const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
+  const storeFence = openStoreFence(data)
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },
     metrics: counters?.metrics,
-    fencedAs: fencedAs(data),
+    fencedAs: fencedAs(data.fence, storeFence),
+    fenceWatch: storeFence && new FenceWatch(storeFence),
     verifyToken: known.verify,
     rulebookOf: createRulebooks(config, decisionSettings(config), policies),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
@@ -149,9 +152,11 @@ async function serve() {
   }
 }
 
+const openStoreFence = ({ storeFence }: ThreadData): Fence | undefined =>
+  storeFence && new Fence(systemClock, storeFence.limitMs, storeFence.memory)
+
 /** The main thread may have given this one up, or lack the latest changes itself. */
-function fencedAs({ fence, storeFence }: ThreadData): Parts['fencedAs'] {
-  const store = storeFence && new Fence(systemClock, storeFence.limitMs, storeFence.memory)
+function fencedAs(fence: Int32Array, store: Fence | undefined): Parts['fencedAs'] {
   return () => {
     if (Atomics.load(fence, 0) !== 0) return 'draining'
     return store?.isOpen === false ? 'fenced' : undefined

@@ -65,6 +65,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'cli/serve',
     'clients/http',
     'proxy/agent-keys',
+    'proxy/answer-readers',
     'proxy/client-aborts',
     'proxy/fields',
     'proxy/head-decisions',
