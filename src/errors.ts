@@ -1,3 +1,5 @@
+import type { FailureKind } from './base/failure-kinds.ts'
+
 /**
  * The one table of refusals: answers the gateway makes itself instead of forwarding (spec.md section 7).
  * A refusal is a value, matched on its code. `title` and `detail` are safe to show to anyone.
@@ -54,6 +56,7 @@ export const refusalKinds = {
     detail: 'This agent is deactivated. An admin can activate it.',
   },
   policy_denied: { status: 403, title: 'Denied by policy', detail: 'The policy of this agent denies the request.' },
+  mcp_post_only: { status: 405, title: 'POST only', detail: 'MCP clients may send messages here, and nothing else.' },
   mcp_mismatch: {
     status: 400,
     title: 'MCP header mismatch',
@@ -231,28 +234,6 @@ export const howToCall =
   'Upstreams are called as /proxy/<URL>, such as /proxy/https://example.com/path; HTTP_PROXY does not work here.'
 
 export type RefusalCode = keyof typeof refusalKinds
-
-/** Why an upstream could not be reached, or broke off. */
-export const failureKinds = [
-  'refused',
-  'reset',
-  'unreachable',
-  'tls',
-  'malformed',
-  'connect_timeout',
-  'headers_timeout',
-  'body_timeout',
-  'busy',
-  'descriptors',
-  'memory',
-  'ports',
-  'name_not_found',
-  'name_timeout',
-  'name_busy',
-  'other',
-] as const
-
-export type FailureKind = (typeof failureKinds)[number]
 
 /** One mistake in what the caller sent: `field` is a JSON path (`rules[0].effect`) or a parameter name. */
 export interface FieldError {

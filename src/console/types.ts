@@ -555,6 +555,7 @@ export interface Problem {
     | 'agent_revoked'
     | 'agent_quarantined'
     | 'agent_inactive'
+    | 'mcp_post_only'
     | 'mcp_mismatch'
     | 'policy_denied'
     | 'policy_error'

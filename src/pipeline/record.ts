@@ -65,16 +65,19 @@ export function createRecorder(parts: RecorderParts): Recorder {
 function noteActivity(exchange: Exchange, agentId: string, { activity, clock }: RecorderParts): void {
   const now = clock.now()
   activity.request(agentId, now)
-  if (exchange.effect === 'Deny') activity.denied(agentId, now)
+  if (isDenied(exchange)) activity.denied(agentId, now)
   if (exchange.hitlId !== undefined) activity.held(agentId, now)
   if (exchange.upstreamStatus === undefined || exchange.target === undefined) return
   const bytes = exchange.body?.length ?? exchange.bytesUp
   activity.sent(agentId, { host: exchange.target.origin.host, bytes }, now)
 }
 
+/** Clients of MCP send by themselves what `mcp_post_only` refuses: the agent cannot avoid it. */
+const isDenied = ({ effect, refusal }: Exchange): boolean => effect === 'Deny' && refusal !== 'mcp_post_only'
+
 /** Only refusals and suspensions are noted: an allowed request pays nothing for it. */
 function noteIncident(exchange: Exchange, agentId: string, { incidents, clock }: RecorderParts): void {
-  const { requestId, req, target, decision, effect } = exchange
+  const { requestId, req, target, decision } = exchange
   incidents.note({
     at: clock.now(),
     agentId,
@@ -83,7 +86,7 @@ function noteIncident(exchange: Exchange, agentId: string, { incidents, clock }:
     origin: target?.origin.key ?? '',
     path: target === undefined ? '' : pathOf(target.path),
     outcome: outcomeOf(exchange),
-    denied: effect === 'Deny',
+    denied: isDenied(exchange),
     policy: decision?.policy ?? null,
     rule: decision?.rule ?? null,
     hitlId: exchange.hitlId ?? null,
@@ -125,12 +128,13 @@ const nothing: readonly TrustEvent[] = []
 const succeeded: readonly TrustEvent[] = ['success']
 
 function trustEvents(exchange: Exchange): readonly TrustEvent[] {
-  const { decision, effect, upstreamStatus = 0 } = exchange
+  const { decision, upstreamStatus = 0 } = exchange
+  const denied = isDenied(exchange)
   const good = exchange.ending === 'forwarded' && upstreamStatus >= 200 && upstreamStatus < 300
   const signals = decision?.risk?.signals ?? noSignals
-  if (effect !== 'Deny' && signals.length === 0) return good ? succeeded : nothing
+  if (!denied && signals.length === 0) return good ? succeeded : nothing
   const events: TrustEvent[] = good ? ['success'] : []
-  if (effect === 'Deny') events.unshift('policyDenial')
+  if (denied) events.unshift('policyDenial')
   if (signals.some(({ signal }) => signal === 'secret-in-body')) events.unshift('secretDetected')
   return events
 }

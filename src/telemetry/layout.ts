@@ -1,4 +1,5 @@
-import { failureKinds, refusalKinds } from '../errors.ts'
+import { failureKinds } from '../base/failure-kinds.ts'
+import { refusalKinds } from '../errors.ts'
 
 /**
  * The metrics and their cells in memory. The values of every label are a closed set: nothing that a caller chooses, such as

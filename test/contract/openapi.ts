@@ -64,6 +64,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'fixtures/gateway',
     'cli/serve',
     'clients/http',
+    'clients/mcp-sample',
     'proxy/agent-keys',
     'proxy/answer-readers',
     'proxy/client-aborts',

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { failureKinds, refuse } from '../../src/errors.ts'
+import { failureKinds } from '../../src/base/failure-kinds.ts'
+import { refuse } from '../../src/errors.ts'
 import {
   failureKind,
   isPublicDestination,

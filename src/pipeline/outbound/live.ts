@@ -1,8 +1,9 @@
 /** Requests that arrive, as calls. */
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../errors.ts'
-import { withoutNominated, withoutTokens } from '../../http/headers.ts'
+import { fieldValues, withoutNominated, withoutTokens } from '../../http/headers.ts'
 import { decideHead } from '../../policy/evaluation/decide.ts'
 import type { DecisionSource } from '../../policy/evaluation/decision.ts'
+import { isMcpEndpoint } from '../../policy/evaluation/mcp-endpoint.ts'
 import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
 import { closeCircuit, passCircuit } from '../circuit.ts'
 import type { Admitted, Decided } from '../exchange.ts'
@@ -23,6 +24,7 @@ export const live: CallKind<Admitted> = {
   judge(exchange, decision, parts) {
     exchange.effect = parts.config.Policy.Mode === 'observe' ? 'Allow' : decision.decision
     if (exchange.effect !== 'Deny' || decision.decision === 'Allow') return undefined
+    if (decision.source === 'default' && isOptionalOfMcp(exchange, parts)) return mcpPostOnly
     return refuse(deniedBy[decision.source] ?? 'policy_denied', decision.publicReason)
   },
 }
@@ -31,6 +33,22 @@ export const live: CallKind<Admitted> = {
 const deniedBy: { readonly [S in DecisionSource]?: RefusalCode } = {
   error: 'policy_error',
   'mcp-mismatch': 'mcp_mismatch',
+}
+
+const mcpPostOnly = refuse('mcp_post_only', undefined, { headers: ['Allow', 'POST'] })
+
+/**
+ * Whether an MCP client sends this request by itself and does without it: GET for the stream of the server, DELETE at the
+ * end of its session. Only where the policy takes messages of MCP: the header fields are claims of the agent.
+ */
+function isOptionalOfMcp(exchange: Admitted, parts: OutboundParts): boolean {
+  const { method, fields, hasBody, rawHeaders, rulebook } = exchange
+  if (rulebook === undefined || hasBody || fields.upgrade) return false
+  const isOptional =
+    method === 'GET'
+      ? fields.acceptsEvents
+      : method === 'DELETE' && fieldValues(rawHeaders, 'mcp-session-id').length > 0
+  return isOptional && isMcpEndpoint(rulebook, new MessageView(exchange, parts))
 }
 
 async function readable(exchange: Admitted, parts: OutboundParts): Promise<HeldBody | Refusal> {
@@ -93,6 +111,19 @@ class LiveView extends RequestView<Admitted> {
   get clientIp(): string {
     const { socket, rawHeaders } = this.call
     return this.parts.clientIpOf(socket, rawHeaders)
+  }
+}
+
+/** A message of MCP to the URL of another request. */
+class MessageView extends LiveView {
+  override readonly method = 'POST'
+
+  constructor(exchange: Admitted, parts: OutboundParts) {
+    super(exchange, parts, -1)
+  }
+
+  override get mcp(): undefined {
+    return undefined
   }
 }
 

@@ -15,35 +15,23 @@ interface Change extends Tally {
   readonly agentId: string
 }
 
-const addToWaiting = statement((db, { agentId, waiting }: Omit<Change, 'bytes'>) =>
+const addToCounts = statement((db, { agentId, waiting, bytes }: Change) =>
   db
     .insertInto('hitl_waiting')
     .values([
-      { agentId, waiting },
-      { agentId: all, waiting },
+      { agentId, waiting, bytes },
+      { agentId: all, waiting, bytes },
     ])
     .onConflict(conflict =>
-      conflict.column('agentId').doUpdateSet({ waiting: sql`hitl_waiting.waiting + excluded.waiting` }),
+      conflict.column('agentId').doUpdateSet({
+        waiting: sql`hitl_waiting.waiting + excluded.waiting`,
+        bytes: sql`hitl_waiting.bytes + excluded.bytes`,
+      }),
     ),
 )
 
-const addToBytes = statement((db, { agentId, bytes }: Omit<Change, 'waiting'>) =>
-  db
-    .insertInto('hitl_bytes')
-    .values([
-      { agentId, bytes },
-      { agentId: all, bytes },
-    ])
-    .onConflict(conflict => conflict.column('agentId').doUpdateSet({ bytes: sql`hitl_bytes.bytes + excluded.bytes` })),
-)
-
-/** What has bytes was waiting once. */
 const selectCounts = statement((db, { agentId }: { agentId: string }) =>
-  db
-    .selectFrom('hitl_waiting')
-    .leftJoin('hitl_bytes', 'hitl_bytes.agentId', 'hitl_waiting.agentId')
-    .select(eb => ['hitl_waiting.agentId', 'waiting', eb.fn.coalesce('bytes', eb.lit(0)).as('bytes')])
-    .where('hitl_waiting.agentId', 'in', [agentId, all]),
+  db.selectFrom('hitl_waiting').selectAll().where('agentId', 'in', [agentId, all]),
 )
 
 const countExpired = statement((db, { agentId, now }: { agentId: string; now: number }) =>
@@ -59,10 +47,7 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
 
 /** Call it in the transaction that makes an item pending or makes it something else. */
 export async function countWaiting(db: Db, counts: ReadonlyMap<string, Tally>): Promise<void> {
-  for (const [agentId, { waiting, bytes }] of counts) {
-    await addToWaiting(db, { agentId, waiting })
-    if (bytes !== 0) await addToBytes(db, { agentId, bytes })
-  }
+  for (const [agentId, change] of counts) await addToCounts(db, { agentId, ...change })
 }
 
 export interface Waiting {
