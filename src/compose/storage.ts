@@ -61,6 +61,7 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
 async function openFile({ config, dataDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
   const store = await openSqliteStore({
     ...{ directory: dataDirectory, clock, subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks) },
+    timeoutSeconds: config.Storage.Sqlite.TimeoutSeconds,
     watch,
     onFault: why => log.error({}, `the storage writes no more: ${why}`),
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),

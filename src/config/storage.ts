@@ -10,6 +10,9 @@ export const storage = {
     'Where agents, policies, held requests, grants and the audit trail are kept: gateway.db in DataDirectory, or a database. See docs/postgresql.md.',
   ),
   DataDirectory: text('data', 'Folder of gateway.db, bootstrap.json and signing.key, relative to gateway.yaml.'),
+  Sqlite: {
+    TimeoutSeconds: integer(2, 'A call that needs gateway.db gets 503 after this.', { min: 2, max: 10 }),
+  },
   PostgreSQL: {
     ConnectionString: secret('postgres://user:password@host:port/database.'),
     ListenConnectionString: secret(

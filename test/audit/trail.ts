@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { exportTrail, verifyTrail } from '../../src/audit/trail.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const directory = testdir(t)

@@ -2,9 +2,9 @@
 
 import t from 'tap'
 import { hookName, subscriptionsOf } from '../../src/hitl/notify.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk } from '../fixtures/hitl.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { suspend } from '../storage/contract/samples.ts'
 

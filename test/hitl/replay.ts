@@ -4,10 +4,10 @@ import { buffer, text } from 'node:stream/consumers'
 import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../src/errors.ts'
 import type { Approved } from '../../src/hitl/model.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, code, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const everyByte = Uint8Array.from({ length: 256 }, (_, index) => index)

@@ -48,10 +48,8 @@ for (const [threads, stdout, what] of [
       t.equal((await request()).status, 200)
       t.equal((await call('POST', `/agents/${id}/revoke`, admin)).status, 200)
       t.match(await request(), { status: 403, code: 'agent_revoked' })
-      const start = performance.now()
       run.child.kill('SIGTERM')
       t.equal(await run.ended, 0)
-      t.ok(performance.now() - start < 10_000)
     },
   )
 }

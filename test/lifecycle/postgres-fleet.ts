@@ -13,7 +13,7 @@ const revoke = async ({ manage }: TestGateway, id: string) => (await manage('POS
 
 t.test('an agent of one gateway is served by the other, and refused there once its revocation is answered', async t => {
   const origin = await startOrigin(t)
-  const config = quick(await createSchema(t))
+  const config = quick({ ...(await createSchema(t)), timeoutSeconds: 2 })
   const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
   const policy = await a.policy({ name: 'ours', default: 'Allow' })
   for (const [here, there] of [
@@ -31,7 +31,7 @@ t.test('an agent of one gateway is served by the other, and refused there once i
 })
 
 t.test('T02 an agent does not reach a gateway through another one', async t => {
-  const config = quick(await createSchema(t))
+  const config = quick({ ...(await createSchema(t)), timeoutSeconds: 2 })
   const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
   const agent = await a.agent()
   for (const [here, there] of [
@@ -48,7 +48,7 @@ t.test('T02 an agent does not reach a gateway through another one', async t => {
 })
 
 t.test('three first starts at once make one admin', async t => {
-  const config = quick(await createSchema(t))
+  const config = quick({ ...(await createSchema(t)), timeoutSeconds: 2 })
   const gateways = await Promise.all([1, 2, 3].map(() => startGateway(t, { config })))
   for (const { manage } of gateways) {
     t.match(JSON.parse((await manage('GET', '/agents')).text), { totalCount: 1 }, 'and each lets it log in')
@@ -62,7 +62,7 @@ t.test('three first starts at once make one admin', async t => {
 
 t.test('a gateway that is cut off is fenced before the other answers, and serves again when it is back', async t => {
   const origin = await startOrigin(t)
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)

@@ -26,10 +26,8 @@ for (const threads of [1, 2])
     const id = (await first.call('POST', `/proxy/${origin.url}/`, token)).headers.get('gateway-hitl-id')
     const approval = first.call('POST', `/hitl/${id}/approve`, first.admin).catch(() => 'cut off')
     await begun.promise
-    const start = performance.now()
     first.run.child.kill('SIGTERM')
     t.equal(await first.run.ended, 1, 'something was cut off')
-    t.ok(performance.now() - start < 10_000, `${performance.now() - start} ms`)
     t.equal(await approval, 'cut off')
 
     const second = await startServed(t, { cwd })

@@ -148,7 +148,6 @@ t.test('a revoked key is refused in every thread before the answer, and cuts off
       () => 'cut off',
     ),
   )
-  const start = performance.now()
   t.equal((await gateway.manage('DELETE', `/keys/${doomed.id}`)).status, 200)
   // New connections are spread over both threads.
   const after = await Promise.all(
@@ -156,7 +155,6 @@ t.test('a revoked key is refused in every thread before the answer, and cuts off
   )
   t.strictSame([...new Set(after.map(({ status }) => status))], [401])
   t.strictSame([...new Set(await Promise.all(broken))], ['cut off'])
-  t.ok(performance.now() - start < 30_000, 'long before any time limit')
   const reader = kept.body?.getReader()
   t.equal(Buffer.from((await reader?.read())?.value ?? []).toString(), 'begins', 'a stream of another key goes on')
   await reader?.cancel()

@@ -20,7 +20,7 @@ t.test('calls whose answers were lost give their connections back', async t => {
 })
 
 t.test('a turn that was given up does nothing when its answer comes late', async t => {
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const url = new URL(settings.connectionString)
   const proxy = await startTcpProxy(t, Number(url.port))
   const lost: string[] = []

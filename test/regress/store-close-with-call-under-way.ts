@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 // The thread was let go when its last call was answered, and the process ended before the file was closed.

@@ -1,9 +1,9 @@
 import type { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import type { Follower } from '../../src/storage/feed.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { AgentRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
 

@@ -5,7 +5,7 @@ import { type Kysely, sql } from 'kysely'
 import t from 'tap'
 import { createMigrations } from '../../src/storage/migrations.ts'
 import { connect, migrateWhole } from '../../src/storage/sqlite/database.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
 

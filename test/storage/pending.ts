@@ -15,9 +15,10 @@ function toNobody() {
         posted.push({ call: call as Call, answer: done => resolve(done as never), fail }),
       ),
   }
-  const ask = createCalls(link, new Claims(memory), () => {
+  const onLost = () => {
     seen.lost += 1
-  })
+  }
+  const ask = createCalls({ link, claims: new Claims(memory), callMs: 100, onLost })
   return {
     posted,
     seen,
@@ -27,11 +28,9 @@ function toNobody() {
   }
 }
 
-t.test('a call that a hanging thread has not begun is given up within two seconds, and never done', async t => {
+t.test('a call that a hanging thread has not begun is given up, and never done', async t => {
   const { posted, seen, claims, ask } = toNobody()
-  const start = performance.now()
   await t.rejects(ask('probe', 'ping'), { name: 'StoreError', message: 'probe.ping took too long; it was not done' })
-  t.ok(performance.now() - start < 2_000)
   const [first] = posted
   t.equal(claims.begin(first!.call.id), false)
   t.equal(seen.lost, 0)

@@ -55,7 +55,7 @@ async function join(
 const serves = ({ store }: Member) => eventually(async () => store.fence.isOpen, Boolean)
 
 async function fleet(t: Test, count: number): Promise<[Member, Member, Member]> {
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const members: Member[] = []
   for (let n = 0; n < count; n++) members.push(await join(t, settings))
   for (const member of members) await serves(member)
@@ -114,7 +114,7 @@ t.test('a change is in force in every gateway when it is answered, whoever made 
 })
 
 t.test('a gateway in which a follower is slow is waited for', async t => {
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const quick = await join(t, settings)
   const released = Promise.withResolvers<void>()
   const slow = await join(t, settings, () => released.promise)
@@ -188,7 +188,7 @@ t.test('one that leaves is not waited for', async t => {
 })
 
 t.test('one that joins while an agent is changed never serves without the latest change', async t => {
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const first = await join(t, settings)
   await serves(first)
   await first.store.agents.insert(agent('a1'), 'h', entry('agent.register'))

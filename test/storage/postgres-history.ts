@@ -42,7 +42,7 @@ const serves = (store: SharedStore, wanted = true) =>
 const revoke = (store: SharedStore) => store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke'))
 
 async function fleet(t: Test, accept = false) {
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const [a, b] = [await open(t, settings, accept), await open(t, settings, accept)]
   await Promise.all([serves(a.store), serves(b.store)])
   await a.store.agents.insert(agent('a1'), 'h', entry('agent.register'))
@@ -98,7 +98,7 @@ t.test('with Accept gateways go on: nothing that was brought back is valid or se
 })
 
 t.test('a gateway that loads everything again claims no changes of the history that was lost', async t => {
-  const settings = await createSchema(t)
+  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
   const gate = Promise.withResolvers<void>()
   t.teardown(gate.resolve)
   let loads = 0

@@ -11,9 +11,7 @@ const isCommit = (data: Buffer) => data.includes('commit\0')
 const register = (store: Store) => store.agents.insert(agent('a1'), 'h', entry('agent.register'))
 
 async function inDoubt(t: Test, work: Promise<unknown>): Promise<void> {
-  const start = performance.now()
   await t.rejects(work, { name: 'StoreError', inDoubt: true, message: /whether it was done is unknown/ })
-  t.ok(performance.now() - start < 3_000)
 }
 
 /** Outcomes of writes in doubt that are known by now. */
@@ -164,10 +162,8 @@ t.test('a write behind a lock that nobody releases is given up and not done late
   await register(store)
   await admin.query('begin')
   await admin.query(`select from agents where id = 'a1' for update`)
-  const start = performance.now()
   const lost = store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke'))
   t.match(await lost.catch((error: unknown) => error), { inDoubt: false })
-  t.ok(performance.now() - start < 3_000)
   await admin.query('commit')
   t.match(await direct.agents.all(), [{ status: 'Active' }])
   t.match(await store.agents.update('a1', { status: 'Revoked' }, entry('agent.revoke')), { status: 'Revoked' })

@@ -2,8 +2,8 @@
 
 import t, { type Test } from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { approve, deny, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
 

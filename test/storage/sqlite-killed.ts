@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { verifyTrail } from '../../src/audit/trail.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { linesUntilKilled } from '../fixtures/process.ts'
 import { runs } from '../fixtures/runs.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const writer = new URL('./child/writer.ts', import.meta.url).pathname

@@ -3,7 +3,7 @@ import { copyFileSync, readFileSync, renameSync, rmSync, statSync, truncateSync,
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { entry, get, suspend } from './contract/samples.ts'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { openSqliteStore } from '../../src/storage/sqlite/open.ts'
+import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { subscriptions } from './contract/deliveries.ts'
 import { tables } from './contract/samples.ts'

@@ -15,6 +15,8 @@ export interface SqliteOptions {
   readonly clock?: Clock
   /** Cap on the size of the database in pages of 4,096 bytes; writes past it fail like those on a full disk. */
   readonly maxPages?: number
+  /** Time within which an operation is answered; 2 when absent. */
+  readonly timeoutSeconds?: number
   /** Hooks for which events are left in the store. */
   readonly subscriptions?: readonly Subscription[]
   /** Lets the thread of the store watch this one. */
@@ -27,6 +29,8 @@ export interface SqliteOptions {
   readonly onStale?: (error: unknown) => void
 }
 
+/** Share of Storage:Sqlite:TimeoutSeconds that a call may take: operations of a few calls are then answered in time. */
+const callShare = 0.75
 /** Pause before agents and policies are read again when that failed, milliseconds. */
 const reloadMs = 1_000
 
@@ -39,13 +43,15 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     directory,
     clock = systemClock,
     maxPages,
+    timeoutSeconds = 2,
     subscriptions = [],
     watch,
     onFault = () => {},
     onRestored = () => {},
   } = options
   const onLost = (): void => feeds.reloadSoon()
-  const thread = new Supervisor({ directory, maxPages, subscriptions, watch, onFault, onRestored, onLost })
+  const callMs = timeoutSeconds * 1_000 * callShare
+  const thread = new Supervisor({ directory, maxPages, callMs, subscriptions, watch, onFault, onRestored, onLost })
   const feeds = new SqliteFeeds(thread, options.onStale)
   await thread.start()
   async function close(): Promise<void> {

@@ -3,9 +3,6 @@ import { inTime } from '../../clock.ts'
 import { StoreError } from '../store.ts'
 import { startThread, type Thread, type ThreadOptions } from './thread.ts'
 
-/** Longest wait of a call for a thread that is started again, milliseconds. */
-const startMs = 1_500
-
 /** Keeps a storage thread running: one that dies is started again by the next call. */
 export class Supervisor {
   readonly #options: ThreadOptions
@@ -48,10 +45,11 @@ export class Supervisor {
     this.#starting ??= this.start().finally(() => {
       this.#starting = undefined
     })
-    return inTime(this.#starting, startMs, () => Promise.reject(new Error('The storage does not start'))).catch(
-      error => {
-        throw new StoreError(error.message, { cause: error })
-      },
-    )
+    // A call waits for the thread as long as for its answer.
+    return inTime(this.#starting, this.#options.callMs, () =>
+      Promise.reject(new Error('The storage does not start')),
+    ).catch(error => {
+      throw new StoreError(error.message, { cause: error })
+    })
   }
 }

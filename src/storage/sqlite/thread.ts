@@ -24,6 +24,8 @@ export interface Thread {
 }
 
 export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
+  /** Longest time of a call, milliseconds. */
+  readonly callMs: number
   /** Called when the thread has ended before it replied to a write, which may have been kept. */
   readonly onLost: () => void
   /** Called with the reason why nothing more is written until a restart. */
@@ -32,13 +34,11 @@ export interface ThreadOptions extends Omit<WorkerOptions, 'claims'> {
   readonly onRestored: (what: string) => void
 }
 
-/** Longest time that a call takes, milliseconds: operations of a few calls are then answered within two seconds. */
-const callMs = 1_500
 /** Longest wait for the end of a thread, milliseconds. */
 const closeMs = 2_000
 
 /** @throws StartupError when the database cannot be opened */
-export async function startThread({ onLost, onFault, onRestored, ...options }: ThreadOptions): Promise<Thread> {
+export async function startThread({ callMs, onLost, onFault, onRestored, ...options }: ThreadOptions): Promise<Thread> {
   // tsc rewrites the extension in imports but not in URLs.
   const file = new URL(`./worker${extname(import.meta.url)}`, import.meta.url)
   const memory = createClaimMemory()
@@ -65,7 +65,7 @@ export async function startThread({ onLost, onFault, onRestored, ...options }: T
     throw error
   }
   return {
-    call: createCalls(link, new Claims(memory), onLost),
+    call: createCalls({ link, claims: new Claims(memory), callMs, onLost }),
     async close() {
       const closed = link.call('close', []).then(() => worker.terminate())
       await inTime(closed, closeMs, () => 0).catch(() => {})
@@ -74,12 +74,13 @@ export async function startThread({ onLost, onFault, onRestored, ...options }: T
   }
 }
 
+interface CallParts extends Pick<ThreadOptions, 'callMs' | 'onLost'> {
+  readonly link: Pick<Link<StorageCalls>, 'call'>
+  readonly claims: Claims
+}
+
 /** Sends calls to the thread, each with a limit of time. */
-export function createCalls(
-  link: Pick<Link<StorageCalls>, 'call'>,
-  claims: Claims,
-  onLost: () => void,
-): Thread['call'] {
+export function createCalls({ link, claims, callMs, onLost }: CallParts): Thread['call'] {
   function giveUp(id: number, asked: Asked): never {
     const { table, method } = asked
     const isUndone = claims.giveUp(id)
