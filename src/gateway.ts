@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createToolNotes, type ToolChange } from './agents/tools.ts'
-import { createRefusals } from './audit/refusals.ts'
+import { createRepeats } from './audit/repeats.ts'
 import { createVerification } from './audit/verification.ts'
 import type { Clock } from './clock.ts'
 import type { RecentActivity } from './compose/activity.ts'
@@ -144,8 +144,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => store.close())
   const fenceWatch = fence && new FenceWatch(fence)
   closers.push(() => fenceWatch?.close())
-  const refusals = createRefusals({ audit: store.audit.append, clock })
-  closers.push(() => refusals.close())
+  const repeats = createRepeats({ audit: store.audit.append, clock })
+  closers.push(() => repeats.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   closers.push(() => upstreams.connections.close())
   const channelName = `agent-gateway ${randomUUID()}`
@@ -166,12 +166,12 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const events = await openEvents({ store, identity, report })
   await storage.untilOpen()
   const given = { config, baseDirectory, passedSockets, consoleFolder, certificate, clock, log, logStatus, report }
-  const own = { store, member, fence, fenceWatch, fleet, rates, refusals, recent, channelName, upstreams }
+  const own = { store, member, fence, fenceWatch, fleet, rates, repeats, recent, channelName, upstreams }
   return { ...given, ...own, dataDirectory, identity, rules, events, followers }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
-  const { config, log, upstreams, rules, identity, recent } = foundation
+  const { config, log, upstreams, rules, identity } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
@@ -189,7 +189,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const watched = { ...foundation, hitl, limits, telemetry, ...watchesOf(foundation) }
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
-  const { note: noteTools } = createToolNotes({ ...foundation, onChange: tellToolChanges(foundation, recent) })
+  const { note: noteTools } = openToolNotes(foundation)
   let isStopping = false
   const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving })
@@ -237,12 +237,14 @@ const watchesOf = (foundation: Foundation) => ({
   verification: createVerification(foundation),
 })
 
-function tellToolChanges({ clock, log }: Foundation, { activity }: RecentActivity) {
-  return ({ agentId, server, count }: ToolChange, isTold: boolean): void => {
+function openToolNotes(foundation: Foundation) {
+  const { clock, log, recent, repeats } = foundation
+  const onChange = ({ agentId, server, count }: ToolChange, isTold: boolean): void => {
     if (isTold) log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
     // Events count in every gateway.
-    else activity.toolChanged(agentId, clock.now())
+    else recent.activity.toolChanged(agentId, clock.now())
   }
+  return createToolNotes({ ...foundation, noteRepeated: repeats.note, onChange })
 }
 
 async function reload({ rules, upstreams, followers, report }: Foundation, listening: Listening): Promise<boolean> {

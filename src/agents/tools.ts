@@ -8,7 +8,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { LRUCache } from '../lru.ts'
-import type { Store } from '../storage/store.ts'
+import type { AuditEntry, Store } from '../storage/store.ts'
 
 /** A tool that an agent sees, and the digest of its definition. */
 export interface SeenTool {
@@ -42,12 +42,20 @@ export interface ToolNotes {
 /** Servers of one agent, and tools of one server, that are kept. Further tools are not compared. */
 const mostServers = 100
 const mostTools = 2_000
-/** Most names of changed tools in one report. */
-const mostTold = 20
+/** Digests that are kept of one agent, bytes. */
+const mostBytes = 4_194_304
+/** Most names of changed tools in one report, and their longest form there. */
+const mostTold = 10
+const longestTold = 64
 /** Longest name that is kept, characters. Of longer ones the digest is kept: a server may make them as long as a list. */
 const longestName = 128
+/** The same of a URL: it is the key of a record, and stands in each entry. */
+const longestServer = 512
 
-/** Changes that people are told for one agent within an hour. Its server could change them with each list. */
+/**
+ * Changes of one agent within an hour that people are told, and that have an entry each. Its server could change them with
+ * each list: further ones are counted.
+ */
 const mostToldHourly = 20
 const hourMs = 3_600_000
 const mostAgents = 10_000
@@ -55,11 +63,13 @@ const mostAgents = 10_000
 interface ToolNotesParts {
   readonly store: Pick<Store, 'tools'>
   readonly clock: Clock
+  /** Puts a change on record that is one of many: `audit/repeats.ts`. */
+  readonly noteRepeated: (entry: AuditEntry, windowMs: number) => Promise<void>
   /** Called for each change, once it is on record. `isTold`: people are to be told, too. */
   readonly onChange: (change: ToolChange, isTold: boolean) => void
 }
 
-export function createToolNotes({ store, clock, onChange }: ToolNotesParts): ToolNotes {
+export function createToolNotes({ store, clock, noteRepeated, onChange }: ToolNotesParts): ToolNotes {
   // Lists of one server for one agent are compared one after the other.
   const underway = new Map<string, Promise<void>>()
   const told = new LRUCache<string, { readonly since: number; count: number }>({ max: mostAgents })
@@ -85,17 +95,21 @@ export function createToolNotes({ store, clock, onChange }: ToolNotesParts): Too
     }
     if (after.size === before.size && changed.length === 0) return
     const at = clock.now()
-    const change = { agentId, server, tools: changed.slice(0, mostTold), count: changed.length }
-    const { agentId: subject, ...details } = change
-    const entry = { at, actor: 'gateway', action: 'mcp.toolChanged', subject, requestId, details }
     const kept = { agentId, server, digests: Object.fromEntries(after), at }
-    const isNew = changed.length === 0 ? undefined : { entry, isTold: isTold(agentId) }
-    await store.tools.keep(kept, mostServers, isNew)
-    if (isNew !== undefined) onChange(change, isNew.isTold)
+    const keep = (entry?: AuditEntry) => store.tools.keep(kept, { mostServers, mostBytes }, entry)
+    if (changed.length === 0) return keep()
+    const named = { server, tools: changed.slice(0, mostTold).map(toldName) }
+    const change = { agentId, ...named, count: changed.length }
+    const entry = { at, actor: 'gateway', action: 'mcp.toolChanged', subject: agentId, requestId, details: named }
+    const isToldNow = isTold(agentId)
+    if (!isToldNow) await noteRepeated(entry, hourMs)
+    await (isToldNow ? keep({ ...entry, details: { ...named, count: changed.length } }) : keep())
+    onChange(change, isToldNow)
   }
 
   return {
-    note(list) {
+    note(given) {
+      const list = { ...given, server: keptServer(given.server) }
       const key = `${list.agentId} ${list.server}`
       const noted = (underway.get(key) ?? Promise.resolve()).catch(() => {}).then(() => compare(list))
       const settled = noted.finally(() => {
@@ -119,7 +133,12 @@ function byName(tools: readonly SeenTool[]): Map<string, string> {
   return digests
 }
 
-const keptName = (name: string): string =>
-  name.length <= longestName ? name : `${name.slice(0, longestName)} ${digestOf(name)}`
+const keptName = (name: string): string => shortened(name, longestName)
+const keptServer = (server: string): string => shortened(server, longestServer)
+const toldName = (name: string): string => (name.length <= longestTold ? name : `${name.slice(0, longestTold)}…`)
+
+/** Two texts with the same beginning stay two. */
+const shortened = (text: string, longest: number): string =>
+  text.length <= longest ? text : `${text.slice(0, longest)} ${digestOf(text)}`
 
 const digestOf = (text: string): string => hash('sha256', text, 'base64url')

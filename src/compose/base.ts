@@ -1,4 +1,4 @@
-import type { Refusals } from '../audit/refusals.ts'
+import type { Repeats } from '../audit/repeats.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Fence } from '../fleet/fence.ts'
@@ -26,7 +26,7 @@ export interface Base {
   readonly fenceWatch: Pick<FenceWatch, 'subscribe'> | undefined
   /** The gateways that share the store. */
   readonly fleet: Fleet
-  readonly refusals: Refusals
+  readonly repeats: Repeats
   /** Called for faults that change no answer. */
   readonly report: (what: string, error: unknown) => void
 }

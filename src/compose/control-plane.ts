@@ -19,7 +19,7 @@ import type { Telemetry } from './telemetry.ts'
 export interface ControlPlaneParts
   extends Pick<
     Base,
-    'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'refusals'
+    'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
   > {
   readonly threadsAnswer: () => boolean
   /** Whether this gateway is about to stop. */
@@ -58,7 +58,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
     verify: identity.tokens.verifyInternal,
     tokenKeys: identity.tokens.keys,
-    noteRefusal: parts.refusals.note,
+    noteRefusal: parts.repeats.note,
     takeCall: callerId =>
       managementRate.take(callerId, clock.steady()) ??
       takeAsked(managementRate, callerId, { now: () => clock.steady() }),

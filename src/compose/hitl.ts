@@ -15,7 +15,7 @@ import { sealingKeys } from './keys.ts'
 import type { Upstreams } from './upstreams.ts'
 import { openWebhooks } from './webhooks.ts'
 
-export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'refusals' | 'report'> {
+export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'repeats' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'bounds'>
@@ -30,7 +30,7 @@ export interface Hitl {
   readonly events: EventLog
   /** Aborts when the gateway stops: ends event streams and waits. */
   readonly stopping: AbortSignal
-  /** Expiry, lapsed leases, retention, webhooks, refusals that were counted. Call every second or so. */
+  /** Expiry, lapsed leases, retention, webhooks, entries that were counted. Call every second or so. */
   sweep(): Promise<void>
   /** Answers calls that wait for a verdict. Call before the connections are drained. */
   stop(): void
@@ -73,7 +73,7 @@ export function createHitl(parts: HitlParts): Hitl {
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
     noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
     send: dataPlane.send,
-    noteRefusal: parts.refusals.note,
+    noteRefusal: parts.repeats.note,
     agentProblem: identity.problemOf,
     reviewerOf: id => reviewerOf(identity, id),
     agentName: id => identity.registry.get(id)?.name,
@@ -83,7 +83,7 @@ export function createHitl(parts: HitlParts): Hitl {
   })
   let sweeping: Promise<void> | undefined
   async function sweep(): Promise<void> {
-    await parts.refusals.sweep()
+    await parts.repeats.sweep()
     await queue.sweep()
     await webhooks.sweep()
   }

@@ -13,6 +13,7 @@ import {
   maxIdempotencyKey,
   type Person,
   type Suspension,
+  shortUrl,
   verdictEntry,
 } from './model.ts'
 import { keyUsed } from './suspend.ts'
@@ -102,7 +103,10 @@ function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }
     requestId,
     action: 'hitl.grant.use',
     subject: grant.id,
-    details: { method: request.method, origin: grant.origin, path: place(request.url).path, hitlId, grantedBy, rule },
+    details: {
+      ...{ method: request.method, origin: grant.origin, path: shortUrl(place(request.url).path) },
+      ...{ hitlId, grantedBy, rule },
+    },
   }
 }
 

@@ -208,6 +208,14 @@ export interface HitlOptions {
   readonly report: (what: string, error: unknown) => void
 }
 
+/** Characters of a URL in the trail, which is kept for good. The digest is over the whole request. */
+const longestUrl = 512
+
+/** A URL or its path as an entry of the trail has it. */
+export function shortUrl(url: string): string {
+  return url.length <= longestUrl ? url : `${url.slice(0, longestUrl)}...`
+}
+
 /** The audit entry of a verdict; it names the request by its digest. */
 export function verdictEntry(
   now: number,

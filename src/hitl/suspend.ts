@@ -15,6 +15,7 @@ import {
   type StoredDecision,
   type Suspended,
   type Suspension,
+  shortUrl,
 } from './model.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
@@ -96,13 +97,6 @@ function limitsOf({ createdAt }: HitlRecord, settings: HitlOptions['settings']):
   }
 }
 
-/** Characters of a URL in the trail, which is kept for good. The digest is over the whole request. */
-const longestUrl = 512
-
-function startOf(url: string): string {
-  return url.length <= longestUrl ? url : `${url.slice(0, longestUrl)}...`
-}
-
 function suspendEntry(record: HitlRecord, held: Suspension) {
   return {
     at: record.createdAt,
@@ -112,7 +106,7 @@ function suspendEntry(record: HitlRecord, held: Suspension) {
     subject: record.id,
     details: {
       method: record.method,
-      url: startOf(record.url),
+      url: shortUrl(record.url),
       digest: record.digest,
       policy: record.policyName,
       rule: record.rule,

@@ -1,12 +1,6 @@
 /** Tools of MCP servers in the storage contract. */
 import type { AuditEntry } from './audit.ts'
 
-/** A change of tools, for the trail, and for people unless they were told of many. */
-export interface ToolsChanged {
-  readonly entry: AuditEntry
-  readonly isTold: boolean
-}
-
 /** Digests of the tools that one agent has seen on one server, by name. */
 export interface SeenTools {
   readonly agentId: string
@@ -17,14 +11,21 @@ export interface SeenTools {
   readonly at: number
 }
 
+/** Of one agent. */
+export interface ToolLimits {
+  readonly mostServers: number
+  /** Of digests as JSON. */
+  readonly mostBytes: number
+}
+
 export interface ToolTable {
   /** What was kept; undefined when the agent has seen none there. */
   seen(agentId: string, server: string): Promise<Readonly<Record<string, string>> | undefined>
   /**
-   * Keeps them in the place of those before. Of more than `mostServers` of one agent, those that changed longest ago are
-   * forgotten.
+   * Keeps them in the place of those before. Of an agent with more than the limits, the servers that changed longest ago are
+   * forgotten, but never this one.
    *
-   * @param change undefined when no tool has changed
+   * @param change for the trail, and told to people; undefined when no tool has changed, or one of many has
    */
-  keep(tools: SeenTools, mostServers: number, change: ToolsChanged | undefined): Promise<void>
+  keep(tools: SeenTools, limits: ToolLimits, change?: AuditEntry): Promise<void>
 }

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { createToolNotes, type SeenTool, type ToolChange } from '../../src/agents/tools.ts'
+import { createRepeats } from '../../src/audit/repeats.ts'
 import type { AuditEntry, SeenTools, Store } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 
@@ -15,10 +16,10 @@ function open() {
   const store: Pick<Store, 'tools'> = {
     tools: {
       seen: async (agentId, server) => kept.get(`${agentId} ${server}`)?.digests,
-      async keep(tools, _most, change) {
+      async keep(tools, _limits, entry) {
         writes += 1
         kept.set(`${tools.agentId} ${tools.server}`, tools)
-        if (change !== undefined) entries.push(change.entry)
+        if (entry !== undefined) entries.push(entry)
       },
     },
   }
@@ -26,10 +27,12 @@ function open() {
     changes.push(change)
     if (isTold) told += 1
   }
-  const notes = createToolNotes({ store, clock, onChange })
+  const repeats = createRepeats({ audit: async entry => entries.push(entry), clock })
+  const noteRepeated: typeof repeats.note = (...what) => repeats.note(...what)
+  const notes = createToolNotes({ store, clock, noteRepeated, onChange })
   const note = (tools: readonly SeenTool[], agentId = 'a1', server = 's1') =>
     notes.note({ agentId, server, tools, requestId: 'r1' })
-  return { note, entries, changes, kept, clock, writes: () => writes, told: () => told }
+  return { note, entries, changes, kept, clock, repeats, writes: () => writes, told: () => told }
 }
 
 const tool = (name: string, digest: string): SeenTool => ({ name, digest })
@@ -81,7 +84,7 @@ t.test('tools of one name count together, and a flood of names takes none out of
   await note([tool('add', '1')])
   t.match(changes, [{ tools: ['add'], count: 1 }])
   await note(Array.from({ length: 40 }, (_, at) => tool(`t${at}`, '2')))
-  t.match([changes[1]?.count, changes[1]?.tools.length], [40, 20])
+  t.match([changes[1]?.count, changes[1]?.tools.length], [40, 10])
 })
 
 t.test('what is kept does not grow with the length of names, or with the number of tools of one name', async t => {
@@ -95,18 +98,45 @@ t.test('what is kept does not grow with the length of names, or with the number 
   t.ok(String(changes[0]?.tools[0]).length < 200)
 })
 
-t.test('people are told of so many changes of an agent within an hour; all are on record', async t => {
-  const { note, entries, clock, told } = open()
-  const flap = async (times: number, agentId?: string) => {
-    for (let at = 0; at < times; at++) await note([tool('add', String(at % 2))], agentId)
-  }
-  await flap(31)
-  t.strictSame([entries.length, told()], [30, 20])
-  await flap(2, 'a2')
-  t.equal(told(), 21)
-  clock.advance(3_600_000)
-  await flap(2)
-  t.equal(told(), 22)
+t.test(
+  'people are told of so many changes of an agent within an hour; further ones are one entry with a count',
+  async t => {
+    const { note, entries, clock, repeats, told } = open()
+    const flap = async (times: number, agentId?: string) => {
+      for (let at = 0; at < times; at++) await note([tool('add', String(at % 2))], agentId)
+    }
+    await flap(1_001)
+    t.strictSame([entries.length, told()], [21, 20])
+    await flap(2, 'a2')
+    t.equal(told(), 21)
+    clock.advance(3_600_000)
+    await repeats.sweep()
+    t.match(entries.at(-1), { subject: 'a1', details: { server: 's1', tools: ['add'], count: 979 } })
+    await flap(2)
+    t.equal(told(), 22)
+    t.equal(entries.length, 24)
+  },
+)
+
+t.test('an entry is short, whatever the server calls itself and its tools', async t => {
+  const { note, entries, kept } = open()
+  const list = (digest: string) => Array.from({ length: 40 }, (_, n) => tool(`${n}${'€'.repeat(10_000)}`, digest))
+  const server = `https://m.example/${'p'.repeat(16_000)}`
+  for (const end of ['a', 'b']) await note(list('1'), 'a1', server + end)
+  t.equal(kept.size, 2, 'URLs with one beginning are two')
+  await note(list('2'), 'a1', `${server}a`)
+  const [entry] = entries
+  t.match(entry, { details: { count: 40 } })
+  t.ok(Buffer.byteLength(JSON.stringify(entry)) < 3_500)
+})
+
+t.test('a change that is one of many is on record before its digest is kept', async t => {
+  const { note, kept, repeats } = open()
+  for (let at = 0; at < 21; at++) await note([tool('add', String(at))])
+  repeats.note = async () => Promise.reject(new Error('disk full'))
+  t.match(kept.get('a1 s1')?.digests, { add: '20' })
+  await t.rejects(note([tool('add', 'x')]))
+  t.match(kept.get('a1 s1')?.digests, { add: '20' })
 })
 
 t.test('a list that could not be kept is compared again', async t => {
@@ -120,7 +150,8 @@ t.test('a list that could not be kept is compared again', async t => {
       },
     },
   }
-  const notes = createToolNotes({ store, clock: createClock(), onChange: change => changes.push(change) })
+  const noteRepeated = async () => {}
+  const notes = createToolNotes({ store, clock: createClock(), noteRepeated, onChange: change => changes.push(change) })
   const list = { agentId: 'a1', server: 's1', tools: [tool('add', '2')], requestId: 'r1' }
   await t.rejects(notes.note(list), { message: 'disk full' })
   t.strictSame(changes, [])

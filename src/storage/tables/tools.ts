@@ -1,4 +1,7 @@
+import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
+import type { Db } from '../schema.ts'
+import type { SeenTools, ToolLimits } from '../tools.ts'
 
 export const tools: Operations<'tools'> = {
   async seen(db, agentId, server) {
@@ -7,7 +10,7 @@ export const tools: Operations<'tools'> = {
     return row && JSON.parse(row.digests)
   },
 
-  async keep(unit, { digests, ...key }, mostServers, change) {
+  async keep(unit, { digests, ...key }, limits, entry) {
     const { db } = unit
     const row = { ...key, digests: JSON.stringify(digests) }
     await db
@@ -15,23 +18,35 @@ export const tools: Operations<'tools'> = {
       .values(row)
       .onConflict(of => of.columns(['agentId', 'server']).doUpdateSet({ digests: row.digests, at: row.at }))
       .execute()
-    const newest = db
-      .selectFrom('seen_tools')
-      .select('server')
-      .where('agentId', '=', key.agentId)
-      .orderBy('at', 'desc')
-      .orderBy('server')
-      .limit(mostServers)
-    await db
-      .deleteFrom('seen_tools')
-      .where('agentId', '=', key.agentId)
-      .where('server', '!=', key.server)
-      .where('server', 'not in', newest)
-      .execute()
-    if (change === undefined) return
-    const { entry, isTold } = change
+    const forgotten = await beyond(db, key, limits)
+    if (forgotten.length > 0) {
+      await db.deleteFrom('seen_tools').where('agentId', '=', key.agentId).where('server', 'in', forgotten).execute()
+    }
+    if (entry === undefined) return
     unit.audit(entry)
     const { at, details } = entry
-    if (isTold) unit.event({ type: 'toolChanged', at, hitlId: null, data: { agentId: key.agentId, ...details } })
+    unit.event({ type: 'toolChanged', at, hitlId: null, data: { agentId: key.agentId, ...details } })
   },
+}
+
+/** Servers of the agent that no longer fit beside the one that was just kept. */
+async function beyond(
+  db: Db,
+  { agentId, server: kept }: Pick<SeenTools, 'agentId' | 'server'>,
+  { mostServers, mostBytes }: ToolLimits,
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('seen_tools')
+    .select(['server', sql<number>`octet_length(digests)`.as('bytes')])
+    .where('agentId', '=', agentId)
+    .orderBy('at', 'desc')
+    .orderBy('server')
+    .execute()
+  let left = mostBytes - (rows.find(({ server }) => server === kept)?.bytes ?? 0)
+  const forgotten = rows.filter(({ server, bytes }, n) => {
+    if (server === kept) return false
+    left -= bytes
+    return n >= mostServers || left < 0
+  })
+  return forgotten.map(({ server }) => server)
 }

@@ -96,9 +96,9 @@ export function events(t: Test, engine: Engine, other: Store): void {
     await store.agents.judge('a1', read, { ...read, status: 'Quarantined' }, caused)
     const seen = { agentId: 'a1', server: 's', digests: {}, at: 1_000 }
     const change = entry('mcp.toolChanged', { details: { server: 's', tools: ['x'], count: 1 } })
-    await store.tools.keep(seen, 10, undefined)
-    await store.tools.keep(seen, 10, { entry: change, isTold: false })
-    await store.tools.keep(seen, 10, { entry: change, isTold: true })
+    const limits = { mostServers: 10, mostBytes: 1_000 }
+    await store.tools.keep(seen, limits)
+    await store.tools.keep(seen, limits, change)
     await told(here, 2)
     const late = await follow(t, store)
     await suspend(store, 'h1')

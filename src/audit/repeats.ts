@@ -1,42 +1,49 @@
 /**
- * Refusals in the audit trail. A caller can be refused again and again, and each entry is a durable write. So the first
- * refusal of a kind becomes an entry at once, and those of the following minute become one entry with a count.
+ * Entries of the audit trail that a caller can cause again and again, such as refusals. Each is a durable write, and is kept
+ * for good. So the first of a kind becomes an entry at once, and those of the following minute become one entry with a count.
  */
 import type { Clock } from '../clock.ts'
 import type { AuditEntry } from '../storage/store.ts'
 
-export interface Refusals {
-  /** Resolves when the refusal is on record, or counted for an entry to come. Rejects with a StoreError. */
-  note(entry: AuditEntry): Promise<void>
+export interface Repeats {
+  /**
+   * Resolves when the entry is on record, or counted for one to come. Rejects with a StoreError.
+   *
+   * @param windowMs time for which further ones are counted, from the first of a kind; a minute when absent
+   */
+  note(entry: AuditEntry, windowMs?: number): Promise<void>
   /** Writes what was counted in windows that are over. Call every second or so. */
   sweep(): Promise<void>
   /** Writes all that was counted. */
   close(): Promise<void>
 }
 
-export interface RefusalParts {
+interface RepeatParts {
   readonly audit: (entry: AuditEntry) => Promise<unknown>
   readonly clock: Clock
 }
 
-/** Refusals of one caller for one thing, since the first. */
+/** Entries of one actor and action about one thing, since the first. */
 interface Window {
   readonly since: number
+  readonly ms: number
   last: AuditEntry
-  /** Refusals without an entry. */
+  /** Those without an entry. */
   count: number
 }
 
-const windowMs = 60_000
-/** Callers and things that are counted at a time; refusals beyond have an entry each. */
+const minuteMs = 60_000
+/** Actors and things that are counted at a time; those beyond have an entry each. */
 const mostWindows = 10_000
 
-export function createRefusals({ audit, clock }: RefusalParts): Refusals {
+export function createRepeats({ audit, clock }: RepeatParts): Repeats {
   const windows = new Map<string, Window>()
+
+  const isOver = ({ since, ms }: Window): boolean => clock.now() - since >= ms
 
   async function write(key: string, window: Window): Promise<void> {
     windows.delete(key)
-    const { last, count, since } = window
+    const { last, count, since, ms } = window
     if (count === 0) return
     const details = { ...last.details, count, since: new Date(since).toISOString() }
     try {
@@ -44,7 +51,7 @@ export function createRefusals({ audit, clock }: RefusalParts): Refusals {
     } catch (error) {
       // Keep them, with those that came meanwhile.
       const newer = windows.get(key)
-      windows.set(key, { since, last: newer?.last ?? last, count: count + (newer?.count ?? 0) })
+      windows.set(key, { since, ms, last: newer?.last ?? last, count: count + (newer?.count ?? 0) })
       throw error
     }
   }
@@ -54,19 +61,19 @@ export function createRefusals({ audit, clock }: RefusalParts): Refusals {
   }
 
   return {
-    async note(entry) {
+    async note(entry, windowMs = minuteMs) {
       const key = JSON.stringify([entry.actor, entry.action, entry.subject])
       const open = windows.get(key)
-      if (open !== undefined && clock.now() - open.since < windowMs) {
+      if (open !== undefined && !isOver(open)) {
         open.count += 1
         open.last = entry
         return
       }
       if (open !== undefined) await write(key, open)
-      if (windows.size < mostWindows) windows.set(key, { since: entry.at, last: entry, count: 0 })
+      if (windows.size < mostWindows) windows.set(key, { since: entry.at, ms: windowMs, last: entry, count: 0 })
       await audit(entry)
     },
-    sweep: () => writeAll(({ since }) => clock.now() - since >= windowMs),
+    sweep: () => writeAll(isOver),
     close: () => writeAll(() => true),
   }
 }
