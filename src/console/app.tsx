@@ -80,16 +80,18 @@ function Said() {
       <div class="spoken" role="status" aria-live="polite">
         {spoken.value}
       </div>
-      <ul class="toasts">
-        {toasts.value.map(({ id, text, tone }) => (
-          <li key={id} class={`toast ${tone}`}>
-            <span>{text}</span>
-            <button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(id)}>
-              ×
-            </button>
-          </li>
-        ))}
-      </ul>
+      <section aria-label="Notices">
+        <ul class="toasts">
+          {toasts.value.map(({ id, text, tone }) => (
+            <li key={id} class={`toast ${tone}`}>
+              <span>{text}</span>
+              <button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(id)}>
+                ×
+              </button>
+            </li>
+          ))}
+        </ul>
+      </section>
     </>
   )
 }

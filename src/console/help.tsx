@@ -8,6 +8,7 @@ const keys = [
   ['D', 'Deny: opens the confirmation'],
   ['G', 'Approve with a grant'],
   ['X', 'Select the request'],
+  ['Ctrl Enter', 'Confirm the open dialog'],
   ['/', 'Filter'],
   ['Esc', 'Close, or clear the selection'],
   ['?', 'This help'],

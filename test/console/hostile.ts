@@ -49,7 +49,8 @@ t.test('script in every place that an agent writes to is shown, and does nothing
     await page.getByRole('button', { name: 'Deny…' }).click()
     await page.getByRole('textbox', { name: /Comment/ }).fill(script)
     await page.getByRole('button', { name: 'Deny', exact: true }).click()
-    await page.getByText('Denied by you').first().waitFor()
+    await page.locator('.toast', { hasText: 'Denied.' }).waitFor()
+    await page.getByRole('button', { name: 'Dismiss' }).click()
   }
   await page.goto(`${bench.url}/console/#/requests/${ids[0]}`)
   await page.locator('.said').waitFor()

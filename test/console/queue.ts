@@ -96,11 +96,8 @@ t.test('of two reviewers at the same request one decides, and the other sees who
   const { decidedBy } = (await statusOf(id)).pending
   const loser = decidedBy === second.id ? one : two
   const name = decidedBy === second.id ? 'grace' : 'tester'
-  await loser
-    .getByText(/was decided first|Approved by/)
-    .first()
-    .waitFor()
-  await loser.getByRole('button', { name: 'Close' }).click()
+  await loser.getByRole('dialog').waitFor({ state: 'detached' })
+  await sees(t, loser.locator('.ended'), /decided first|was approved/)
   await loser
     .getByText(new RegExp(`Approved by ${name}`))
     .first()

@@ -52,12 +52,19 @@ export function readBody(view: Given): ReadBody | MissingBody {
   if (view.bodyBytes === 0) return 'none'
   // The gateway has no bytes to encode, and says why.
   if (view.bodyEncoding !== 'base64') return view.body === '[DELETED]' ? 'deleted' : 'sealed'
-  const bytes = bytesOf(view.body)
+  return readBytes(bytesOf(view.body), view.headers, view.findingPlaces)
+}
+
+/** @param headers that say what the bytes are */
+export function readBytes(
+  bytes: Uint8Array,
+  headers: Readonly<Record<string, string>>,
+  places: readonly Finding[] = [],
+): ReadBody {
   const { text, invalid } = textOf(bytes)
-  const places = view.findingPlaces ?? []
-  const type = fieldOf(view.headers, 'content-type')
+  const type = fieldOf(headers, 'content-type')
   const { shape, note } = invalid > 0 ? shapeOfOthers(bytes, invalid) : shapeOf(text, type)
-  const notes = [note, codingNote(view.headers), charsetNote(type)].flatMap(one => one ?? [])
+  const notes = [note, codingNote(headers), charsetNote(type)].flatMap(one => one ?? [])
   return { bytes, text, places, findings: findingsIn(bytes, places), shape, notes }
 }
 
@@ -116,7 +123,7 @@ function collectDoubled(value: Json, into: Set<string>): void {
 function codingNote(headers: Readonly<Record<string, string>>): string | undefined {
   const coding = fieldOf(headers, 'content-encoding')
   if (coding === '' || /^identity$/i.test(coding)) return undefined
-  return `Content-Encoding is ${coding}: the body is shown as it is sent, and detectors did not search it.`
+  return `Content-Encoding is ${coding}: the body is shown as it is sent.`
 }
 
 function charsetNote(type: string): string | undefined {

@@ -87,3 +87,22 @@ export function step(by: 1 | -1): void {
   const next = list[at < 0 ? (by === 1 ? 0 : list.length - 1) : at + by]
   if (next !== undefined) open(next.view.id)
 }
+
+/** Requests whose page takes the focus when it is drawn. */
+let focusOn: string | undefined
+
+/** Opens the next one that waits after a verdict, or the last before it. When none does, the decided one stays. */
+export function openNext(after: string): void {
+  const list = shown.peek()
+  const at = list.findIndex(({ view }) => view.id === after)
+  const next = list.slice(at + 1).find(isOpen) ?? list.slice(0, Math.max(0, at)).findLast(isOpen)
+  focusOn = next?.view.id ?? after
+  if (next !== undefined) open(next.view.id)
+}
+
+/** Whether the page of a request takes the focus: the dialog that had it is gone. */
+export function takesFocus(id: string): boolean {
+  const isIt = focusOn === id
+  if (isIt) focusOn = undefined
+  return isIt
+}

@@ -1,6 +1,7 @@
 import { useRef } from 'preact/hooks'
 import { useKeys } from '../keys.ts'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
+import { LastAnswer } from '../request/answer.tsx'
 import { RequestView } from '../request/request.tsx'
 import { mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
@@ -12,6 +13,7 @@ import {
   filter,
   open,
   openId,
+  openNext,
   setFilter,
   shown,
   step,
@@ -98,6 +100,7 @@ function Detail() {
   const like = row === undefined || row.ending !== undefined ? [] : alike(row.view)
   return (
     <>
+      <LastAnswer />
       <button type="button" class="plain back" onClick={() => open(undefined)}>
         ← Queue
       </button>
@@ -109,7 +112,7 @@ function Detail() {
           </button>
         </p>
       )}
-      <RequestView key={id} id={id} row={row} />
+      <RequestView key={id} id={id} row={row} onDecided={() => openNext(id)} />
     </>
   )
 }

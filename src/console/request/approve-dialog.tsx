@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks'
 import { type Failure, failureOf, offline, send } from '../api.ts'
 import { placeOf } from '../body/url.ts'
-import { announce } from '../notices.ts'
+import { toast } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import type { HitlRequest } from '../types.ts'
 import { CommentField } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
+import { keepAnswer } from './sent-answer.ts'
 
 /** Sends what is on the screen, with or without a grant for the next requests like it. */
 export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly withGrant: boolean }) {
@@ -68,17 +69,19 @@ function scopeOf({ agentName, method, url, rule }: HitlRequest, minutes: number,
 }
 
 /** The answer to an approval is the upstream's own: whatever it is, the approval was done unless the gateway refused. */
-async function approve({ id, digest }: HitlRequest, body: object): Promise<Failure | undefined> {
+async function approve(view: HitlRequest, body: object): Promise<Failure | undefined> {
+  const { id, digest } = view
   const answer = await send('POST', `/hitl/${id}/approve`, { body, seen: digest })
   if (answer === undefined) return offline
   if (answer.headers.has('Gateway-Error')) return await failureOf(answer)
-  // It may be long, and is shown nowhere.
-  await answer.body?.cancel()
-  announce(
-    answer.status === 202 && !answer.headers.has('Gateway-Hitl-Id')
-      ? 'Approval counted.'
-      : `Sent. The upstream answered ${answer.status}.`,
-  )
+  if (answer.status === 202 && !answer.headers.has('Gateway-Hitl-Id')) {
+    await answer.body?.cancel()
+    toast('Approval counted.', 'good')
+    return undefined
+  }
+  toast(`Sent. The upstream answered ${answer.status}.`, 'good')
+  // The next request need not wait for it.
+  void keepAnswer(view, answer)
   return undefined
 }
 

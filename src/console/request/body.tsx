@@ -20,7 +20,7 @@ export function Body({ view }: { readonly view: HitlRequest }) {
     case 'deleted':
       return <p class="notice">The header fields and the body were deleted when the agent withdrew the request.</p>
     default:
-      return <Present body={body} />
+      return <BodyViews body={body} />
   }
 }
 
@@ -33,7 +33,8 @@ const names: Readonly<Record<Shape['kind'], string>> = {
   bytes: 'Bytes',
 }
 
-function Present({ body }: { readonly body: ReadBody }) {
+/** What a body is, and the ways to look at it. */
+export function BodyViews({ body }: { readonly body: ReadBody }) {
   const [as, setAs] = useState(body.shape.kind)
   const kinds = [...new Set<Shape['kind']>([body.shape.kind, 'text', 'bytes'])]
   return (

@@ -3,12 +3,19 @@ import { useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Method } from '../parts/marks.tsx'
-import { Text } from '../parts/text.tsx'
+import { Cut, Text } from '../parts/text.tsx'
+import { whatOf } from '../queue/what.tsx'
 import type { HitlRequest } from '../types.ts'
-import type { VerdictProps } from './verdicts.tsx'
 
-export interface DialogProps extends VerdictProps {
+export interface DialogProps {
+  readonly view: HitlRequest
   readonly onClose: () => void
+  /** It was done. */
+  readonly onDone: () => void
+  /** It was not done, and never will be: the request was decided, withdrawn or expired first. */
+  readonly onEnded: (text: string) => void
+  /** Whether an answer is awaited, and what went wrong with the last one. */
+  readonly onBusy: (isBusy: boolean, problem?: string) => void
 }
 
 interface ConfirmProps extends DialogProps {
@@ -20,19 +27,23 @@ interface ConfirmProps extends DialogProps {
   readonly children: ComponentChildren
 }
 
-/** The step between a decision and what it does. A verdict that others gave first closes it; other failures stay in it. */
-export function Confirm({ view, title, verb, tone, act, children, onClose, onDone }: ConfirmProps) {
+/** The step between a decision and what it does. It ends with the request; other failures stay in it. */
+export function Confirm({ view, title, verb, tone, act, children, onClose, onDone, onEnded, onBusy }: ConfirmProps) {
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
   const confirm = async () => {
+    if (isBusy) return
     setBusy(true)
+    onBusy(true)
     const failed = await act()
     setBusy(false)
+    onBusy(false, failed && textOf(failed))
     if (failed === undefined) onDone()
+    else if (ends.has(failed.code)) onEnded(textOf(failed))
     else setFailure(failed)
   }
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} onConfirm={() => void confirm()}>
       <Line view={view} />
       {children}
       {failure !== undefined && (
@@ -41,7 +52,7 @@ export function Confirm({ view, title, verb, tone, act, children, onClose, onDon
         </p>
       )}
       <p class="actions">
-        <button type="button" onClick={failure === undefined ? onClose : onDone}>
+        <button type="button" onClick={onClose}>
           {failure === undefined ? 'Cancel' : 'Close'}
         </button>
         <button type="button" class={tone} disabled={isBusy} onClick={() => void confirm()}>
@@ -52,18 +63,29 @@ export function Confirm({ view, title, verb, tone, act, children, onClose, onDon
   )
 }
 
-function Line({ view: { method, url } }: { readonly view: HitlRequest }) {
+function Line({ view }: { readonly view: HitlRequest }) {
+  const what = whatOf(view)
   return (
     <p class="line">
-      <Method name={method} /> <Text value={url} limit={400} />
+      {what !== null && (
+        <strong>
+          <Text value={what} />
+        </strong>
+      )}
+      <span>
+        <Method name={view.method} /> <Cut pieces={[{ text: view.url }]} kind="told" first={400} />
+      </span>
     </p>
   )
 }
 
+/** After these, no verdict counts any more. */
+const ends: ReadonlySet<string> = new Set(['already_decided', 'withdrawn', 'not_found'])
+
 const texts: Readonly<Record<string, string>> = {
   not_as_seen: 'The request is not the one on your screen. Nothing was done.',
   digest_mismatch: 'What is stored is not what was shown, or cannot be opened. Nothing was sent.',
-  withdrawn: 'The agent took the request back first. Nothing was sent.',
+  withdrawn: 'The agent withdrew the request first. Nothing was sent.',
   not_found: 'The request expired or was deleted first. Nothing was sent.',
   store_unavailable: 'The gateway cannot record a verdict now, so nothing was done. Your comment is kept.',
   offline:

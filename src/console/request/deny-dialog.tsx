@@ -1,5 +1,5 @@
 import { call } from '../api.ts'
-import { announce } from '../notices.ts'
+import { toast } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import { CommentField, denyPresets } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
@@ -13,7 +13,7 @@ export function DenyDialog(props: DialogProps) {
     const answer = await call('POST', `/hitl/${id}/deny`, { body, seen: digest })
     if (!answer.ok) return answer.failure
     setDraft(id, '')
-    announce('Denied.')
+    toast('Denied.', 'good')
     return undefined
   }
   return (

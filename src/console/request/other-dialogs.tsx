@@ -1,5 +1,5 @@
 import { call } from '../api.ts'
-import { announce } from '../notices.ts'
+import { toast } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import { approveAgain } from './approve-dialog.tsx'
 import { CommentField } from './comment.tsx'
@@ -31,7 +31,7 @@ export function QuarantineDialog(props: DialogProps) {
   const act = async () => {
     const answer = await call('POST', `/agents/${agentId}/quarantine`)
     if (!answer.ok) return answer.failure
-    announce('The agent is quarantined.')
+    toast('The agent is quarantined.', 'good')
     return undefined
   }
   return (

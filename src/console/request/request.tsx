@@ -1,10 +1,11 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
 import { now } from '../clock.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { TimeLeft } from '../parts/time-left.tsx'
+import { takesFocus } from '../queue/choice.ts'
 import { endingText } from '../queue/ending.ts'
 import { noteOpened } from '../queue/opened.ts'
 import type { Row } from '../queue/store.ts'
@@ -15,20 +16,26 @@ import { readRequest } from './exact.ts'
 import { Findings } from './findings.tsx'
 import { outcomeOf } from './outcome.ts'
 import { Sent } from './sent.tsx'
-import { Verdicts } from './verdicts.tsx'
+import { expiredText, Verdicts } from './verdicts.tsx'
 import { Why } from './why.tsx'
 
 interface RequestProps {
   readonly id: string
   /** Of the queue; undefined when it is not in it. */
   readonly row: Row | undefined
+  /** A verdict was given here. */
+  readonly onDecided?: () => void
 }
 
 /** One request: what will be sent, why it was held, who asks, how long is left. */
-export function RequestView({ id, row }: RequestProps) {
+export function RequestView({ id, row, onDecided }: RequestProps) {
   const [view, setView] = useState<HitlRequest | Failure>()
+  /** What became of the request under an open dialog. */
+  const [ended, setEnded] = useState<string>()
+  const isAsked = useRef(false)
   const read = async () => {
     const answer = await readRequest(id)
+    if (!answer.ok && answer.failure.status === 404 && isAsked.current) setEnded(expiredText)
     setView(before => {
       if (answer.ok) return answer.data
       // What is on the screen is not lost to a gateway that restarts.
@@ -36,25 +43,76 @@ export function RequestView({ id, row }: RequestProps) {
       return isKept ? before : answer.failure
     })
   }
-  const stage = `${row?.ending?.what} ${row?.ending?.replay} ${row?.view.approvedBy?.length} ${row?.view.expiresAt}`
+  const { ending, view: line } = row ?? {}
+  const stage = `${ending?.what} ${ending?.replay} ${line?.approvedBy?.length} ${line?.expiresAt}`
   // It changed: by this reviewer, another one, or the clock.
   useEffect(() => void read(), [id, stage])
-
+  const shown = view !== undefined && 'id' in view ? view : undefined
+  useTimeout(shown?.status === 'Pending' ? (line?.expiresAt ?? shown.expiresAt) : undefined, () => void read())
   useEffect(() => {
-    if (view !== undefined && 'id' in view) noteOpened(view.id)
-  }, [view])
+    if (shown !== undefined) noteOpened(id)
+    if (shown !== undefined && takesFocus(id)) focusOn('sent')
+  }, [shown])
 
   if (view === undefined) return <Loading />
-  if ('code' in view)
-    return view.status === 404 ? <Gone row={row} /> : <Failed failure={view} onRetry={() => void read()} />
+  if ('code' in view) {
+    if (view.status !== 404) return <Failed failure={view} onRetry={() => void read()} />
+    return (
+      <>
+        <Ended text={ended} />
+        <Gone row={row} />
+      </>
+    )
+  }
+  const decided = () => {
+    if (onDecided === undefined) focusOn('sent')
+    else onDecided()
+    void read()
+  }
   return (
     <article class="request" aria-labelledby="request-title">
       <RequestHead view={view} row={row} />
       <Sent view={view} />
       <Why view={view} />
       <Asker view={view} />
-      <Verdicts view={view} row={row} onDone={() => void read()} />
+      <div class="verdicts">
+        <Ended text={ended} />
+        <Verdicts
+          view={view}
+          row={row}
+          onAsk={isOpen => (isAsked.current = isOpen)}
+          onDone={decided}
+          onEnded={setEnded}
+          onStale={() => void read()}
+        />
+      </div>
     </article>
+  )
+}
+
+const focusOn = (id: string) => document.getElementById(id)?.focus()
+
+/** Longest delay of a timer, milliseconds. */
+const longestMs = 2_147_483_647
+
+/** Calls `then` a second after the time, for when no event tells of it. */
+function useTimeout(until: string | undefined, then: () => void): void {
+  useEffect(() => {
+    if (until === undefined) return
+    const timer = setTimeout(then, Math.min(longestMs, Math.max(0, Date.parse(until) - Date.now()) + 1_000))
+    return () => clearTimeout(timer)
+  }, [until])
+}
+
+/** Why a dialog closed by itself. It takes the focus, which the dialog had. */
+function Ended({ text }: { readonly text: string | undefined }) {
+  const place = useRef<HTMLParagraphElement>(null)
+  useEffect(() => place.current?.focus(), [text])
+  if (text === undefined) return null
+  return (
+    <p class="notice bad ended" role="alert" tabIndex={-1} ref={place}>
+      {text}
+    </p>
   )
 }
 

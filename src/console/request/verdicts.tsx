@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { call } from '../api.ts'
 import { useKeys } from '../keys.ts'
 import { toast } from '../notices.ts'
@@ -9,31 +9,63 @@ import { ApproveDialog } from './approve-dialog.tsx'
 import { DenyDialog } from './deny-dialog.tsx'
 import { QuarantineDialog, ResendDialog } from './other-dialogs.tsx'
 
-export interface VerdictProps {
+interface VerdictProps {
   readonly view: HitlRequest
+  /** Of the queue; undefined when it is not in it. */
+  readonly row: Row | undefined
+  /** Whether a dialog is open. */
+  readonly onAsk: (isOpen: boolean) => void
+  /** A verdict was given here. */
   readonly onDone: () => void
+  /** The request ended under an open dialog. */
+  readonly onEnded: (text: string) => void
+  /** What is shown may be old. */
+  readonly onStale: () => void
 }
+
+/** For the reviewer whose dialog it closed. */
+export const expiredText = 'This request expired while the dialog was open. Nothing was sent.'
 
 type Asked = 'approve' | 'grant' | 'deny' | 'resend' | 'quarantine'
 
 /** What the reviewer can do. Each opens a confirmation; nothing is sent from here. */
-export function Verdicts({ view, row, onDone }: VerdictProps & { readonly row: Row | undefined }) {
+export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: VerdictProps) {
   const [asked, setAsked] = useState<Asked>()
+  const [isBusy, setBusy] = useState(false)
+  const [problem, setProblem] = useState<string>()
   const why = whyNot(view, row)
   const waits = view.status === 'Pending' && row?.ending === undefined
   const ask = (what: Asked) => () => {
     if (why === undefined && waits && view.replay === null) setAsked(what)
   }
   useKeys({ a: ask('approve'), d: ask('deny'), g: ask('grant') })
-  const close = () => setAsked(undefined)
-  const done = () => {
-    close()
-    onDone()
+  const close = () => {
+    setAsked(undefined)
+    setProblem(undefined)
+    onStale()
   }
-  const props = { view, onClose: close, onDone: done }
+  const end = (text: string) => {
+    setAsked(undefined)
+    onEnded(text)
+  }
+  // Before the next key: a dialog ends with its request, unless its own verdict is being answered.
+  useLayoutEffect(() => {
+    onAsk(asked !== undefined)
+    if (asked !== undefined && asked !== 'resend' && !waits && !isBusy) end(problem ?? endedText(view, row))
+  }, [asked, waits, isBusy])
+  const done = () => {
+    setAsked(undefined)
+    if (asked === 'quarantine') onStale()
+    else onDone()
+  }
+  const busy = (is: boolean, what?: string) => {
+    setBusy(is)
+    setProblem(what)
+  }
+  const props = { view, onClose: close, onDone: done, onEnded: end, onBusy: busy }
   const maySend = view.replay === 'failed' || view.replay === 'unknown'
   return (
-    <div class="verdicts">
+    <>
       {why !== undefined && waits && <p class="notice">{why}</p>}
       {why === undefined && waits && view.replay === null && (
         <p class="actions">
@@ -70,8 +102,23 @@ export function Verdicts({ view, row, onDone }: VerdictProps & { readonly row: R
       {asked === 'deny' && <DenyDialog {...props} />}
       {asked === 'resend' && <ResendDialog {...props} />}
       {asked === 'quarantine' && <QuarantineDialog {...props} />}
-    </div>
+    </>
   )
+}
+
+/** What became of a request, for the reviewer whose dialog it closed. */
+function endedText(view: HitlRequest, row: Row | undefined): string {
+  const what = row?.ending?.what ?? view.status.toLowerCase()
+  const { by } = row?.ending ?? { by: view.people?.[view.decidedBy ?? ''] }
+  const who = by === undefined || by === '' ? '' : ` by ${by}`
+  switch (what) {
+    case 'withdrawn':
+      return 'The agent withdrew this request while the dialog was open. Nothing was sent.'
+    case 'expired':
+      return expiredText
+    default:
+      return `This request was ${what}${who} while the dialog was open. The dialog is closed.`
+  }
 }
 
 /** A form that would be refused is never shown. */

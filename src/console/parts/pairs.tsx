@@ -1,0 +1,68 @@
+import { useSome } from './some.tsx'
+import { Cut } from './text.tsx'
+
+/** Instead of the value of a field that the gateway adds. */
+export const added = Symbol('added')
+
+/** Undefined: a name without an equals sign. */
+type FieldValue = string | typeof added | undefined
+
+interface PairsProps {
+  readonly caption: string
+  readonly pairs: readonly (readonly [name: string, value: FieldValue])[]
+  /** What the texts are; the gateway redacts and escapes what it tells. */
+  readonly kind?: 'told' | 'exact'
+}
+
+/** Names and values, in their order. */
+export function Pairs({ caption, pairs, kind = 'told' }: PairsProps) {
+  const [shown, more] = useSome(pairs)
+  return (
+    <table class="grid">
+      <caption>{caption}</caption>
+      <thead class="hidden">
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Value</th>
+        </tr>
+      </thead>
+      <tbody>
+        {shown.map(([name, value]) => (
+          <tr>
+            <th scope="row">
+              {name === '' ? <em>no name</em> : <Cut pieces={[{ text: name }]} kind={kind} first={300} />}
+            </th>
+            <td>
+              <Value value={value} kind={kind} />
+            </td>
+          </tr>
+        ))}
+        {more && (
+          <tr>
+            <td colSpan={2}>{more}</td>
+          </tr>
+        )}
+      </tbody>
+    </table>
+  )
+}
+
+interface ValueProps {
+  readonly value: FieldValue
+  readonly kind: 'told' | 'exact'
+}
+
+function Value({ value, kind }: ValueProps) {
+  if (value === undefined) return <em>no value</em>
+  if (value === added) return <span class="redacted">added by the gateway</span>
+  if (kind === 'exact') return <Cut pieces={[{ text: value }]} kind="exact" first={8_192} />
+  if (value === '[REDACTED]') return <span class="redacted">redacted here, sent as it came</span>
+  return <Cut pieces={redactedIn(value)} kind="told" first={8_192} />
+}
+
+/** What the gateway keeps from people is marked within a value, too. */
+function redactedIn(value: string) {
+  return value
+    .split(/(\[REDACTED\])/)
+    .map(text => (text === '[REDACTED]' ? { text, detector: 'redacted here' } : { text }))
+}

@@ -1,0 +1,173 @@
+/** A dialog ends with its request and says why; after a verdict its outcome is shown, and the next request opens. */
+import type { ServerResponse } from 'node:http'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { assertAccessible } from '../fixtures/axe.ts'
+import { sees, startConsole } from '../fixtures/console.ts'
+import { eventually } from '../fixtures/gateway.ts'
+
+const script = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+let endless: ServerResponse | undefined
+const bench = await startConsole(t, {
+  answer(req, res, seen) {
+    req.resume().on('end', () => {
+      if (req.url === '/html') res.writeHead(200, { 'Content-Type': 'text/html', 'X-Script': script }).end(script)
+      else if (req.url === '/endless') {
+        endless = res.writeHead(200)
+        endless.write('first ')
+      } else if (req.url === '/large') res.writeHead(200, { 'Content-Type': 'text/plain' }).end('x'.repeat(3_000_000))
+      else
+        res
+          .writeHead(201, { 'Content-Type': 'application/json' })
+          .end(`{"id":12345678901234567891,"of":"${seen.target}"}`)
+    })
+  },
+})
+const { reviewer, bot, hold, signedIn, call, deny, approve, origin, manage } = bench
+const statusOf = async (id: string) => JSON.parse((await manage('GET', `/hitl/${id}`)).text).status
+
+async function openDialog(page: Page, path: string, key: string): Promise<void> {
+  await page.locator('.row', { hasText: path }).locator('a').click()
+  await page.locator('.request .digest').waitFor()
+  await page.keyboard.press(key)
+  await page.getByRole('dialog').waitFor()
+}
+
+async function endsWith(t: Test, page: Page, text: string | RegExp): Promise<void> {
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await sees(t, page.locator('.ended'), text)
+  t.ok(await page.evaluate("document.activeElement.matches('.ended')"), 'the notice has the focus')
+}
+
+for (const [key, name] of [
+  ['a', 'approval'],
+  ['g', 'grant'],
+  ['d', 'denial'],
+] as const) {
+  t.test(`the dialog of a ${name} ends when the agent withdraws the request`, async t => {
+    const page = await signedIn(t, reviewer)
+    const id = await hold(`/withdrawn-${name}`)
+    await openDialog(page, `/withdrawn-${name}`, key)
+    await call('DELETE', `/hitl/${id}`, { token: bot.token })
+    await endsWith(t, page, 'The agent withdrew this request while the dialog was open. Nothing was sent.')
+    await assertAccessible(t, page, 'notice')
+    await page.keyboard.press('Control+Enter')
+    t.equal(await statusOf(id), 'Withdrawn')
+    t.equal(await page.getByRole('button', { name: 'Approve…' }).count(), 0)
+  })
+}
+
+t.test('a dialog ends when another reviewer decides, and names that person', async t => {
+  const grace = await bench.newReviewer({ name: 'grace' })
+  const page = await signedIn(t, reviewer)
+  const [one, two] = [await hold('/first'), await hold('/second')]
+  await openDialog(page, '/first', 'a')
+  await deny(one, {}, grace.token)
+  await endsWith(t, page, 'This request was denied by grace while the dialog was open.')
+  await openDialog(page, '/second', 'd')
+  await page.keyboard.type('no')
+  await approve(two, {}, grace.token)
+  await endsWith(t, page, 'This request was approved by grace while the dialog was open.')
+  t.equal(await statusOf(two), 'Approved')
+  await page.keyboard.press('Escape')
+})
+
+t.test('a verdict that comes too late, before any event tells so, closes the dialog', async t => {
+  const page = await signedIn(t, reviewer)
+  await page.route('**/deny', async route => {
+    await deny(id)
+    await route.continue()
+  })
+  const id = await hold('/late')
+  await openDialog(page, '/late', 'd')
+  await page.getByRole('button', { name: 'Deny', exact: true }).click()
+  await endsWith(t, page, 'It was decided first: denied.')
+})
+
+t.test('a dialog ends when its request expires, also when no event tells so', async t => {
+  const short = await startConsole(t, { config: { HumanInTheLoop: { TimeoutSeconds: 4 } } })
+  for (const isSilent of [false, true]) {
+    const { page } = await short.window(t)
+    if (isSilent) await page.route('**/hitl/events', () => new Promise(() => {}))
+    await page.goto(await short.link(short.reviewer.id))
+    const id = await short.hold('/soon')
+    await page.goto(`${short.url}/console/#/requests/${id}`)
+    await page.locator('.request .digest').waitFor()
+    await page.keyboard.press('a')
+    await page.getByRole('dialog').waitFor()
+    await endsWith(t, page, 'This request expired while the dialog was open. Nothing was sent.')
+    await sees(t, page, /is not here any more|expired while it was open/)
+    await page.unrouteAll()
+  }
+})
+
+t.test('after a verdict the next request opens, and keys go on', async t => {
+  const page = await signedIn(t, reviewer)
+  const ids = [await hold('/one'), await hold('/two'), await hold('/three')]
+  origin.seen.length = 0
+  await sees(t, page, '3 waiting')
+  await page.locator('.row a').nth(1).click()
+  await page.locator('.request .digest').waitFor()
+  await page.keyboard.press('a')
+  await page.keyboard.press('Control+Enter')
+  await sees(t, page.locator('.target'), '/three')
+  await eventually(
+    () => page.evaluate('document.activeElement.id'),
+    id => id === 'sent',
+  )
+  await page.keyboard.press('d')
+  await page.keyboard.press('Control+Enter')
+  await sees(t, page.locator('.target'), '/one')
+  await page.keyboard.press('a')
+  await page.getByRole('dialog').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  t.strictSame(await Promise.all(ids.map(statusOf)), ['Pending', 'Approved', 'Denied'])
+  await page.keyboard.press('a')
+  await page.keyboard.press('Control+Enter')
+  await sees(t, page.locator('.request'), 'Approved by you: sent, 201')
+  t.strictSame(
+    origin.seen.map(({ target }) => target),
+    ['/two', '/one'],
+  )
+})
+
+t.test("the upstream's answer is shown folded, with what it is, as text alone", async t => {
+  const page = await signedIn(t, reviewer)
+  page.on('dialog', dialog => t.fail(dialog.message()))
+  const approveIn = async (path: string) => {
+    await hold(path)
+    await openDialog(page, path, 'a')
+    await page.keyboard.press('Control+Enter')
+    await sees(t, page.locator('.answer summary'), path)
+  }
+  await approveIn('/json')
+  const answer = page.locator('.answer')
+  await sees(t, answer, '201')
+  t.notOk(await answer.getByText('12345678901234567891').isVisible(), 'folded')
+  await answer.locator('summary').click()
+  await sees(t, answer, '12345678901234567891')
+  await sees(t, answer, 'application/json')
+  await assertAccessible(t, page, 'an answer')
+  await approveIn('/html')
+  await sees(t, answer.locator('.raw'), script)
+  t.equal(await page.locator('img, script:not([src])').count(), 0)
+  await approveIn('/large')
+  await sees(t, answer, 'Only the first MiB of the answer was read here.')
+  await page.getByRole('button', { name: 'Dismiss the answer' }).click()
+  t.equal(await answer.count(), 0)
+})
+
+t.test('an answer that does not end keeps nobody from the next request', async t => {
+  const page = await signedIn(t, reviewer)
+  await hold('/endless')
+  const next = await hold('/next')
+  await openDialog(page, '/endless', 'a')
+  await page.keyboard.press('Control+Enter')
+  await sees(t, page.locator('.target'), '/next')
+  await page.locator('.answer summary').click()
+  await sees(t, page.locator('.answer'), 'Reading the body…')
+  endless?.end('last')
+  await sees(t, page.locator('.answer'), 'last')
+  await deny(next)
+})
