@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { FenceWatch } from '../fleet/fence-watch.ts'
+import type { PublicNames } from '../http/virtual-hosts.ts'
 import type { Log } from '../log.ts'
 import type { LogStatus } from '../log-output.ts'
 import type { Store } from '../storage/store.ts'
@@ -38,6 +39,14 @@ export function createFenced(fence: Fence | undefined): () => 'fenced' | undefin
 
 /** The origin under which agents reach the gateway; undefined when it is not configured. */
 export const publicUrlOf = ({ System }: Config): string | undefined => originOf(System.PublicUrl)
+
+/** How clients reach the gateway. */
+export function publicNames(config: Config): PublicNames {
+  const publicUrl = publicUrlOf(config)
+  // TLS may end in front of the gateway, which then has a public URL that says so.
+  const isSecure = publicUrl?.startsWith('https:') || config.System.Server.Tls.CertificateFile !== undefined
+  return { publicUrl, scheme: isSecure ? 'https' : 'http' }
+}
 
 /** The origin under which people reach the console; undefined when it is not configured. */
 export const consoleUrlOf = ({ System }: Config): string | undefined =>

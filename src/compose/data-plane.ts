@@ -6,7 +6,6 @@ import { refuse } from '../errors.ts'
 import type { Send } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
-import { createVirtualHosts, type Links } from '../http/virtual-hosts.ts'
 import { createReaders } from '../pipeline/answers/readers.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
@@ -70,20 +69,6 @@ function watchSettings({ System: { Server } }: Config) {
   return { idleMs: Server.IdleTimeoutSeconds * 1_000, pace }
 }
 
-function linksOf(config: Config): Links {
-  const { System, Proxy: proxy, Hosts } = config
-  const publicUrl = publicUrlOf(config)
-  // TLS may end in front of the gateway, which then has a public URL that says so.
-  const isSecure = publicUrl?.startsWith('https:') || System.Server.Tls.CertificateFile !== undefined
-  return {
-    redirects: proxy.Redirects,
-    cookies: proxy.Cookies,
-    publicUrl,
-    scheme: isSecure ? 'https' : 'http',
-    hosts: createVirtualHosts(Hosts),
-  }
-}
-
 function endSlow(exchange: Exchange, bounds: Bounds): void {
   bounds.reached('body_pace', exchange.agent?.id, exchange.requestId)
   end(exchange, refuse('request_timeout', 'The request body came too slowly.'))
@@ -145,7 +130,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     fencedAs: dataPlane.fencedAs,
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
-    links: linksOf(config),
+    links: { redirects: config.Proxy.Redirects, cookies: config.Proxy.Cookies, publicUrl: publicUrlOf(config) },
     recorder,
     report: dataPlane.report,
   }

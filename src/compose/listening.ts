@@ -22,7 +22,7 @@ import { createPeerOf } from '../pipeline/client-ip.ts'
 import { viaName } from '../pipeline/hops.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Egress } from '../upstream/egress.ts'
-import type { Base } from './base.ts'
+import { type Base, publicNames } from './base.ts'
 import { describeCertificate, readCertificate } from './certificate.ts'
 import { type Entrypoint, entrypointsOf } from './entrypoints.ts'
 import type { SharedLimits } from './shared.ts'
@@ -156,7 +156,7 @@ function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts, 
     counts,
     report,
     bodyTimeoutMs,
-    hosts: serves.has('proxy') ? createVirtualHosts(config.Hosts) : undefined,
+    hosts: serves.has('proxy') ? createVirtualHosts(config.Hosts, publicNames(config)) : undefined,
     takesWebSockets: serves.has('proxy') && config.Proxy.AllowUpgrade.length > 0,
     viaName: config.Proxy.Via ? viaName : undefined,
   })

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
+import type { Addressing } from './addressing.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitAnswers, awaitTurn, type ParserError, putBack } from './pipelining.ts'
@@ -9,7 +10,7 @@ import { readRequestTarget } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import type { Service } from './service.ts'
 import { refuseTunnel, refuseUnreadable } from './unreadable.ts'
-import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
+import type { VirtualHosts } from './virtual-hosts.ts'
 
 /** A request whose head is read and whose framing is valid. */
 export interface Incoming {
@@ -28,7 +29,6 @@ export interface ProxyIncoming extends Incoming {
   /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
   readonly rawTarget: string
   readonly addressing: Addressing
-  readonly dropsCredentials: boolean
 }
 
 export interface AcceptOptions {
@@ -179,9 +179,8 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   if (route.kind === 'proxy') {
     if (!options.serves.has('proxy')) return answer(arrived, notForAgents)
     if (fields.webSocket && !options.takesWebSockets) return answer(arrived, noWebSocket)
-    const { rawTarget, addressing, dropsCredentials } = route
-    // A virtual host has an origin of its own; this one has the console.
-    if (fields.isLoad && typeof addressing === 'string') return answer(arrived, notForBrowsers)
+    const { rawTarget, addressing } = route
+    if (fields.isLoad && addressing.sharesOrigin) return answer(arrived, notForBrowsers)
     const incoming = {
       req,
       res,
@@ -191,7 +190,6 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
       fields,
       rawTarget,
       addressing,
-      dropsCredentials,
     }
     return options.onProxy(incoming)
   }

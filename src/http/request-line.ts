@@ -1,10 +1,6 @@
 import { howToCall, type Refusal, refuse } from '../errors.ts'
-import type { Addressing, VirtualHosts } from './virtual-hosts.ts'
-
-const proxyPrefix = '/proxy/'
-
-/** In front of the URL in links to another upstream than the one that the client sent its credentials to. */
-export const bareMark = 'without-credentials/'
+import { type Addressing, bareMark, byPath, byUrl, proxyPrefix } from './addressing.ts'
+import type { VirtualHosts } from './virtual-hosts.ts'
 
 /** Where a request line points: at an upstream, as raw text, or at a path of the gateway itself. */
 export type Route =
@@ -12,8 +8,6 @@ export type Route =
       readonly kind: 'proxy'
       readonly rawTarget: string
       readonly addressing: Addressing
-      /** The request follows a link that must not carry credentials of another upstream (`linkTo`). */
-      readonly dropsCredentials: boolean
     }
   | { readonly kind: 'own'; readonly path: string }
 
@@ -27,19 +21,19 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
     return refuse('invalid_request', `The request target must be a path, or a URL of the host in Host. ${howToCall}`)
   }
   const virtual = hosts?.find(host)
-  if (virtual !== undefined) {
-    return { kind: 'proxy', rawTarget: virtual.upstream.key + path, addressing: virtual, dropsCredentials: false }
+  if (virtual?.standsFor !== undefined) {
+    return { kind: 'proxy', rawTarget: virtual.standsFor.key + path, addressing: virtual }
   }
   if (!path.startsWith(proxyPrefix)) return { kind: 'own', path }
-  const dropsCredentials = path.startsWith(bareMark, proxyPrefix.length)
-  const raw = path.slice(proxyPrefix.length + (dropsCredentials ? bareMark.length : 0))
+  const form = path.startsWith(bareMark, proxyPrefix.length) ? 'bare' : 'plain'
+  const raw = path.slice(proxyPrefix.length + (form === 'bare' ? bareMark.length : 0))
   const slash = raw.indexOf('/')
   if ((slash === 4 || slash === 5) && schemes.has(raw.slice(0, slash))) {
     // pip encodes the colon of the port in paths that it resolves.
     const rest = raw.slice(slash + 1).replace(encodedPort, '$1:')
-    return { kind: 'proxy', rawTarget: `${raw.slice(0, slash)}://${rest}`, addressing: 'path', dropsCredentials }
+    return { kind: 'proxy', rawTarget: `${raw.slice(0, slash)}://${rest}`, addressing: byPath[form] }
   }
-  return { kind: 'proxy', rawTarget: raw, addressing: 'url', dropsCredentials }
+  return { kind: 'proxy', rawTarget: raw, addressing: byUrl[form] }
 }
 
 /** Of `/proxy/https/host/path`, for clients that turn `://` in a path into something else. */

@@ -2,38 +2,19 @@ import { normaliseHost } from '../base/host.ts'
 import { Near } from '../base/near.ts'
 import type { Origin } from '../base/origin.ts'
 import { parseTarget } from '../base/target.ts'
-
-/** A host name of the gateway's own under which one upstream is called. */
-export interface VirtualHost {
-  /** In its normal form, without a port. */
-  readonly host: string
-  readonly upstream: Origin
-}
+import { type Addressing, byUrl, type Linked } from './addressing.ts'
 
 export interface VirtualHosts {
   /** @param field the `Host` field; its port, letter case and trailing dot do not count */
-  find(field: string): VirtualHost | undefined
-  /** The first virtual host of an upstream. */
-  of(originKey: string): VirtualHost | undefined
+  find(field: string): Addressing | undefined
 }
 
-/**
- * How a client names the upstream of a request: by `/proxy/https://host`, by `/proxy/https/host`, or by a virtual host.
- * Links in answers are written in the same form.
- */
-export type Addressing = 'url' | 'path' | VirtualHost
-
-/** Settings for the links in answers. */
-export interface Links {
-  /** Proxy:Redirects and Proxy:Cookies. */
-  readonly redirects: 'Rewrite' | 'Pass'
-  readonly cookies: 'Scope' | 'Pass'
+/** How clients reach the gateway. */
+export interface PublicNames {
   /** Origin of System:PublicUrl. */
   readonly publicUrl: string | undefined
-  /** Scheme of the virtual hosts, as clients see it. */
+  /** Scheme of the virtual hosts. */
   readonly scheme: 'http' | 'https'
-  /** Undefined when there are none. */
-  readonly hosts: VirtualHosts | undefined
 }
 
 /** One entry of `Hosts`. */
@@ -50,16 +31,17 @@ interface Found {
 const maxKnownLength = 256
 
 /** The virtual hosts of a configuration; undefined when there are none. */
-export function createVirtualHosts(settings: readonly HostSetting[]): VirtualHosts | undefined {
+export function createVirtualHosts(settings: readonly HostSetting[], names: PublicNames): VirtualHosts | undefined {
   if (settings.length === 0) return undefined
   const byHost = new Map<string, VirtualHost>()
+  // The first one of an upstream.
   const byUpstream = new Map<string, VirtualHost>()
   const near = new Near<Found>(256)
   for (const { Host = '', Upstream = '' } of settings) {
     const host = hostOf(Host)
     const upstream = upstreamOf(Upstream)
     if (host === undefined || upstream === undefined) throw new TypeError(`${Host} is not a virtual host`)
-    const made = { host, upstream }
+    const made = new VirtualHost(host, upstream, { ...names, of: key => byUpstream.get(key) })
     byHost.set(host, made)
     if (!byUpstream.has(upstream.key)) byUpstream.set(upstream.key, made)
   }
@@ -68,11 +50,54 @@ export function createVirtualHosts(settings: readonly HostSetting[]): VirtualHos
     if (field.length <= maxKnownLength) near.set(field, found)
     return found
   }
-  return {
-    find: field => (near.get(field) ?? learn(field)).virtual,
-    of: key => byUpstream.get(key),
+  return { find: field => (near.get(field) ?? learn(field)).virtual }
+}
+
+interface Siblings extends PublicNames {
+  /** The virtual host of an upstream. */
+  readonly of: (originKey: string) => VirtualHost | undefined
+}
+
+/** A host name of the gateway's own under which one upstream is called. All of its paths are the upstream's. */
+class VirtualHost implements Addressing {
+  readonly sharesOrigin = false
+  readonly dropsCredentials = false
+  readonly standsFor: Origin
+  readonly #host: string
+  readonly #siblings: Siblings
+
+  /** @param host in its normal form, without a port */
+  constructor(host: string, upstream: Origin, siblings: Siblings) {
+    this.#host = host
+    this.standsFor = upstream
+    this.#siblings = siblings
+  }
+
+  linkTo(url: URL, from: Linked): string | undefined {
+    const path = pathOf(url)
+    // A path of two slashes would be read as a host.
+    if (url.origin === this.standsFor.key && !path.startsWith('//')) return path
+    const { publicUrl } = this.#siblings
+    return this.hostLinkTo(url, from) ?? (publicUrl && publicUrl + byUrl.plain.linkTo(url, from))
+  }
+
+  hostLinkTo(url: URL, { fields }: Linked): string | undefined {
+    const host = url.origin === this.standsFor.key ? this : this.#siblings.of(url.origin)
+    // The client is to come by the port that it has called.
+    return host && `${this.#siblings.scheme}://${host.#host}${portOf(fields.host)}${pathOf(url)}`
+  }
+
+  cookiePath(): undefined {
+    return undefined
+  }
+
+  ownLink(path: string): string | undefined {
+    const { publicUrl } = this.#siblings
+    return publicUrl && publicUrl + path
   }
 }
+
+const pathOf = ({ pathname, search, hash }: URL): string => pathname + search + hash
 
 /** The host of a `Host` field in its normal form; undefined when it has none. */
 function hostOf(field: string): string | undefined {
@@ -81,7 +106,7 @@ function hostOf(field: string): string | undefined {
 }
 
 /** The port of a `Host` field with its colon; empty without one. */
-export const portOf = (field: string): string => /:[0-9]+$/.exec(field)?.[0] ?? ''
+const portOf = (field: string): string => /:[0-9]+$/.exec(field)?.[0] ?? ''
 
 /** An upstream as it is configured: scheme, host and port. */
 function upstreamOf(text: string): Origin | undefined {

@@ -1,7 +1,6 @@
 import { passFields } from '../http/headers.ts'
 import { fieldName, type Lead } from '../http/names.ts'
-import type { Links } from '../http/virtual-hosts.ts'
-import { type Answered, linkTo, onVirtualHost } from './links.ts'
+import { type Answered, type Links, linkTo } from './links.ts'
 
 /**
  * The fields of an upstream's answer as the client gets them, flat. A client that follows a link sends its header fields
@@ -14,7 +13,7 @@ export function answerFields(received: readonly string[], exchange: Answered, li
   const leads = passFields(received, fields)
   if (leads) leadThroughGateway(fields, exchange, links)
   // A browser may have sent this credential by itself. Its answer must not become a page in the origin of the console.
-  if (typeof exchange.addressing === 'string' && exchange.tokenNames.includes('authorization')) {
+  if (exchange.addressing.sharesOrigin && exchange.tokenNames.includes('authorization')) {
     fields.push('Content-Security-Policy', 'sandbox')
   }
   return fields
@@ -30,7 +29,7 @@ function leadThroughGateway(fields: string[], exchange: Answered, links: Links):
   /** A link whose value changes stays readable under another name. A cookie must not: it would be kept twice. */
   function replace(fields: string[], at: number, rewrite: Rewrite): void {
     const [name, value] = [fields[at]!, fields[at + 1]!]
-    const rewritten = rewrite(value, exchange, links)
+    const rewritten = rewrite(value, exchange)
     if (rewritten === undefined) fields[at] = upstreamPrefix + name
     else if (rewritten !== value) {
       if (fieldName(name).leads !== 'cookie') fields.push(upstreamPrefix + name, value)
@@ -44,12 +43,12 @@ const upstreamPrefix = 'Gateway-Upstream-'
 /** Whether the settings, or the way in which the upstream is called, leave such fields as they are. */
 function isPassed(leads: Lead, { addressing }: Answered, { redirects, cookies }: Links): boolean {
   if (leads === 'cookie') return cookies === 'Pass'
-  if (leads === 'origin') return typeof addressing === 'object'
+  if (leads === 'origin') return !addressing.sharesOrigin
   return redirects === 'Pass' && (leads === 'location' || leads === 'link' || leads === 'refresh')
 }
 
 /** Undefined when the client must not act on the field. */
-type Rewrite = (value: string, exchange: Answered, links: Links) => string | undefined
+type Rewrite = (value: string, exchange: Answered) => string | undefined
 
 const rewrites: Readonly<Record<Lead, Rewrite>> = {
   location: linkTo,
@@ -65,14 +64,14 @@ const rewrites: Readonly<Record<Lead, Rewrite>> = {
 const linkValue = /[\s,]*(?:<([^<>]*)>((?:[^",<]|"(?:[^"\\]|\\.)*")*)(?=,|$)|$)/y
 
 /** The links that can be followed through the gateway, with their parameters; undefined when there are none. */
-export function linkField(value: string, exchange: Answered, links: Links): string | undefined {
+export function linkField(value: string, exchange: Answered): string | undefined {
   const kept: string[] = []
   linkValue.lastIndex = 0
   while (linkValue.lastIndex < value.length) {
     const found = linkValue.exec(value)
     if (found === null) return undefined
     const [, reference, parameters = ''] = found
-    const link = reference === undefined ? undefined : linkTo(reference, exchange, links)
+    const link = reference === undefined ? undefined : linkTo(reference, exchange)
     if (link !== undefined) kept.push(`<${link}>${parameters.trimEnd()}`)
   }
   return kept.length === 0 ? undefined : kept.join(', ')
@@ -81,7 +80,7 @@ export function linkField(value: string, exchange: Answered, links: Links): stri
 /** `5; url=https://example.com/`, as browsers read it. */
 const refreshStart = /^([\d.]+)\s*(?:[;,]\s*)?(?:url\s*=\s*)?(["']?)/i
 
-function refresh(value: string, exchange: Answered, links: Links): string | undefined {
+function refresh(value: string, exchange: Answered): string | undefined {
   const text = value.trim()
   const [start, seconds, quote = ''] = refreshStart.exec(text) ?? []
   if (start === undefined) return undefined
@@ -89,7 +88,7 @@ function refresh(value: string, exchange: Answered, links: Links): string | unde
   const end = quote === '' ? -1 : rest.indexOf(quote)
   const reference = end < 0 ? rest : rest.slice(0, end)
   if (reference === '') return value
-  const link = linkTo(reference, exchange, links)
+  const link = linkTo(reference, exchange)
   return link && `${seconds}; url=${link}`
 }
 
@@ -98,12 +97,11 @@ function refresh(value: string, exchange: Answered, links: Links): string | unde
  * credential, and send it to the address that the challenge names. On a virtual host the metadata of OAuth (RFC 9728
  * section 5.1) is found there.
  */
-function challenge(value: string, exchange: Answered, links: Links): string | undefined {
+function challenge(value: string, exchange: Answered): string | undefined {
   if (exchange.tokenNames.includes('authorization')) return undefined
-  if (typeof exchange.addressing === 'string') return value
   return value.replace(/(\bresource_metadata=")([^"]*)"/i, (whole, name: string, text: string) => {
     const url = URL.parse(text)
-    const rewritten = url === null ? undefined : onVirtualHost(url, exchange, links)
+    const rewritten = url === null ? undefined : exchange.addressing.hostLinkTo(url, exchange)
     return rewritten === undefined ? whole : `${name}${rewritten}"`
   })
 }
@@ -116,31 +114,15 @@ function challenge(value: string, exchange: Answered, links: Links): string | un
 function scopedCookie(cookie: string, { target, addressing }: Answered): string {
   const [pair = '', ...attributes] = cookie.split(';')
   const kept = attributes.filter(attribute => nameOf(attribute) !== 'domain')
-  if (typeof addressing === 'object') return [pair, ...kept].join(';')
+  const usual = addressing.cookiePath('', target)
+  if (usual === undefined) return [pair, ...kept].join(';')
   const scoped = kept.map(attribute => {
     if (nameOf(attribute) !== 'path') return attribute
-    const equals = attribute.indexOf('=')
-    const path = equals < 0 ? '' : attribute.slice(equals + 1).trim()
-    return `${attribute.slice(0, equals < 0 ? attribute.length : equals)}=${cookiePath(path, target, addressing)}`
+    const [name = '', ...value] = attribute.split('=')
+    return `${name}=${addressing.cookiePath(value.join('=').trim(), target)}`
   })
-  if (!kept.some(attribute => nameOf(attribute) === 'path')) scoped.push(` Path=${cookiePath('', target, addressing)}`)
+  if (!kept.some(attribute => nameOf(attribute) === 'path')) scoped.push(` Path=${usual}`)
   return [pair, ...scoped].join(';')
 }
 
 const nameOf = (attribute: string): string => attribute.split('=', 1)[0]!.trim().toLowerCase()
-
-/** The folder of the request, or the nearest one above it that an attribute can hold: a semicolon would end the attribute. */
-function folderOf(requested: string): string {
-  const semicolon = requested.indexOf(';')
-  return requested.slice(0, Math.max(1, requested.lastIndexOf('/', semicolon < 0 ? Infinity : semicolon)))
-}
-
-/** A path that does not begin with a slash counts as absent (RFC 6265 section 5.2.4). */
-function cookiePath(
-  given: string,
-  { path: requested, origin }: Answered['target'],
-  addressing: 'url' | 'path',
-): string {
-  const path = given.startsWith('/') ? given : folderOf(requested)
-  return `/proxy/${addressing === 'url' ? origin.key : origin.key.replace('://', '/')}${path === '/' ? '' : path}`
-}

@@ -17,7 +17,7 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   const token = tokenOf(exchange, parts)
   if (typeof token !== 'string') return refuseUnauthenticated(exchange, token)
   exchange.token = token
-  if (exchange.dropsCredentials) dropCredentials(exchange)
+  if (exchange.addressing.dropsCredentials) dropCredentials(exchange)
   const claims = parts.verifyToken(token, exchange.socket)
   // A token that was verified before is known at once.
   const isKnown = !(claims instanceof Promise)

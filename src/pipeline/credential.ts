@@ -43,7 +43,8 @@ export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   return known ?? presentedToken(values, 'Authorization')
 }
 
-const isVirtual = ({ addressing }: Exchange): boolean => typeof addressing === 'object'
+/** Clients of a virtual host have settings for its upstream alone. */
+const isVirtual = ({ addressing }: Exchange): boolean => addressing.standsFor !== undefined
 
 /** One field that may carry a token: its folded name, and the token if it has the form for one. */
 interface Candidate {

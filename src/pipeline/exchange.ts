@@ -4,8 +4,8 @@ import type { FailureKind } from '../base/failure-kinds.ts'
 import type { Target } from '../base/target.ts'
 import type { Refusal, RefusalCode } from '../errors.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
+import type { Addressing } from '../http/addressing.ts'
 import type { RequestFields } from '../http/headers.ts'
-import type { Addressing } from '../http/virtual-hosts.ts'
 import type { Permit } from '../limits/breaker.ts'
 import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
@@ -56,7 +56,6 @@ export class Exchange {
   readonly requestId: string
   readonly rawTarget: string
   readonly addressing: Addressing
-  readonly dropsCredentials: boolean
   fields: RequestFields
   readonly expectsContinue: boolean
   /** It has taken its connection over: no other request follows on it. */
@@ -138,7 +137,6 @@ export class Exchange {
     this.requestId = arrival.requestId
     this.rawTarget = arrival.rawTarget
     this.addressing = arrival.addressing
-    this.dropsCredentials = arrival.dropsCredentials
     this.fields = arrival.fields
     this.expectsContinue = arrival.expectsContinue
     this.isUpgraded = arrival.isUpgraded

@@ -147,28 +147,29 @@ function accepted(exchange: Decided, { suspended, terms: { applied } }: HeldCall
   const statusUrl = statusUrlOf(suspended, parts)
   const asJson = prefersJson(fieldValues(exchange.req.rawHeaders, 'accept'))
   const until = new Date(expiresAt).toISOString()
-  const where = [...locationOf(exchange, suspended, parts), 'Retry-After', String(pollSeconds), 'Gateway-Hitl-Id', id]
+  // A path is one of the host that was called (spec 4.4). On a virtual host that is the upstream's.
+  const location = exchange.addressing.ownLink(statusPath(suspended))
+  const note = location === undefined ? ' at the host of the gateway itself' : ''
+  const where = location === undefined ? [] : ['Location', location]
   const type = asJson ? 'application/json; charset=utf-8' : 'text/plain; charset=utf-8'
   const body = asJson
     ? JSON.stringify({ id, status: 'Pending', statusUrl, expiresAt: until, retryAfter: pollSeconds })
-    : `The request is held for review. Poll ${statusUrl}${pollNote(exchange, parts)} for the verdict; it lapses at ${until}.\n`
-  const headers = [...where, 'Content-Type', type, ...applied]
+    : `The request is held for review. Poll ${statusUrl}${note} for the verdict; it lapses at ${until}.\n`
+  const headers = [
+    ...where,
+    'Retry-After',
+    String(pollSeconds),
+    'Gateway-Hitl-Id',
+    id,
+    'Content-Type',
+    type,
+    ...applied,
+  ]
   void sendReply(exchange.res, { status: 202, headers, body }, exchange.requestId)
 }
 
 const statusPath = ({ id }: Suspended): string => `/hitl/status/${id}`
 const statusUrlOf = (suspended: Suspended, { links }: Parts): string => (links.publicUrl ?? '') + statusPath(suspended)
-
-/** On a virtual host the path is the upstream's. */
-function pollNote({ addressing }: Decided, { links }: Parts): string {
-  return typeof addressing === 'string' || links.publicUrl !== undefined ? '' : ' at the host of the gateway itself'
-}
-
-/** A path is one of the host that was called (spec 4.4). On a virtual host that is the upstream's. */
-function locationOf({ addressing }: Decided, suspended: Suspended, parts: Parts): readonly string[] {
-  if (typeof addressing === 'string') return ['Location', statusPath(suspended)]
-  return parts.links.publicUrl === undefined ? [] : ['Location', statusUrlOf(suspended, parts)]
-}
 
 function reviewPending(suspended: Suspended, parts: Parts): Refusal {
   const { id, expiresAt } = suspended

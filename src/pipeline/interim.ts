@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { downstreamFields, fieldValues } from '../http/headers.ts'
-import type { Links } from '../http/virtual-hosts.ts'
 import type { ResponseHead } from '../upstream/handler.ts'
 import { linkField } from './answer-fields.ts'
 import type { Exchange } from './exchange.ts'
-import type { Answered } from './links.ts'
+import type { Answered, Links } from './links.ts'
 
 /** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2): of its fields, the links. */
 export function passInterim(
@@ -22,7 +21,7 @@ export function passInterim(
 function hintsOf(received: readonly string[], exchange: Answered, links: Links): string[] {
   const hints = fieldValues(downstreamFields(received), 'link')
   if (links.redirects === 'Pass') return hints
-  return hints.map(value => linkField(value, exchange, links)).filter(value => value !== undefined)
+  return hints.map(value => linkField(value, exchange)).filter(value => value !== undefined)
 }
 
 /** Fields as pairs, from a flat list. */

@@ -2,10 +2,11 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { parseTarget, type Target } from '../../src/base/target.ts'
+import { byPath, byUrl } from '../../src/http/addressing.ts'
 import { fieldName } from '../../src/http/names.ts'
-import { createVirtualHosts, type Links } from '../../src/http/virtual-hosts.ts'
+import { createVirtualHosts, type PublicNames } from '../../src/http/virtual-hosts.ts'
 import { answerFields } from '../../src/pipeline/answer-fields.ts'
-import type { Answered } from '../../src/pipeline/links.ts'
+import type { Answered, Links } from '../../src/pipeline/links.ts'
 import { runs } from '../fixtures/runs.ts'
 
 function targetOf(url: string): Target {
@@ -18,15 +19,12 @@ const rewriting: Links = {
   redirects: 'Rewrite',
   cookies: 'Scope',
   publicUrl: undefined,
-  scheme: 'http',
-  hosts: undefined,
 }
 const target: Answered = {
   target: targetOf('https://api.example.com/v1/items/7?x=1'),
-  addressing: 'url',
+  addressing: byUrl.plain,
   fields: { host: 'gateway.test', names: [] },
   tokenNames: [],
-  dropsCredentials: false,
 }
 
 const locations: readonly (readonly [string, string])[] = [
@@ -81,23 +79,24 @@ t.test('whatever Location says, a client that follows it calls the gateway', asy
   t.pass('holds')
 })
 
-const hosts = createVirtualHosts([
+const virtualHosts = [
   { Host: 'api.gateway.test', Upstream: 'https://api.example.com' },
   { Host: 'other.gateway.test', Upstream: 'http://a.example' },
-])
-const onHost: Answered = {
+]
+const onHost = (names: Partial<PublicNames> = {}): Answered => ({
   ...target,
-  addressing: hosts?.find('api.gateway.test') ?? 'url',
+  addressing:
+    createVirtualHosts(virtualHosts, { publicUrl: undefined, scheme: 'http', ...names })?.find('api.gateway.test') ??
+    byUrl.plain,
   fields: { host: 'api.gateway.test:7080', names: [] },
-}
+})
 
 t.test('whatever Location says on a virtual host, a client that follows it calls the gateway', async t => {
-  const publicUrl = 'http://gateway.test'
+  const exchange = onHost({ publicUrl: 'http://gateway.test' })
   const known = new Set(['api.gateway.test:7080', 'other.gateway.test:7080', 'gateway.test'])
-  const links = { ...rewriting, hosts, publicUrl }
   fc.assert(
     fc.property(references, given => {
-      const [name, value = ''] = answerFields(['Location', given], onHost, links)
+      const [name, value = ''] = answerFields(['Location', given], exchange, rewriting)
       return name !== 'Location' || known.has(new URL(value, 'http://api.gateway.test:7080/v1/items/7').host)
     }),
     { numRuns: runs(5_000) },
@@ -106,10 +105,9 @@ t.test('whatever Location says on a virtual host, a client that follows it calls
 })
 
 t.test('without a public URL, what is on no virtual host leads nowhere', async t => {
-  const links = { ...rewriting, hosts }
   const given = 'https://third.example/a'
-  t.strictSame(answerFields(['Location', given], onHost, links), ['Gateway-Upstream-Location', given])
-  const [, secure] = answerFields(['Location', 'http://a.example/b'], onHost, { ...links, scheme: 'https' })
+  t.strictSame(answerFields(['Location', given], onHost(), rewriting), ['Gateway-Upstream-Location', given])
+  const [, secure] = answerFields(['Location', 'http://a.example/b'], onHost({ scheme: 'https' }), rewriting)
   t.equal(secure, 'https://other.gateway.test:7080/b')
 })
 
@@ -137,12 +135,11 @@ t.test('a cookie without a path belongs to the upstream, at its root too', async
 })
 
 t.test('a cookie of a virtual host keeps its bytes but for the domain', async t => {
-  const links = { ...rewriting, hosts }
   for (const cookie of ['a=1;path=/v1;  HttpOnly', 'a="x y"; Max-Age=5 ;Secure']) {
-    t.strictSame(answerFields(['Set-Cookie', cookie], onHost, links), ['Set-Cookie', cookie])
+    t.strictSame(answerFields(['Set-Cookie', cookie], onHost(), rewriting), ['Set-Cookie', cookie])
   }
   const given = 'a=1;path=/v1; DOMAIN = example.com;  HttpOnly'
-  t.strictSame(answerFields(['Set-Cookie', given], onHost, links), ['Set-Cookie', 'a=1;path=/v1;  HttpOnly'])
+  t.strictSame(answerFields(['Set-Cookie', given], onHost(), rewriting), ['Set-Cookie', 'a=1;path=/v1;  HttpOnly'])
 })
 
 const linkFields: readonly (readonly [string, string | undefined])[] = [
@@ -214,10 +211,10 @@ t.test('a link to another upstream says that credentials for the first one are d
   }
   t.equal(locationOf(sent('Accept', 'Cookie'), other), `/proxy/${other}`, 'cookies have a path')
   t.equal(locationOf({ ...sent('Authorization'), tokenNames: ['authorization'] }, other), `/proxy/${other}`)
-  const bare = { ...target, dropsCredentials: true }
+  const bare = { ...target, addressing: byUrl.bare }
   t.equal(locationOf(bare, '/login'), '/proxy/without-credentials/https://api.example.com/login', 'it still has them')
   t.equal(
-    locationOf({ ...sent('Authorization'), addressing: 'path' }, other),
+    locationOf({ ...sent('Authorization'), addressing: byPath.plain }, other),
     '/proxy/without-credentials/https/other.example/a',
   )
 })

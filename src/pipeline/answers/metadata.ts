@@ -5,10 +5,9 @@
 import { parseStrictJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
 import { fieldValues } from '../../http/headers.ts'
-import type { Links } from '../../http/virtual-hosts.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Sendable } from '../exchange.ts'
-import { type Answered, virtualOrigin } from '../links.ts'
+import type { Answered } from '../links.ts'
 import type { ReaderParts } from '../parts.ts'
 import { acceptsJson, isCoded } from './fields.ts'
 import { HeldDocument, longestDocument } from './held-document.ts'
@@ -30,13 +29,13 @@ export const metadataReader = (parts: ReaderParts): AnswerReader => ({
 
 /** Whether a request asks a virtual host for the metadata, by the path that they have as a rule. */
 export function asksForMetadata({ addressing, method, target: { path } }: Sendable): boolean {
-  if (typeof addressing === 'string' || method !== 'GET') return false
+  if (addressing.standsFor === undefined || method !== 'GET') return false
   return path === wellKnown || path.startsWith(`${wellKnown}/`)
 }
 
 /** A challenge may name any path (RFC 9728 section 5.1): MCP clients send their header fields with this request too. */
 function mayBeMetadata({ addressing, method, fields, rawHeaders }: Sendable): boolean {
-  if (typeof addressing === 'string' || method !== 'GET') return false
+  if (addressing.standsFor === undefined || method !== 'GET') return false
   return fields.mcpStream || (fields.acceptsEvents && acceptsJson(rawHeaders))
 }
 
@@ -69,18 +68,22 @@ class Metadata extends HeldDocument {
   }
 
   protected override read(whole: Buffer): Buffer {
-    return onVirtualHost(whole, this.exchange, this.parts.links)
+    return onVirtualHost(whole, this.exchange)
   }
 }
 
 /** The document with the resource as the client knows it. Any other document is returned unchanged. */
-function onVirtualHost(document: Buffer, exchange: Answered, links: Links): Buffer {
+function onVirtualHost(document: Buffer, exchange: Answered): Buffer {
   const parsed = parseStrictJson(document, mostValues)
   const metadata = 'value' in parsed ? parsed.value : undefined
   const { addressing } = exchange
-  if (typeof addressing === 'string' || !isObject(metadata)) return document
+  if (!isObject(metadata)) return document
   const { resource } = metadata
-  if (typeof resource !== 'string' || URL.parse(resource)?.origin !== addressing.upstream.key) return document
+  if (typeof resource !== 'string') return document
+  const url = URL.parse(resource)
+  if (url === null || url.origin !== addressing.standsFor?.key) return document
+  // Behind the host it keeps its text: some clients compare texts.
   const rest = resource.slice(resource.indexOf('://') + 3).replace(/^[^/?#]*/, '')
-  return Buffer.from(JSON.stringify({ ...metadata, resource: virtualOrigin(addressing, exchange, links) + rest }))
+  const host = addressing.hostLinkTo(new URL('/', url), exchange)?.slice(0, -1)
+  return Buffer.from(JSON.stringify({ ...metadata, resource: host + rest }))
 }

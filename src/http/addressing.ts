@@ -1,0 +1,96 @@
+/** How a client names the upstream of a request. Links in answers are written in the same form. */
+import type { Origin } from '../base/origin.ts'
+import { isSecretName } from '../base/secret-names.ts'
+import type { Target } from '../base/target.ts'
+import type { RequestFields } from './headers.ts'
+
+/** A request as far as it decides where its answer may send the client. */
+export interface Linked {
+  readonly target: Target
+  readonly fields: Pick<RequestFields, 'host' | 'names'>
+  readonly tokenNames: readonly string[]
+}
+
+export interface Addressing {
+  /** Answers are in the origin of the gateway itself, which has the console. */
+  readonly sharesOrigin: boolean
+  /** The upstream that the called host stands for; undefined when the URL names it. */
+  readonly standsFor: Origin | undefined
+  /** The request follows a link that must not carry credentials of another upstream. */
+  readonly dropsCredentials: boolean
+  /** The link with which the client reaches a URL; undefined when it cannot. */
+  linkTo(url: URL, from: Linked): string | undefined
+  /** The URL of a virtual host on which the client knows a URL; undefined without one. */
+  hostLinkTo(url: URL, from: Linked): string | undefined
+  /** The path that a cookie of this upstream gets; undefined: the given one, which is empty without one. */
+  cookiePath(given: string, target: Target): string | undefined
+  /** Where the client that called finds a path of the gateway's own; undefined when it cannot. */
+  ownLink(path: string): string | undefined
+}
+
+export const proxyPrefix = '/proxy/'
+
+/** In front of the URL in links to another upstream than the one that the client sent its credentials to. */
+export const bareMark = 'without-credentials/'
+
+/** `/proxy/https://host`, or `/proxy/https/host` for clients that turn `://` in a path into something else. */
+class UnderProxy implements Addressing {
+  readonly sharesOrigin = true
+  readonly standsFor = undefined
+  readonly dropsCredentials: boolean
+  readonly #separator: '://' | '/'
+
+  constructor(separator: '://' | '/', dropsCredentials: boolean) {
+    this.#separator = separator
+    this.dropsCredentials = dropsCredentials
+  }
+
+  /**
+   * A path alone: only the client knows the name by which it reached the gateway. A client that follows a link to another
+   * server drops the credentials of the first one. Here all servers look like one to it, so the link says that the gateway
+   * drops them.
+   */
+  linkTo(url: URL, from: Linked): string {
+    const isBare = this.dropsCredentials || (url.origin !== from.target.origin.key && sendsCredentials(from))
+    return `${proxyPrefix}${isBare ? bareMark : ''}${this.#write(url.href)}`
+  }
+
+  hostLinkTo(): undefined {
+    return undefined
+  }
+
+  /** A path that does not begin with a slash counts as absent (RFC 6265 section 5.2.4). */
+  cookiePath(given: string, { path: requested, origin }: Target): string {
+    const path = given.startsWith('/') ? given : folderOf(requested)
+    return `${proxyPrefix}${this.#write(origin.key)}${path === '/' ? '' : path}`
+  }
+
+  ownLink(path: string): string {
+    return path
+  }
+
+  #write(url: string): string {
+    return this.#separator === '://' ? url : url.replace('://', this.#separator)
+  }
+}
+
+interface Forms {
+  readonly plain: Addressing
+  readonly bare: Addressing
+}
+
+export const byUrl: Forms = { plain: new UnderProxy('://', false), bare: new UnderProxy('://', true) }
+export const byPath: Forms = { plain: new UnderProxy('/', false), bare: new UnderProxy('/', true) }
+
+/** Whether the request has credentials of its own for the upstream. Cookies have a path below their upstream. */
+function sendsCredentials({ fields, tokenNames }: Linked): boolean {
+  return fields.names.some(({ lower, folded }) => {
+    return lower !== 'cookie' && !tokenNames.includes(folded) && isSecretName(lower)
+  })
+}
+
+/** The folder of the request, or the nearest one above it that an attribute can hold: a semicolon would end the attribute. */
+function folderOf(requested: string): string {
+  const semicolon = requested.indexOf(';')
+  return requested.slice(0, Math.max(1, requested.lastIndexOf('/', semicolon < 0 ? Infinity : semicolon)))
+}
