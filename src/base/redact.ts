@@ -37,6 +37,11 @@ export function redactText(text: string): string {
   return bare.split(separators).map(redactPair).join('')
 }
 
+/** A path with its secrets replaced: paths may have parameters, as `;jsessionid=...`. */
+export function redactPath(path: string): string {
+  return path.includes('=') || path.includes('%3') ? redactText(path) : path
+}
+
 function redactMember(whole: string, start: string, name: string): string {
   return isSecretName(name) ? `${start}"${mark}"` : whole
 }

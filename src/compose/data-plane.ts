@@ -9,11 +9,11 @@ import { resetConnection } from '../http/reset.ts'
 import { createReaders } from '../pipeline/answers/readers.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
+import { createEndListeners } from '../pipeline/ends/listeners.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
 import { createSender } from '../pipeline/outbound/replay.ts'
 import type { OutboundParts, Parts, Reviews } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
-import { createRecorder } from '../pipeline/record.ts'
 import { withLog } from '../pipeline/replay-log.ts'
 import { end, endFenced, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
@@ -101,14 +101,9 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
-  const recorder = createRecorder({
-    log,
-    clock,
-    access: config.Logging.Access,
-    values: config.Logging.Values,
-    clientIpOf: dataPlane.clientIpOf,
+  const ends = createEndListeners({
+    ...{ config, clock, log, metrics, clientIpOf: dataPlane.clientIpOf },
     ...dataPlane.recent,
-    metrics,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
   const parts: OutboundParts = {
@@ -131,7 +126,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     links: { redirects: config.Proxy.Redirects, cookies: config.Proxy.Cookies, publicUrl: publicUrlOf(config) },
-    recorder,
+    ends,
     report: dataPlane.report,
   }
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))

@@ -1,6 +1,5 @@
 import { type Refusal, refuse } from '../errors.ts'
 import type { Outcome } from '../limits/breaker.ts'
-import type { Exchange } from './exchange.ts'
 import type { Call } from './outbound/call.ts'
 import type { OutboundParts } from './parts.ts'
 
@@ -22,15 +21,16 @@ function refuseOpenCircuit(wait: number): Refusal {
 }
 
 /** Returns the permit with the outcome for the upstream. The first outcome counts; later calls do nothing. */
-export function closeCircuit(
-  call: Pick<Exchange, 'permit'>,
-  outcome: Outcome,
-  { breaker, clock }: OutboundParts,
-): void {
+export function closeCircuit(call: Pick<Call, 'permit'>, outcome: Outcome, { breaker, clock }: OutboundParts): void {
   const { permit } = call
   if (permit === undefined) return
   call.permit = undefined
   breaker.release(permit, outcome, clock)
+}
+
+/** Gives the permit back without an outcome. */
+export function settlePermit(call: Pick<Call, 'permit'>, parts: OutboundParts): void {
+  closeCircuit(call, 'neutral', parts)
 }
 
 /** Whether an upstream's answer counts as its failure: it says that it, or a server behind it, is not available. */

@@ -21,10 +21,12 @@ import type { RpcAnswer } from './mcp/rpc-answer.ts'
 export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken'
 
 /**
- * Result of a step: a refusal, or nothing and the next step follows. `again`: the right to go on changed
- * while the step waited, and the request starts again.
+ * Result of a check: a refusal, or nothing and the next step follows. `again`: the right to go on changed while the step
+ * waited, and the request starts again.
  */
-export type Outcome = Refusal | 'again' | undefined
+export type Checked = Refusal | 'again' | undefined
+/** Result of a step. `answered`: no step follows. */
+export type Outcome = Checked | 'answered'
 export type Step = Outcome | Promise<Outcome>
 
 /** The sender of a request to its upstream. */
@@ -122,7 +124,7 @@ export class Exchange {
   stalledSince: number | undefined = undefined
   /** Undefined until the exchange is first checked (watch.ts). */
   progress: Progress | undefined = undefined
-  /** Agent of which it has one of the places for requests under way (limit.ts). */
+  /** Agent of which it has one of the places for requests under way (admit.ts). */
   placeOf: string | undefined = undefined
   /** Its index among the exchanges in flight (watch.ts). */
   place = -1
@@ -146,6 +148,12 @@ export class Exchange {
   /** It was ended, or its client left: nothing more may be done for it. */
   get isOver(): boolean {
     return this.refusal !== undefined || this.res.destroyed
+  }
+
+  /** How it ended: a refusal by its code. What the gateway answered for itself without refusing anything is `answered`. */
+  get outcome(): string {
+    const { ending, refusal } = this
+    return ending === 'refused' ? (refusal ?? 'answered') : (ending ?? 'aborted')
   }
 
   get rawHeaders(): readonly string[] {
@@ -192,4 +200,3 @@ export interface Sendable extends Decided {
 }
 
 export const isAdmitted = (exchange: Exchange): exchange is Admitted => exchange.target !== undefined
-export const isSendable = (exchange: Exchange): exchange is Sendable => exchange.resolution !== undefined

@@ -34,6 +34,7 @@ type Again = (exchange: Exchange, parts: Parts) => void
 export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {
   // Nothing else would cancel the request of a client that has left.
   if (exchange.isOver) return undefined
+  if (exchange.resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
   exchange.continue()
   const request = upstreamRequest(exchange, parts)
   exchange.sentAt = parts.clock.steady()

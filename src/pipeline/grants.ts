@@ -15,6 +15,11 @@ export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean
   return true
 }
 
+/** Frees the key at the end of an exchange, if the request did not leave. */
+export function settleKey(exchange: Exchange, parts: Parts): void {
+  if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
+}
+
 /**
  * Frees the idempotency key of a request that a grant let pass and of which no byte was sent, so that a retry may pass.
  * If the store fails, the key stays taken, so that no request is sent twice.

@@ -13,7 +13,7 @@ import { waitingForReview } from '../http/quiet.ts'
 import { sendReply } from '../http/respond.ts'
 import { providerOfPath } from '../policy/language/fields/llm.ts'
 import { answerFields } from './answer-fields.ts'
-import type { Decided, Outcome } from './exchange.ts'
+import type { Checked, Decided } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isStillAdmitted } from './rights.ts'
 
@@ -68,7 +68,7 @@ const callsModel = ({ method, target }: Decided): boolean =>
   method === 'POST' && providerOfPath(target.path) !== undefined
 
 /** Answers the call: at once, or when the outcome is known or the wait is over. */
-export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts): Promise<Outcome> {
+export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts): Promise<Checked> {
   const { terms, suspended } = held
   const view = terms.seconds === 0 ? 'undecided' : await waitFor(exchange, held, parts)
   if (exchange.isOver) return undefined
@@ -183,7 +183,7 @@ function expired({ id }: Suspended): Refusal {
 }
 
 /** A refusal, or nothing when the agent was given the upstream's answer. */
-async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Promise<Outcome> {
+async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Promise<Checked> {
   const { id: hitlId, status, replay, comment } = view
   const members = { hitlId }
   if (status === 'Denied') return refuse('hitl_denied', comment ?? undefined, { members: { hitlId, comment } })

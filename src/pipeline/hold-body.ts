@@ -123,3 +123,9 @@ export function letGo(exchange: Exchange, { heldBytes }: Pick<OutboundParts, 'he
   heldBytes.give(exchange.agent.id, exchange.held)
   exchange.held = 0
 }
+
+/** Gives back the held bytes and the memory of the body at the end of an exchange. */
+export function settleBody(exchange: Exchange, parts: Pick<OutboundParts, 'heldBytes'>): void {
+  letGo(exchange, parts)
+  exchange.loan?.end()
+}

@@ -6,14 +6,17 @@ import type { Exchange, Sendable } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
 /** Whether the gateway is the last recipient: OPTIONS with `Max-Forwards: 0` (RFC 9110 section 7.6.2). */
-export function isLastHop({ req, fields }: Exchange): boolean {
+function isLastHop({ req, fields }: Exchange): boolean {
   return req.method === 'OPTIONS' && fields.maxForwards !== undefined && Number(fields.maxForwards) === 0
 }
 
-export function answerOptions(exchange: Exchange): undefined {
+/** Answers a request of which the gateway is the last recipient. */
+export function answerLastHop(exchange: Exchange): 'answered' | undefined {
+  if (!isLastHop(exchange)) return undefined
   exchange.ending = 'refused'
   const headers = ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
   void sendReply(exchange.res, { status: 200, headers }, exchange.requestId)
+  return 'answered'
 }
 
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */

@@ -19,8 +19,8 @@ import type { Route } from '../upstream/route.ts'
 import type { AnswerReader } from './answers/reader.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
+import type { EndListener } from './ends/listener.ts'
 import type { Links } from './links.ts'
-import type { Recorder } from './record.ts'
 import type { Watch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
@@ -74,7 +74,8 @@ export interface Parts {
   readonly noteTools: ToolNotes['note']
   readonly grants: Pick<Grants, 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
-  readonly recorder: Recorder
+  /** Told of the end of each exchange. */
+  readonly ends: readonly EndListener[]
   /** Called for faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void
 }

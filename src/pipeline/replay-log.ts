@@ -1,8 +1,8 @@
+import { redactPath } from '../base/redact.ts'
 import { parseTarget } from '../base/target.ts'
 import type { Clock } from '../clock.ts'
 import type { HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
 import type { Log } from '../log.ts'
-import { pathOf } from './record.ts'
 
 interface ReplayLogParts {
   readonly log: Pick<Log, 'info'>
@@ -31,7 +31,7 @@ function fieldsOf(request: HeldRequest, context: SendContext, result: ReplayResu
     agentId: context.agentId,
     hitlId: context.hitlId,
     method: request.method,
-    ...(typeof target === 'string' ? {} : { origin: target.origin.key, path: pathOf(target.path) }),
+    ...(typeof target === 'string' ? {} : { origin: target.origin.key, path: redactPath(target.path) }),
     status: result.kind === 'answered' ? result.status : undefined,
     refusal: refused?.refusal,
     cause: refused?.cause,

@@ -5,7 +5,7 @@ import { withoutNominated, withoutTokens } from '../http/headers.ts'
 import { stepsPerTurn } from '../policy/turns/evaluation.ts'
 import type { HitlCall } from '../storage/store.ts'
 import { closeCircuit } from './circuit.ts'
-import type { Decided, Outcome } from './exchange.ts'
+import type { Checked, Decided } from './exchange.ts'
 import { answerHeld, type HeldCall, termsOf, type WaitTerms } from './held-call.ts'
 import { holdBody, letGo } from './hold-body.ts'
 import { requestFields, withoutCoding } from './hops.ts'
@@ -15,7 +15,7 @@ import { holds } from './rights.ts'
 import { doPartsInTurns } from './work-turns.ts'
 
 /** Holds the request for a person. The call waits as its rule or its client says (`held-call.ts`). */
-export async function suspend(exchange: Decided, parts: Parts): Promise<Outcome> {
+export async function suspend(exchange: Decided, parts: Parts): Promise<Checked> {
   // A held request says nothing about its upstream, and must not keep a probe of the circuit from its own replay.
   closeCircuit(exchange, 'neutral', parts)
   const held = await store(exchange, parts)
@@ -29,7 +29,7 @@ export async function suspend(exchange: Decided, parts: Parts): Promise<Outcome>
  * Stores the request. This is a separate function because an async function keeps its variables alive while it waits: the
  * wait for a verdict may be long, and the body must not stay in memory meanwhile.
  */
-async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Outcome> {
+async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Checked> {
   const body = await wholeBody(exchange, parts)
   if (isRefusal(body)) return body
   if (exchange.isOver) return undefined

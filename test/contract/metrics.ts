@@ -36,6 +36,8 @@ t.test('SECURITY.md lists every limit that is counted', async t => {
 
 t.test('the fields of a line of the access log are those that docs/metrics.md names', async t => {
   const members = /(?:plain|text|number|list)\('(\w+)'|"(\w+)":/g
-  const written = [...read('src/pipeline/record.ts').matchAll(members)].map(([, name, other]) => name ?? other)
+  const written = [...read('src/pipeline/ends/access-line.ts').matchAll(members)].map(
+    ([, name, other]) => name ?? other,
+  )
   t.strictSame(quoted(page, 'Field of `exchange`').sort(), written.sort())
 })

@@ -19,7 +19,6 @@ const wellKnown = '/.well-known/oauth-protected-resource'
 const mostValues = 1_000
 
 export const metadataReader = (parts: ReaderParts): AnswerReader => ({
-  name: 'resource metadata',
   wantsBody: () => false,
   interestIn(exchange) {
     const isAsked = asksForMetadata(exchange)

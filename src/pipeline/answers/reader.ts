@@ -3,7 +3,6 @@ import type { Interest } from './interest.ts'
 
 /** Reads the answers to some requests before the agent gets them. `readers.ts` lists all of them. */
 export interface AnswerReader {
-  readonly name: string
   /** Whether it reads the body of a request, though the decision did not need it. */
   wantsBody(exchange: Decided): boolean
   /**

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from '../../errors.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Decided, Sendable } from '../exchange.ts'
-import type { ReaderParts } from '../parts.ts'
+import type { Parts, ReaderParts } from '../parts.ts'
 import type { AgentOutput, Interest, Output, Rewriter } from './interest.ts'
 import { metadataReader } from './metadata.ts'
 import type { AnswerReader } from './reader.ts'
@@ -22,20 +22,20 @@ export function wantBody(exchange: Decided, readers: readonly AnswerReader[]): b
   return false
 }
 
-/**
- * Notes which readers have an interest in the answer. Call it just before the request is sent.
- *
- * @param first index of the first reader that is asked
- * @returns a promise while a reader reads a long body in turns
- */
-export function askReaders(exchange: Sendable, readers: readonly AnswerReader[], first = 0): Promise<void> | undefined {
-  if (first === 0) exchange.interests = undefined
+/** Notes which readers have an interest in the answer. Waits while one of them reads a long body in turns. */
+export function askReaders(exchange: Sendable, { readers }: Pick<Parts, 'readers'>): Promise<undefined> | undefined {
+  exchange.interests = undefined
+  return askFrom(0, exchange, readers)
+}
+
+/** @param first index of the first reader that is asked */
+function askFrom(first: number, exchange: Sendable, readers: readonly AnswerReader[]): Promise<undefined> | undefined {
   for (let at = first; at < readers.length; at++) {
     const found = readers[at]!.interestIn(exchange)
     if (found instanceof Promise) {
       return found.then(late => {
         if (late !== undefined) note(exchange, late)
-        return askReaders(exchange, readers, at + 1)
+        return askFrom(at + 1, exchange, readers)
       })
     }
     if (found !== undefined) note(exchange, found)

@@ -22,7 +22,6 @@ import { ToolEvents } from './tool-events.ts'
 type Asks = 'list' | 'client' | 'events' | undefined
 
 export const toolReader = (parts: ReaderParts): AnswerReader => ({
-  name: 'tools',
   wantsBody: mayAskForTools,
   interestIn(exchange) {
     const asks = asksByHead(exchange)

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { SeenTool } from '../../agents/tools.ts'
 import { canonicalPieces } from '../../base/json.ts'
+import { redactPath } from '../../base/redact.ts'
 import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
 import { memberOf } from '../../policy/request/names.ts'
 import { stepsPerTurn } from '../../policy/turns/evaluation.ts'
@@ -13,7 +14,6 @@ import { longestDocument } from '../answers/held-document.ts'
 import type { Sendable } from '../exchange.ts'
 import { wouldDenyTool } from '../outbound/live.ts'
 import type { ReaderParts } from '../parts.ts'
-import { pathOf } from '../record.ts'
 import { workInTurns } from '../work-turns.ts'
 
 const mostValues = 50_000
@@ -132,7 +132,7 @@ async function note(tools: readonly SeenTool[], exchange: Sendable, parts: Reade
   const { agent, target, requestId } = exchange
   // Queries may hold secrets.
   const query = target.query === undefined ? '' : `?${digestOf(target.query).slice(0, 16)}`
-  const server = `${target.origin.key}${pathOf(target.path)}${query}`
+  const server = `${target.origin.key}${redactPath(target.path)}${query}`
   try {
     await parts.noteTools({ agentId: agent.id, server, tools, requestId })
   } catch (error) {

@@ -7,7 +7,7 @@ import type { RequestBody, RequestHead } from '../../policy/request/input.ts'
 import type { AgentRecord } from '../../storage/store.ts'
 import type { Claims } from '../../tokens/claims.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
-import type { Step } from '../exchange.ts'
+import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 
 /**
@@ -54,5 +54,5 @@ export interface CallKind<C extends Call> {
 /** A step of a call of any kind. */
 export interface OutboundStep {
   readonly name: string
-  run<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Step
+  run<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Checked | Promise<Checked>
 }

@@ -3,7 +3,7 @@ import { BodyDecision, decideHead } from '../../policy/evaluation/decide.ts'
 import type { Decision, NeedBody } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
 import type { RequestHead } from '../../policy/request/input.ts'
-import type { Outcome, Step } from '../exchange.ts'
+import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call, CallKind } from './call.ts'
 import { findAddresses, firstOnly } from './destination.ts'
@@ -12,7 +12,7 @@ import { findAddresses, firstOnly } from './destination.ts'
  * Asks for a decision. The body is read only when the head does not settle it (spec 1, 4.4). The name is looked up after
  * the decision, unless a rule reads the address: a refused request must not leak anything in a DNS question.
  */
-export function decide<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Step {
+export function decide<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Checked | Promise<Checked> {
   const rulebook = parts.rulebookOf(call.agent)
   call.rulebook = rulebook
   return rulebook.readsDestination
@@ -25,14 +25,19 @@ async function decideOnAddress<C extends Call>(
   rulebook: Rulebook,
   parts: OutboundParts,
   kind: CallKind<C>,
-): Promise<Outcome> {
+): Promise<Checked> {
   const unreachable = await findAddresses(call, parts)
   if (unreachable !== undefined) return unreachable
   if (call.resolution !== undefined) call.resolution = firstOnly(call.resolution)
   return decideOnHead(call, rulebook, parts, kind)
 }
 
-function decideOnHead<C extends Call>(call: C, rulebook: Rulebook, parts: OutboundParts, kind: CallKind<C>): Step {
+function decideOnHead<C extends Call>(
+  call: C,
+  rulebook: Rulebook,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Checked | Promise<Checked> {
   const head = kind.viewOf(call, parts)
   const start = startOf(parts)
   const first = decideHead(rulebook, head)
@@ -55,7 +60,7 @@ async function decideOnBody<C extends Call>(
   { rulebook, head, first }: Open,
   parts: OutboundParts,
   kind: CallKind<C>,
-): Promise<Outcome> {
+): Promise<Checked> {
   const body = await kind.bodyOf(call, parts)
   if (isRefusal(body)) return body
   const taken = takeTurns(call, new BodyDecision(rulebook, head, first, body), parts)
@@ -69,7 +74,11 @@ async function decideOnBody<C extends Call>(
 }
 
 /** Decides again with the body when the head alone decided: the risk must be computed over the whole request. */
-export function decideWhole<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Step {
+export function decideWhole<C extends Call>(
+  call: C,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Checked | Promise<Checked> {
   const { decision, rulebook } = call
   if (rulebook === undefined || decision?.phase !== 'head') return undefined
   return decideOnBody(call, { rulebook, head: kind.viewOf(call, parts), first: undefined }, parts, kind)

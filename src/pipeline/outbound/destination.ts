@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from '../../errors.ts'
 import { noteFailure } from '../../upstream/failure.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
 import type { Found } from '../../upstream/route.ts'
-import type { Step } from '../exchange.ts'
+import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call } from './call.ts'
 
@@ -12,12 +12,12 @@ export function checkName({ target }: Call, { route }: OutboundParts): Refusal |
 }
 
 /** Finds the addresses, unless a rule had to read them for the decision. */
-export function lookUp(call: Call, parts: OutboundParts): Step {
+export function lookUp(call: Call, parts: OutboundParts): Checked | Promise<Checked> {
   return call.resolution === undefined ? findAddresses(call, parts) : undefined
 }
 
 /** Finds and checks the addresses of the target. */
-export function findAddresses(call: Call, parts: OutboundParts): Step {
+export function findAddresses(call: Call, parts: OutboundParts): Checked | Promise<Checked> {
   const found = parts.route.find(call.target.origin, call.agent.id)
   return found instanceof Promise ? found.then(late => keep(call, late, parts)) : keep(call, found, parts)
 }

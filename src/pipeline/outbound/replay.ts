@@ -13,7 +13,7 @@ import {
 } from '../../upstream/handler.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
 import { closeCircuit, outcomeOfStatus, passCircuit } from '../circuit.ts'
-import type { Outcome } from '../exchange.ts'
+import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
 import { type ApprovedCall, approved, openApproved } from './approved.ts'
@@ -42,7 +42,7 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Outbou
   return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
 }
 
-async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Outcome> {
+async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checked> {
   for (const step of outbound) {
     const outcome = await step.run(call, parts, approved)
     if (outcome !== undefined) return outcome

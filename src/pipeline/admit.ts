@@ -1,14 +1,31 @@
+import { parseTarget } from '../base/target.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import { takeAsked } from '../limits/caller-rate.ts'
 import type { Authenticated, Exchange, Outcome, Step } from './exchange.ts'
 import type { Parts } from './parts.ts'
 import { isStillAdmitted } from './rights.ts'
 
+/** Parses the target, and counts the request against the limits of its agent: once, even when it starts again. */
+export function admit(exchange: Authenticated, parts: Parts): Step {
+  if (exchange.target !== undefined) return undefined
+  // Nothing gives back the place of a request whose client left while its token was verified.
+  if (exchange.isOver) return refuse('invalid_request')
+  const target = parseTarget(exchange.rawTarget)
+  if (typeof target === 'string') return refuse('invalid_target', target)
+  exchange.target = target
+  return limit(exchange, parts)
+}
+
+export function checkSize({ fields }: Exchange, { config }: Parts): Refusal | undefined {
+  const { MaxRequestBytes } = config.Proxy
+  return MaxRequestBytes > 0 && fields.contentLength > MaxRequestBytes ? refuse('body_too_large') : undefined
+}
+
 /**
  * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
  * counts against the rate, also one that is refused later. Waits only when the fleet must be asked for tokens first.
  */
-export function limit(exchange: Authenticated, parts: Parts): Step {
+function limit(exchange: Authenticated, parts: Parts): Step {
   const { agent, startedAt } = exchange
   const wait = parts.agentRate.take(agent.id, startedAt)
   if (wait === undefined) return takePlace(exchange, parts) ?? untilAsked(exchange, parts)
@@ -34,8 +51,8 @@ function takePlace(exchange: Authenticated, parts: Parts): Refusal | undefined {
   return undefined
 }
 
-/** Gives back the agent's place. Further calls do nothing. */
-export function leaveLimit(exchange: Exchange, parts: Parts): void {
+/** Gives back the agent's place at the end of an exchange. */
+export function settlePlace(exchange: Exchange, parts: Parts): void {
   if (exchange.placeOf === undefined) return
   parts.requests.give(exchange.placeOf, 1)
   exchange.placeOf = undefined

@@ -1,0 +1,95 @@
+import { redactPath } from '../../base/redact.ts'
+import { refusalKinds } from '../../errors.ts'
+import type { LogFields } from '../../log.ts'
+import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/decision.ts'
+import { keyIdOf } from '../../tokens/agent-key.ts'
+import type { Exchange } from '../exchange.ts'
+import type { EndListener, EndParts } from './listener.ts'
+
+/** Writes the canonical line: one line tells the whole exchange. */
+export const accessListener = (parts: EndParts): EndListener => ({
+  name: 'access line',
+  ended: (exchange, at) => parts.log.line(lineOf(exchange, at - exchange.startedAt, parts), 'exchange'),
+  opened: exchange =>
+    parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), 'websocket opened'),
+})
+
+function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
+  return (
+    callMembers(exchange, parts) +
+    failureMembers(exchange) +
+    decidedMembers(exchange, parts) +
+    plain('ending', exchange.ending ?? 'aborted') +
+    number('ms', Math.round(ms * 100) / 100) +
+    number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
+    number('bytesOut', exchange.bytesDown)
+  )
+}
+
+/** Who called what. Queries are left out: they carry secrets too often. */
+function callMembers(exchange: Exchange, { clientIpOf }: EndParts): string {
+  const { requestId, agent, req, target } = exchange
+  return (
+    `"requestId":"${requestId}"${plain('agentId', agent?.id)}${plain('keyId', keyIdOf(exchange.claims))}` +
+    plain('clientIp', clientIpOf(exchange.socket, req.rawHeaders)) +
+    plain('method', req.method) +
+    (target === undefined ? '' : plain('origin', target.origin.key) + text('path', redactPath(target.path))) +
+    number('status', statusOf(exchange))
+  )
+}
+
+function decidedMembers(exchange: Exchange, { config }: EndParts): string {
+  const { hitlId, grantId } = exchange
+  return decisionMembers(exchange, config.Logging.Values) + plain('hitlId', hitlId) + plain('grantId', grantId)
+}
+
+function failureMembers({ refusal, cause, failure, sentAgain }: Exchange): string {
+  const again = sentAgain ? ',"sentAgain":true' : ''
+  return plain('refusal', refusal) + text('cause', cause) + plain('failure', failure) + again
+}
+
+function decisionMembers({ decision, decisionNs }: Exchange, values: boolean): string {
+  if (decision === undefined) return ''
+  const { source, policy, rule, evaluated, risk, shadow } = decision
+  const head = plain('decision', decision.decision) + plain('source', source) + text('policy', policy)
+  const withheld =
+    decision.decision === 'Allow'
+      ? ''
+      : text('reason', decision.reason) + (values ? list('matched', decision.matched.map(matchedText)) : '')
+  const score = risk === null ? '' : number('risk', risk.score) + (risk.atLeast === true ? ',"riskAtLeast":true' : '')
+  const would = shadow.length === 0 ? '' : list('shadow', shadow.map(shadowText))
+  const own = text('rule', rule) + number('evaluated', evaluated)
+  return head + own + withheld + score + would + number('durationNs', decisionNs)
+}
+
+// Members of the line as JSON text: JSON.stringify of all of them takes twice as long.
+
+type Name = keyof LogFields
+
+/** Of a text that has nothing to escape. */
+const plain = (name: Name, value: string | undefined) => (value === undefined ? '' : `,"${name}":"${value}"`)
+const number = (name: Name, value: number) => `,"${name}":${value}`
+const list = (name: Name, values: readonly string[]) => `,"${name}":${JSON.stringify(values)}`
+
+const escaped = /[^\x20\x21\x23-\x5b\x5d-\x7e]/
+
+function text(name: Name, value: string | null | undefined): string {
+  if (value === undefined) return ''
+  return `,"${name}":${value === null || escaped.test(value) ? JSON.stringify(value) : `"${value}"`}`
+}
+
+/** Status that the agent got; 0 when it got none. */
+function statusOf({ res, ending, refusal, upstreamStatus }: Exchange): number {
+  if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
+  // The head of a WebSocket goes past `res`.
+  if (upstreamStatus === 101) return 101
+  return res.headersSent ? res.statusCode : 0
+}
+
+function matchedText({ condition, actual }: MatchedCondition): string {
+  return actual === null ? condition : `${condition} (was ${JSON.stringify(actual)})`
+}
+
+function shadowText({ policy: other, rule, would }: ShadowOutcome): string {
+  return `${other === undefined ? '' : `${other}/`}${rule}: ${would}`
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../../clock.ts'
+import type { Config } from '../../config/schema.ts'
+import type { ActivityLog } from '../../limits/activity.ts'
+import type { HitTally } from '../../limits/hit-tally.ts'
+import type { Incidents } from '../../limits/incidents.ts'
+import type { ShadowTally } from '../../limits/shadow-tally.ts'
+import type { Log } from '../../log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { ClientIp } from '../client-ip.ts'
+import type { Exchange } from '../exchange.ts'
+
+/** Hears of the end of each exchange, however it ended. `listeners.ts` lists all of them. */
+export interface EndListener {
+  /** For the log, when it throws. */
+  readonly name: string
+  /** @param at steady milliseconds */
+  ended(exchange: Exchange, at: number): void
+  /** A WebSocket is open: its end can be hours away. */
+  opened?(exchange: Exchange): void
+}
+
+/** Causes that change the trust of an agent. */
+export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
+
+/** What the listeners write to. */
+export interface EndParts {
+  readonly config: Pick<Config, 'Logging'>
+  readonly clock: Clock
+  readonly log: Pick<Log, 'line'>
+  readonly clientIpOf: ClientIp
+  readonly activity: ActivityLog
+  readonly hits: Pick<HitTally, 'note'>
+  readonly shadows: ShadowTally
+  readonly incidents: Pick<Incidents, 'note'>
+  /** Undefined when nothing is counted. */
+  readonly metrics: Metrics | undefined
+  readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
+}

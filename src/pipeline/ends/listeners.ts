@@ -1,0 +1,12 @@
+import { accessListener } from './access-line.ts'
+import { activityListener, decisionListener, incidentListener, trustListener } from './agent-notes.ts'
+import { metricsListener } from './counters.ts'
+import type { EndListener, EndParts } from './listener.ts'
+
+/** Those that the settings ask for, in the order in which they hear of an end. */
+export function createEndListeners(parts: EndParts): readonly EndListener[] {
+  const listeners = [activityListener(parts), decisionListener(parts), incidentListener(parts), trustListener(parts)]
+  if (parts.metrics !== undefined) listeners.push(metricsListener(parts.metrics))
+  if (parts.config.Logging.Access) listeners.push(accessListener(parts))
+  return listeners
+}
