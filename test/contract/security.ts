@@ -35,6 +35,18 @@ t.test('each threat has tests, which are there and name it', async t => {
   }
 })
 
+t.test('each thing that an agent can leave behind has tests that go to its bound, which are there', async t => {
+  const [, section = ''] = /^## What one agent can leave behind$(.*?)^## /ms.exec(text) ?? []
+  const rows = [...section.matchAll(/^\| (?!What|-)(.*) \|$/gm)].map(([, row = '']) => row.split(' | '))
+  t.ok(rows.length > 10)
+  for (const [what = '', ...cells] of rows) {
+    t.equal(cells.length, 4, what)
+    const files = [...(cells.at(-1) ?? '').matchAll(/`([^`]+)`/g)].map(([, file = '']) => file)
+    t.ok(files.length > 0, what)
+    for (const file of files) t.ok(/^test\/.+\.ts$/.test(file) && existsSync(root + file), `${what}: ${file}`)
+  }
+})
+
 t.test('every script that SECURITY.md names is there', async t => {
   for (const [, file = ''] of text.matchAll(/`((?:bench|deploy)\/[^`]+)`/g)) t.ok(existsSync(root + file), file)
 })
