@@ -37,6 +37,12 @@ export function createFenced(fence: Fence | undefined): () => 'fenced' | undefin
   return fence === undefined ? () => undefined : () => (fence.isOpen ? undefined : 'fenced')
 }
 
+/** URLs of the gateway, or of what stands before it. */
+export function selfUrlsOf({ System, Egress }: Config): readonly string[] {
+  const publicUrls = [System.PublicUrl, System.Server.Management.PublicUrl].filter(url => url !== undefined)
+  return [...Egress.SelfUrls, ...publicUrls]
+}
+
 /** The origin under which agents reach the gateway; undefined when it is not configured. */
 export const publicUrlOf = ({ System }: Config): string | undefined => originOf(System.PublicUrl)
 

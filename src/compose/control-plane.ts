@@ -10,7 +10,7 @@ import type { WorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { createQuiet } from '../telemetry/quiet.ts'
 import type { RecentActivity } from './activity.ts'
-import { type Base, createFenced } from './base.ts'
+import { type Base, createFenced, selfUrlsOf } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
 import type { Rules } from './rules.ts'
@@ -76,6 +76,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     activityOf: (id, now) => parts.recent.activity.of(id, now),
     clock,
     allowedHosts: config.System.Server.AllowedHosts,
+    ownUrls: selfUrlsOf(config),
     clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),
     noteFailedLogin: createLoginNotes(parts),
   })

@@ -14,6 +14,7 @@ import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts
 import { createResolver, type Lookup } from '../upstream/resolve.ts'
 import { createRoute, type Route } from '../upstream/route.ts'
 import type { OpenHttp1 } from '../upstream/settings.ts'
+import { selfUrlsOf } from './base.ts'
 
 /** Everything that leads out of the gateway. */
 export interface Upstreams {
@@ -39,10 +40,7 @@ const lookupsAtOnce = 256
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
   const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
-  const { PublicUrl, Server } = config.System
-  const publicUrls = [PublicUrl, Server.Management.PublicUrl].filter(url => url !== undefined)
-  const SelfUrls = [...config.Egress.SelfUrls, ...publicUrls]
-  const egress = createEgress({ ...config.Egress, SelfUrls })
+  const egress = createEgress({ ...config.Egress, SelfUrls: selfUrlsOf(config) })
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))

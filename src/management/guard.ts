@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { agentProblem, refuseStatus } from '../agents/agent.ts'
-import { howToCall, isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { fieldValues } from '../http/headers.ts'
 import { keyIdOf } from '../tokens/agent-key.ts'
 import { sessionClaim } from '../tokens/issue.ts'
 import { presentedToken, refuseToken } from '../tokens/problem.ts'
 import type { Caller } from './call.ts'
 import type { Operation } from './openapi.ts'
+import { createOriginCheck } from './origin-check.ts'
 import type { ManagementParts } from './parts.ts'
 
 export interface Guard {
@@ -20,14 +21,7 @@ export interface Guard {
   watch(caller: Caller, operation: Operation, onLost: () => void): () => void
 }
 
-/** A request in HTTP/1.0 may leave `Host` out (RFC 9112 section 3.2), as health checks do. No browser does. */
-const nameless = { hostname: '', port: '' }
-
-const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
-
 export function createGuard(parts: ManagementParts): Guard {
-  const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
-
   const problemNow: Guard['problemNow'] = ({ agent, ownOnly, keyId, keys, until }, { access }) => {
     const fenced = parts.fencedAs()
     if (fenced !== undefined) return refuse(fenced)
@@ -48,20 +42,7 @@ export function createGuard(parts: ManagementParts): Guard {
         for (const end of ends) end()
       }
     },
-    checkOrigin(req) {
-      const { host: named = '' } = req.headers
-      const host = named === '' ? nameless : parseHost(`http://${named}`)
-      if (host === undefined) return refuse('foreign_origin')
-      if (allowedHosts.size > 0 && !allowedHosts.has(host.hostname)) {
-        return refuse('foreign_origin', `The Host header does not belong to this gateway. ${howToCall}`)
-      }
-      const { origin } = req.headers
-      if (origin === undefined || readingMethods.has(req.method ?? '')) return undefined
-      const from = parseHost(origin)
-      // The scheme is not compared: TLS may end in front of the gateway.
-      const own = from !== undefined && from.hostname === host.hostname && from.port === host.port
-      return own || (from !== undefined && allowedHosts.has(from.hostname)) ? undefined : refuse('foreign_origin')
-    },
+    checkOrigin: createOriginCheck(parts),
     async admit(req, operation, requestId) {
       const caller = await inPace(req, requestId, parts)
       if (isRefusal(caller)) return caller
@@ -125,11 +106,4 @@ async function authenticate(req: IncomingMessage, parts: ManagementParts): Promi
       sessionEndsAt: typeof session === 'number' ? session * 1_000 : undefined,
     }
   )
-}
-
-/** Host name and port of an origin; an absent port and the default one of the scheme are both empty. */
-function parseHost(origin: string): { readonly hostname: string; readonly port: string } | undefined {
-  const url = URL.parse(origin)
-  if (url === null || url.host === '') return undefined
-  return { hostname: url.hostname, port: url.port === '443' || url.port === '80' ? '' : url.port }
 }

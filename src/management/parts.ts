@@ -76,6 +76,8 @@ export interface ManagementParts {
   readonly clock: Clock
   /** Host names that calls may be addressed to; empty allows any. */
   readonly allowedHosts: readonly string[]
+  /** Under which it may be reached besides its addresses. */
+  readonly ownUrls: readonly string[]
   /** Address of the client: logins from it are slowed down after failures. */
   readonly clientAddress: (req: IncomingMessage) => string
 }

@@ -75,7 +75,7 @@ function controlOf(
     useGrant: (_, held) => hitl.grants.use(held),
     releaseKey: (_, key) => hitl.grants.releaseKey(key),
     noteTools: (_, list) => noteTools(list),
-    connect: (_, port, address) => listening.adopt(new PortStream(port, address)),
+    connect: (_, port, ends) => listening.adopt(new PortStream(port, ends)),
     lookup: (signal, name) => lookup(name, signal),
     log: (_, lines) => {
       for (const [level, fields, message] of lines) {

@@ -8,7 +8,7 @@ import { upstreamFields } from '../http/headers.ts'
 import { request as httpRequest } from '../http/node-http.ts'
 import { sendRefusal } from '../http/respond.ts'
 import type { Link } from '../link.ts'
-import { PortStream } from './port-stream.ts'
+import { type Ends, PortStream } from './port-stream.ts'
 import type { ControlCalls } from './protocol.ts'
 
 type Report = (what: string, error: unknown) => void
@@ -16,20 +16,21 @@ type Report = (what: string, error: unknown) => void
 /** Fields of an answer that are for the connection between the threads. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding'])
 
-/** Passes calls on over connections of their own. The client's address goes with each. */
+/** Passes calls on over connections of their own. The addresses of the client's connection go with each. */
 export function createPassOn(main: Link<ControlCalls>, report: Report): (incoming: Incoming) => Promise<void> {
-  const connect = (address: string | undefined): Duplex => {
+  const connect = (ends: Ends): Duplex => {
     const { port1, port2 } = new MessageChannel()
     const stream = new PortStream(port1)
-    main.call('connect', [port2, address], { transfer: [port2] }).catch((error: Error) => stream.destroy(error))
+    main.call('connect', [port2, ends], { transfer: [port2] }).catch((error: Error) => stream.destroy(error))
     return stream
   }
 
   return async incoming => {
     const { req, res, requestId } = incoming
-    const address = req.socket.remoteAddress
+    const { remoteAddress, localAddress, localPort } = req.socket
+    const ends = { remoteAddress, localAddress, localPort }
     const passed = httpRequest({
-      createConnection: () => connect(address),
+      createConnection: () => connect(ends),
       method: req.method,
       path: req.url,
       headers: headersOf(incoming),

@@ -4,20 +4,31 @@ import type { MessagePort } from 'node:worker_threads'
 /** `more`: the last bytes were taken, the next may come. `end`: there are no more. */
 type Message = Uint8Array<ArrayBuffer> | 'more' | 'end'
 
+/** Addresses of the connection of a client: its own, and the one that it has reached. */
+export interface Ends {
+  readonly remoteAddress?: string | undefined
+  readonly localAddress?: string | undefined
+  readonly localPort?: number | undefined
+}
+
 /** A connection between two threads, with back-pressure: for node:http it is a socket like any other. */
-export class PortStream extends Duplex {
-  /** Address of the client it was opened for. */
+export class PortStream extends Duplex implements Ends {
   readonly remoteAddress: string | undefined
+  readonly localAddress: string | undefined
+  readonly localPort: number | undefined
   bytesRead = 0
   bytesWritten = 0
   readonly #port: MessagePort
   #written: (() => void) | undefined
   #owesMore = false
 
-  constructor(port: MessagePort, remoteAddress?: string) {
+  /** @param ends of the client it was opened for */
+  constructor(port: MessagePort, ends: Ends = {}) {
     super({ allowHalfOpen: true })
     this.#port = port
-    this.remoteAddress = remoteAddress
+    this.remoteAddress = ends.remoteAddress
+    this.localAddress = ends.localAddress
+    this.localPort = ends.localPort
     port.on('message', (message: Message) => this.#receive(message))
     port.on('close', () => this.destroy())
   }

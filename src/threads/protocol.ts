@@ -15,6 +15,7 @@ import { type Failure, threadError } from '../link.ts'
 import type { LogFields, LogLevel } from '../log.ts'
 import { type AgentRecord, type KeyUse, StoreError, type TakenKey } from '../storage/store.ts'
 import type { Counted } from './batch.ts'
+import type { Ends } from './port-stream.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** Data that a thread starts with. */
@@ -75,8 +76,8 @@ export interface ControlCalls {
   useGrant(held: Suspension): Promise<UsedGrant | Refusal | undefined>
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
   noteTools(list: ToolList): Promise<void>
-  /** A connection for calls of the gateway itself; `address` is that of the client. */
-  connect(port: MessagePort, address: string | undefined): Promise<void>
+  /** A connection for calls of the gateway itself, with the ends of that of the client. */
+  connect(port: MessagePort, ends: Ends): Promise<void>
   lookup(name: string): Promise<readonly string[]>
   log(lines: readonly LogLine[]): Promise<void>
   keyUses(uses: readonly KeyUse[]): Promise<void>

@@ -5,6 +5,12 @@ import { startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 
 const gateway = await startGateway(t)
+const PublicUrl = 'https://agents.example'
+/** Calls of the gateway's own are passed on to the first of its threads. */
+const threads = await startGateway(t, { config: { System: { Server: { Threads: 2 } } } })
+const fronted = await startGateway(t, {
+  config: { System: { PublicUrl }, Egress: { SelfUrls: ['https://people.example'] } },
+})
 const named = await startGateway(t, { config: { System: { Server: { AllowedHosts: ['127.0.0.1'] } } } })
 
 async function answerTo(t: Test, line: string, host: string, { port }: TestGateway = gateway): Promise<string> {
@@ -28,6 +34,46 @@ for (const [what, line, host, status] of calls) {
     t.match(answer, /"detail":"[^"]*called as \/proxy\/<URL>/)
   })
 }
+
+t.test('a URL of another host is not answered with what the gateway has under its path', async t => {
+  for (const path of ['/health', '/health/proxy', '/', '/console/', '/open-api', '/tokens', '/metrics']) {
+    for (const host of [
+      'api.example.com',
+      'api.example.com:80',
+      '10.0.0.1',
+      `10.0.0.1:${gateway.port}`,
+      '127.0.0.1:1',
+    ]) {
+      const answer = await answerTo(t, `GET http://${host}${path} HTTP/1.1`, host)
+      t.match(answer, /^HTTP\/1\.1 404 .*"code":"not_found".*called as \/proxy\/<URL>/s, `${host}${path}`)
+    }
+  }
+})
+
+t.test('a URL of the gateway itself is, and so is a path under any name', async t => {
+  const { port } = fronted
+  for (const host of [
+    `127.0.0.1:${port}`,
+    `localhost:${port}`,
+    `LOCALHOST:${port}`,
+    `[::1]:${port}`,
+    'agents.example',
+    'people.example:8443',
+  ]) {
+    const scheme = host.includes('example') ? 'https' : 'http'
+    t.match(await answerTo(t, `GET ${scheme}://${host}/health HTTP/1.1`, host, fronted), /^HTTP\/1\.1 200 /, host)
+  }
+  for (let time = 0; time < 20; time++) {
+    const host = `127.0.0.1:${threads.port}`
+    t.match(await answerTo(t, `GET http://${host}/health HTTP/1.1`, host, threads), /^HTTP\/1\.1 200 /)
+    t.match(await answerTo(t, 'GET http://127.0.0.1:1/health HTTP/1.1', '127.0.0.1:1', threads), /^HTTP\/1\.1 404 /)
+  }
+  for (const host of ['anything.example', '127.0.0.1']) {
+    t.match(await answerTo(t, 'GET /health HTTP/1.1', host), /^HTTP\/1\.1 200 /, host)
+  }
+  const answer = await answerTo(t, 'GET http://gateway.test/proxy/http://127.0.0.1:9/ HTTP/1.1', 'gateway.test')
+  t.match(answer, /^HTTP\/1\.1 401 /, 'what is behind /proxy/ is a call of the gateway under any name')
+})
 
 t.test('a client of HTTP_PROXY whose Host is not allowed is told too', async t => {
   const answer = await answerTo(t, 'GET http://api.example.com/ HTTP/1.1', 'api.example.com', named)

@@ -7,7 +7,7 @@ import { PortStream } from '../../src/threads/port-stream.ts'
 
 function openPair(t: Test) {
   const { port1, port2 } = new MessageChannel()
-  const pair = [new PortStream(port1), new PortStream(port2, '192.0.2.7')] as const
+  const pair = [new PortStream(port1), new PortStream(port2, { remoteAddress: '192.0.2.7' })] as const
   t.teardown(() => {
     for (const stream of pair) stream.destroy()
   })
