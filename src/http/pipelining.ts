@@ -76,8 +76,9 @@ export function awaitTurn(socket: Connection, res: ServerResponse, stallMs: numb
 
 /**
  * Calls back when the answers before a request that takes its connection over are sent; never if they end the connection.
- * Node gives the connection away before that, and no longer tells those answers that they may go on, nor that the client
- * has reset it, which would end the process. Until then the client can send as much as the socket buffers.
+ * Node gives the connection away before that. It no longer tells those answers that they may go on, ends no connection that
+ * the client has closed, and listens for no error: a reset would end the process. Until then the client can send as much as
+ * the socket buffers.
  */
 export function awaitAnswers(socket: Connection, onTurn: () => void): void {
   socket.on('error', () => socket.destroy())
@@ -89,16 +90,17 @@ export function awaitAnswers(socket: Connection, onTurn: () => void): void {
     const answer = socket._httpMessage
     if (answer?.writableNeedDrain) answer.emit('drain')
   }
+  const leave = (): unknown => socket.end()
   const awaitLast = (): void => {
     if (socket._httpMessage) socket._httpMessage.once('finish', awaitLast)
     else {
-      socket.off('drain', goOn)
+      socket.off('drain', goOn).off('end', leave)
       setImmediate(() => {
         if (socket.writable) onTurn()
       })
     }
   }
-  socket.on('drain', goOn)
+  socket.on('drain', goOn).on('end', leave)
   awaitLast()
 }
 

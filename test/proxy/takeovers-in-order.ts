@@ -1,4 +1,4 @@
-/** Handshakes and CONNECT behind other requests of their connection are answered in order. Threats T32 and T66. */
+/** Handshakes and CONNECT behind other requests of their connection are answered in order. Threats T32, T40 and T66. */
 import { createHash } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -41,10 +41,14 @@ const login =
   'POST /tokens HTTP/1.1\r\nHost: g\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"a": "bcd"}'
 const connect = 'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n'
 
-for (const threads of [1, 2]) {
+async function startWith(threads: number) {
   const config = { System: { Server: { Threads: threads } }, Proxy: { AllowUpgrade: ['127.0.0.1'] } }
   const gateway = await startGateway(t, { config })
-  const { token } = await gateway.agent()
+  return { threads, gateway, token: (await gateway.agent()).token }
+}
+
+// All are started before the first test: the file is over when a test ends and no other one is known.
+for (const { threads, gateway, token } of [await startWith(1), await startWith(2)]) {
   const to = (path: string, lines = '') =>
     `GET /proxy/${upstream.url}${path} HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n${lines}\r\n`
   const asks = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n`
@@ -147,6 +151,23 @@ for (const threads of [1, 2]) {
     }
     t.equal((await gateway.manage('GET', '/health')).status, 200)
   })
+
+  t.test(
+    `a client that closes its connection after them withdraws the request before, with ${threads} threads`,
+    async t => {
+      const policyName = await gateway.policy({ name: `held-${threads}`, default: 'Hitl' })
+      const { id, token } = await gateway.agent({ policyName })
+      const held = async () => JSON.parse((await gateway.manage('GET', `/hitl?agentId=${id}`)).text) as object[]
+      const wait = `GET /proxy/${upstream.url}/ HTTP/1.1\r\nHost: g\r\nPrefer: wait=50\r\nGateway-Authorization: Bearer ${token}\r\n\r\n`
+      for (const last of [handshake, connect]) {
+        const client = await openRaw(t, gateway.port)
+        client.write(wait + last)
+        await eventually(held, ({ length }) => length === 1)
+        client.socket.destroy()
+        t.strictSame(await eventually(held, ({ length }) => length === 0), [])
+      }
+    },
+  )
 
   t.test(`a handshake whose body has not come is refused, with ${threads} threads`, async t => {
     const refused = async (field: string) => {
