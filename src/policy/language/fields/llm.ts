@@ -3,7 +3,7 @@
  * as they look like one. A value that the provider needs and that is not found is unreadable, never missing.
  */
 import type { Facts } from '../../request/facts.ts'
-import { memberOf } from '../../request/names.ts'
+import { foldName, memberOf } from '../../request/names.ts'
 import { isRecord, Several } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 
@@ -146,10 +146,23 @@ const declarations = ['functionDeclarations', 'function_declarations']
 /** The types of tools that have a name of their own. */
 const typesOfNamed: ReadonlySet<unknown> = new Set(['function', 'custom'])
 
+/** Gemini's own tools, for readers that ignore letter case: these take `GoogleSearch` for one of them. */
+const ofGemini: ReadonlyMap<string, string> = new Map(
+  [
+    ...['google_search', 'google_search_retrieval', 'google_maps', 'enterprise_web_search', 'url_context'],
+    ...['code_execution', 'computer_use', 'file_search', 'retrieval', 'mcp_servers'],
+  ].map(name => [withoutBorders(name), name]),
+)
+
+function withoutBorders(name: string): string {
+  return foldName(name).replaceAll('_', '')
+}
+
 /** Google reads a member by the name in its schema, `google_search`, and by the one in JSON, `googleSearch`. */
 function bothSpellings(name: string): string[] {
-  const snake = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
-  const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const schemaName = ofGemini.get(withoutBorders(name)) ?? name
+  const snake = schemaName.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+  const camel = schemaName.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
   return [...new Set([name, snake, camel])]
 }
 

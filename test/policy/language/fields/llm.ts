@@ -84,6 +84,10 @@ t.test('every name that a provider may take for a tool is one', async t => {
   t.strictSame(named({ name: 'f', codeExecution: {} }, gemini), {
     each: ['f', 'name', 'codeExecution', 'code_execution'],
   })
+  for (const name of ['Code_Execution', 'CODEEXECUTION', 'codeexecution']) {
+    const each = [name, 'code_execution', 'codeExecution']
+    t.strictSame(named({ [name]: {} }, gemini), { each }, 'for readers that ignore letter case')
+  }
   t.strictSame(named({ type: 'function', name: 'f', function: { name: 'g' } }), { each: ['f', 'g'] })
   t.strictSame(named({ type: 'custom', custom: { name: 'f' } }), { each: ['f'] })
   t.strictSame(named({ type: 'web_search', name: 'f' }), { each: ['f', 'web_search'] }, 'the type is the tool')
