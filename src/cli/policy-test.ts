@@ -24,7 +24,7 @@ A test file:
     - name: a large refund needs a person
       request: { method: POST, url: https://api.shop.example/v1/refunds/1, body: { amount: 250 } }
       agent: { trustScore: 0.6 }
-      expect: { decision: Hitl, rule: refund-needs-a-person }
+      expect: { decision: Hitl, rule: the-rest-needs-a-person }
 
 A test without time runs on Monday, 2026-01-05, at 12:00 UTC.`
 

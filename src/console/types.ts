@@ -657,6 +657,10 @@ export interface Rule {
   readonly approvals?: number
   readonly waitSeconds?: number
   readonly whenUndecided?: 'accepted' | 'refused'
+  readonly silence?: readonly {
+    readonly code: string
+    readonly reason: string
+  }[]
   readonly conditions: readonly Condition[]
 }
 

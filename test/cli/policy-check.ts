@@ -32,6 +32,20 @@ t.test('warnings are named with their place, and are a failure with --strict onl
   t.strictSame(await check(file, '--strict'), { code: 1, out, err: [] })
 })
 
+t.test('a silenced warning is printed with its reason, and is no failure with --strict', async t => {
+  const host = '{ field: input.host, operator: eq, value: a.example }'
+  const silence = '[{ code: W_ANY_ORIGIN, reason: the printers speak http }]'
+  const text = `name: lab\nrules:\n  - { name: r, effect: Allow, silence: ${silence}, conditions: [${host}] }\n`
+  const file = `${testdir(t, { 'lab.yaml': text })}/lab.yaml`
+  const { code, out } = await check(file, '--strict')
+  t.equal(code, 0)
+  t.match(
+    out[0],
+    /lab\.yaml:3:5: rules\[0\]: also allows plain http .* \(W_ANY_ORIGIN, silenced: the printers speak http\)$/,
+  )
+  t.strictSame(out.slice(1), ['policies: 1, mistakes: 0, warnings: 0, silenced: 1'])
+})
+
 t.test('without files, the policies of the configuration are checked', async t => {
   const text = `Policies: [{ name: inline, default: Allow }]\n`
   const folder = testdir(t, { 'gateway.yaml': text, policies: { 'sound.yaml': sound } })
@@ -41,8 +55,8 @@ t.test('without files, the policies of the configuration are checked', async t =
   t.equal(out[1], 'policies: 2, mistakes: 0, warnings: 1')
 })
 
-t.test('the shipped policies have no mistake', async t => {
-  const { code, out } = await check()
-  t.equal(code, 0)
-  t.match(out.at(-1), /^policies: \d+, mistakes: 0, /)
+t.test('the shipped policies have no mistake and no warning', async t => {
+  const { code, out } = await check('--strict')
+  t.equal(code, 0, out.join('\n'))
+  t.match(out.at(-1), /^policies: \d+, mistakes: 0, warnings: 0$/)
 })

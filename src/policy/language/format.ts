@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Condition, Node, Policy, Rule } from './model.ts'
+import type { Condition, Node, Policy, Rule, Silence } from './model.ts'
 
 /** A policy as the API returns it and files may hold it: values are text, effects Allow, Deny or Hitl (spec 2.2). */
 export interface PolicyDocument {
@@ -25,6 +25,7 @@ export interface RuleDocument {
   readonly approvals?: number
   readonly waitSeconds?: number
   readonly whenUndecided?: string
+  readonly silence?: readonly Silence[]
 }
 
 /** The document of a policy, from which parsePolicy makes the same policy. Keys with default values are left out. */
@@ -53,6 +54,7 @@ function formatRule(rule: Rule): RuleDocument {
     ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),
     ...(rule.waitSeconds === null ? {} : { waitSeconds: rule.waitSeconds }),
     ...(rule.whenUndecided === 'accepted' ? {} : { whenUndecided: rule.whenUndecided }),
+    ...(rule.silence.length === 0 ? {} : { silence: rule.silence }),
     conditions: rule.conditions.map(formatNode),
   }
 }

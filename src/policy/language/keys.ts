@@ -77,12 +77,17 @@ export class Keys {
 
   /** One of `known`, any letter case. */
   choice<const C extends string>(key: string, known: readonly C[], standard: NoInfer<C>): C {
-    const value = this.get(key) ?? standard
+    return (this.get(key) ?? null) === null ? standard : (this.oneOf(key, known) ?? standard)
+  }
+
+  /** The same without a standard: undefined, and a mistake, when it is missing or another one. */
+  oneOf<const C extends string>(key: string, known: readonly C[]): C | undefined {
+    const value = this.get(key)
     const found = typeof value === 'string' ? wordOf(value, known) : undefined
     if (found !== undefined) return found
     const hint = typeof value === 'string' ? didYouMean(value, known) : ''
     this.problem('E_VALUE', key, `${key} must be one of ${known.join(', ')}${hint}`)
-    return standard
+    return undefined
   }
 }
 

@@ -42,8 +42,42 @@ export interface Rule extends ReviewTerms {
   readonly reason: string
   /** Hitl only: what the request would do, for reviewers, with `{fields}` (title.ts); empty: none. */
   readonly title: string
+  /** Warnings of `policy check` that do not apply. */
+  readonly silence: readonly Silence[]
   /** All must hold; none: every request. */
   readonly conditions: readonly Node[]
+}
+
+/** Codes of warnings about one rule, in which the author can silence them. */
+export const ruleWarnings = [
+  'W_UNREACHABLE',
+  'W_CONTRADICTION',
+  'W_TIE_CONFLICT',
+  'W_NEGATED_ALLOW',
+  'W_ANY_ALLOW',
+  'W_BODY_FIRST',
+  'W_CATCH_ALL',
+  'W_REGEX_LITERAL',
+  'W_WITNESS',
+  'W_SHADOW_OLD',
+  'W_ANY_ORIGIN',
+  'W_ONE_READING',
+  'W_MCP_HEADER',
+  'W_MCP_SESSION',
+  'W_MISSING_PASSES',
+  'W_IMPOSSIBLE_VALUE',
+  'W_PATTERN_TEXT',
+  'W_TEXT_OF_OBJECT',
+  'W_OPEN_END',
+] as const
+
+export type RuleWarning = (typeof ruleWarnings)[number]
+
+/** A warning that the author of a rule has read and does not want to see again. */
+export interface Silence {
+  readonly code: RuleWarning
+  /** Why the warning does not apply. */
+  readonly reason: string
 }
 
 export type Node = Condition | Group
@@ -81,6 +115,8 @@ export const limits = {
   approvals: 10,
   /** HumanInTheLoop:TimeoutSeconds, where a configuration is known, is less. */
   waitSeconds: 2_592_000,
+  /** UTF-16 units of the reason of a silenced warning. */
+  silenceReason: 512,
 } as const
 
 export const effects: readonly Effect[] = ['Allow', 'Deny', 'Hitl']

@@ -5,6 +5,7 @@ import { Keys, wordOf } from './keys.ts'
 import { type Effect, effects, limits, type Policy, type ReviewTerms, type Rule, usualTerms } from './model.ts'
 import { parseConditions } from './parse-condition.ts'
 import { ConditionError, type PolicyProblem, Problems } from './problems.ts'
+import { readSilence } from './silence.ts'
 import { compileTitle } from './title.ts'
 
 /** Limits of the language that a configuration sets. */
@@ -29,6 +30,7 @@ export const ruleKeys = [
   'approvals',
   'waitSeconds',
   'whenUndecided',
+  'silence',
   'conditions',
 ]
 
@@ -103,6 +105,7 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
     reason: keys.text('reason', ''),
     title: readTitle(keys, effect, scope),
     ...readTerms(keys, effect, maxWaitSeconds),
+    silence: readSilence(keys, problems),
     conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), problems, scope),
   }
 }

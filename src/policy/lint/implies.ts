@@ -1,16 +1,12 @@
 import { parseHostPattern } from '../../base/host.ts'
-import { compileCondition, fieldOf, operatorOf, type Scope } from '../language/condition.ts'
+import { fieldOf, operatorOf, type Scope } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Node } from '../language/model.ts'
 import { isNegation, type Operator } from '../language/operators/operators.ts'
-import { readRange } from '../language/operators/ordering.ts'
 import { literalPrefix } from '../language/operators/patterns.ts'
 import { fold, readWords } from '../language/operators/values.ts'
-import { Facts } from '../request/facts.ts'
-import type { RequestHead } from '../request/input.ts'
-import { noRisk } from '../risk/risk.ts'
-import { parseNumeric } from '../values/numbers.ts'
-import { True } from '../values/truth.ts'
+import { holdsFor } from './examined.ts'
+import { areApart, isWithin, rangeOf } from './ranges.ts'
 
 // Relations between two conditions. `false` means "not proved".
 
@@ -103,56 +99,22 @@ function valuesWithin(left: Leaf, right: Leaf): boolean {
 /** Whether every value that `left` allows makes `right` true. Only for plain strings of the head, which can be tried. */
 function valuesHold(left: Leaf, right: Leaf): boolean {
   const values = left.positive && left.field.plain !== undefined ? valuesOf(left) : undefined
-  return values?.every(value => holdsOf(right, value)) ?? false
+  return values?.every(value => holdsFor(right.condition, right.scope, value)) ?? false
 }
 
 function valuesFail(left: Leaf, right: Leaf): boolean {
   const values = left.positive && left.field.plain !== undefined ? valuesOf(left) : undefined
-  return values?.every(value => !holdsOf(right, value)) ?? false
-}
-
-function holdsOf({ condition, scope }: Leaf, value: string): boolean {
-  const test = compileCondition(condition, scope)
-  const key = condition.field.slice('input.'.length)
-  // The condition reads one plain field, and nothing else of a request.
-  return test(new Facts({ [key]: value, contentLength: 0, rawHeaders: [] } as unknown as RequestHead, noRisk)) === True
-}
-
-/** One end of a range: a number, or what is just below (-1) or just above (1) it. */
-interface End {
-  readonly number: number
-  readonly shift: -1 | 0 | 1
-}
-
-type Range = readonly [low: End, high: End]
-
-const lowest: End = { number: Number.NEGATIVE_INFINITY, shift: 0 }
-const highest: End = { number: Number.POSITIVE_INFINITY, shift: 0 }
-
-function isBefore(left: End, right: End): boolean {
-  return left.number < right.number || (left.number === right.number && left.shift < right.shift)
-}
-
-/** The numbers that a condition allows; undefined for other conditions, and where a double does not hold an end. */
-function rangeOf({ condition, operator }: Leaf): Range | undefined {
-  if (operator.form.suits !== 'ordering' || operator.negated || condition.field === 'time.clock') return undefined
-  const { name } = operator.form
-  const [low, high = low] = name === 'between' ? readRange(condition.value) : [parseNumeric(condition.value)]
-  if (typeof low !== 'number' || typeof high !== 'number') return undefined
-  if (name === 'gt') return [{ number: low, shift: 1 }, highest]
-  if (name === 'lt') return [lowest, { number: low, shift: -1 }]
-  return [name === 'lte' ? lowest : { number: low, shift: 0 }, name === 'gte' ? highest : { number: high, shift: 0 }]
+  return values?.every(value => !holdsFor(right.condition, right.scope, value)) ?? false
 }
 
 function rangeWithin(left: Leaf, right: Leaf): boolean {
-  const [inner, outer] = [rangeOf(left), rangeOf(right)]
-  if (inner === undefined || outer === undefined) return false
-  return !isBefore(inner[0], outer[0]) && !isBefore(outer[1], inner[1])
+  const [inner, outer] = [rangeOf(left.condition, left.operator), rangeOf(right.condition, right.operator)]
+  return inner !== undefined && outer !== undefined && isWithin(inner, outer)
 }
 
 function rangesApart(left: Leaf, right: Leaf): boolean {
-  const [a, b] = [rangeOf(left), rangeOf(right)]
-  return a !== undefined && b !== undefined && (isBefore(a[1], b[0]) || isBefore(b[1], a[0]))
+  const [a, b] = [rangeOf(left.condition, left.operator), rangeOf(right.condition, right.operator)]
+  return a !== undefined && b !== undefined && areApart(a, b)
 }
 
 /** Prefixes, one of which every value has; undefined when no such list is known. */

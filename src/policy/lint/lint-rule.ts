@@ -1,40 +1,15 @@
 import { readingsOf } from '../../base/readings.ts'
-import { innerNodes } from '../evaluation/rule.ts'
 import { fieldOf, operatorOf, type Scope } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
 import { isNegation, type Operator } from '../language/operators/operators.ts'
 import { readWords } from '../language/operators/values.ts'
 import { excludes } from './implies.ts'
-
-export type LintCode =
-  | 'W_UNREACHABLE'
-  | 'W_CONTRADICTION'
-  | 'W_TIE_CONFLICT'
-  | 'W_NEGATED_ALLOW'
-  | 'W_ANY_ALLOW'
-  | 'W_BODY_FIRST'
-  | 'W_CATCH_ALL'
-  | 'W_REGEX_LITERAL'
-  | 'W_WITNESS'
-  | 'W_SHADOW_OLD'
-  | 'W_ANY_ORIGIN'
-  | 'W_ONE_READING'
-  | 'W_MCP_HEADER'
-
-/** Something in a policy that is allowed and probably not meant. */
-export interface LintWarning {
-  readonly code: LintCode
-  /** Place in the document: `rules[0].conditions[1]`. */
-  readonly path: string
-  /** Null when it is about the policy as a whole. */
-  readonly rule: string | null
-  readonly message: string
-}
+import { type Leaf, type LintCode, type LintWarning, leavesOf } from './warning.ts'
 
 /** Warnings about the conditions of one rule. */
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
-  const leaves = rule.conditions.flatMap((node, index) => leavesOf(node, `${path}.conditions[${index}]`))
+  const leaves = leavesOf(rule, path)
   const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))
   found.push(...originWarnings(rule, path, leaves), ...mcpHeaderWarnings(rule, path, leaves))
   const contradiction = contradictionIn(rule.conditions, scope)
@@ -70,20 +45,6 @@ function ambiguousPart({ field, value }: Condition, { form }: Operator): string 
   return words.find(word => readingsOf(word) !== undefined)
 }
 
-interface Leaf {
-  readonly condition: Condition
-  readonly path: string
-  /** Whether an odd number of `not` surrounds it. */
-  readonly inverted: boolean
-}
-
-function leavesOf(node: Node, path: string, inverted = false): Leaf[] {
-  if ('field' in node) return [{ condition: node, path, inverted }]
-  if ('not' in node) return leavesOf(node.not, `${path}.not`, !inverted)
-  const key = 'all' in node ? 'all' : 'any'
-  return innerNodes(node).flatMap((inner, index) => leavesOf(inner, `${path}.${key}[${index}]`, inverted))
-}
-
 /** Two conditions that exclude each other, in words. */
 function contradictionIn(nodes: readonly Node[], scope: Scope): string | undefined {
   const together = nodes.flatMap(node => ('all' in node ? node.all : [node]))
@@ -110,7 +71,7 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
   const asksAll = leaf.condition.quantifier === 'all'
   // Without a quantifier all messages of a batch must agree.
   const ofBatch = field.kind.ofBatch === true && asksAll
-  const several = field.several || ofBatch || (field.repeats && mayDiffer(operator))
+  const several = field.several || ofBatch || ((field.repeats || mayBeList(field, rule)) && mayDiffer(operator))
   if (rule.effect === 'Allow' && several && asksAll === negation) {
     const message = negation ? 'matches as soon as one value differs' : 'matches as soon as one value does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
@@ -128,6 +89,12 @@ function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
 /** Whether one value may satisfy the operator and the next one not. A text that contains one word may contain another. */
 function mayDiffer({ form }: Operator): boolean {
   return form.asks === 'element' && form.name !== 'contains'
+}
+
+/** Whether a field of a JSON body may hold a list in place of one value. */
+function mayBeList({ kind, type, text }: Field, rule: Rule): boolean {
+  if (kind.phase !== 'body' || type !== 'json') return false
+  return !rule.conditions.some(node => 'field' in node && node.field === text && node.operator === 'typeIs')
 }
 
 const alwaysThere =

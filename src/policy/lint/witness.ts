@@ -1,51 +1,75 @@
-import type { Condition, Node } from '../language/model.ts'
-import { readWords } from '../language/operators/values.ts'
+import type { Condition, Node, Rule } from '../language/model.ts'
+import { findOperator } from '../language/operators/operators.ts'
+import { readList, readWords } from '../language/operators/values.ts'
 import { type DescribedRequest, requestFromDescription } from '../request/describe.ts'
-import { isRecord, parsePath, type Step } from '../values/path.ts'
-
-/** A request under construction. */
-interface Draft {
-  method: string
-  scheme: string
-  host: string
-  port: string
-  path: string
-  readonly query: [string, string][]
-  readonly headers: Record<string, string>
-  readonly agent: Record<string, unknown>
-  body: Record<string, unknown> | undefined
-  destinationIp: string | undefined
-}
+import { type Draft, isPlaced, leaveOut, place } from './draft.ts'
 
 /**
  * A request made from conditions so that all of them hold, except for patterns, the clock and the risk score, which cannot
  * be made up. The caller checks the conditions; undefined when not even a draft is possible.
  */
 export function witnessOf(nodes: readonly Node[]): DescribedRequest | undefined {
+  const draft = draftOf(nodes)
+  return draft && requestOf(draft)
+}
+
+/** The same before it is a request. */
+export function draftOf(nodes: readonly Node[]): Draft | undefined {
   const draft: Draft = {
-    ...{ method: 'GET', scheme: 'https', host: 'witness.example', port: '', path: '/' },
+    ...{ method: '', scheme: 'https', host: 'witness.example', port: '', path: '/' },
     ...{ query: [], headers: {}, agent: {}, body: undefined, destinationIp: '192.0.2.1' },
   }
-  if (!nodes.every(node => draw(draft, node))) return undefined
+  return nodes.every(node => draw(draft, node)) ? draft : undefined
+}
+
+/** The request of a draft. @param without a field of the body that the request does not have */
+export function requestOf(draft: Draft, without?: string): DescribedRequest | undefined {
   const query = new URLSearchParams(draft.query).toString()
   const url = `${draft.scheme}://${draft.host}${draft.port}${draft.path}${query === '' ? '' : `?${query}`}`
-  const { method, headers, body, destinationIp } = draft
+  const { headers, destinationIp } = draft
+  const body = without === undefined ? draft.body : leaveOut(draft.body, without)
+  const method = draft.method || (draft.body === undefined ? 'GET' : 'POST')
   const request = { method, url, headers, body, ...(destinationIp === undefined ? {} : { destinationIp }) }
   const made = requestFromDescription({ request, agent: draft.agent }, 0)
   return 'problem' in made ? undefined : made
 }
 
-/** Makes a node hold; false when that is not possible. Negations are left to luck: most values are not named. */
+/** Makes a node hold; false when that is not possible. Most negations hold of what a draft has: they are left to luck. */
 function draw(draft: Draft, node: Node): boolean {
   if ('all' in node) return node.all.every(inner => draw(draft, inner))
   if ('any' in node) return draw(draft, node.any[0]!)
-  if ('not' in node || negated.test(node.operator)) return true
+  if ('not' in node) return true
+  if (negated.test(node.operator)) return node.field !== 'input.method' || drawOtherMethod(draft, node)
+  if (/^(?:exists|typeIs)$/.test(node.operator) && isPlaced(draft, node.field)) return true
   const value = sampleOf(node)
   if (value === undefined) return node.operator === 'isEmpty' || node.value.toLowerCase() === 'false'
-  return place(draft, node, value)
+  return place(draft, node.field, value)
 }
 
 const negated = /^(?:ne|not.*)$/
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
+
+function drawOtherMethod(draft: Draft, { operator, value }: Condition): boolean {
+  const refused = operator === 'ne' ? [value] : operator === 'notIn' ? readWords(value) : []
+  const others = methods.filter(method => !refused.some(word => word.toUpperCase() === method))
+  if (!others.includes(draft.method)) draft.method = others.find(method => method !== 'GET') ?? ''
+  return true
+}
+
+/** Gives the draft what a rule demands of others: a value of its `notIn`. False when the rule demands nothing. */
+export function passGuard(draft: Draft, { conditions }: Rule): boolean {
+  return conditions.some(node => drawAgainst(draft, node))
+}
+
+/** Makes a node fail; false when that is not possible. */
+function drawAgainst(draft: Draft, node: Node): boolean {
+  if ('not' in node) return draw(draft, node.not)
+  if ('any' in node) return node.any.every(inner => drawAgainst(draft, inner))
+  if ('all' in node) return node.all.some(inner => drawAgainst(draft, inner))
+  const operator = negated.test(node.operator) ? findOperator(node.operator) : undefined
+  return operator !== undefined && draw(draft, { ...node, operator: operator.form.name })
+}
 
 /** A value for which the condition holds. */
 function sampleOf({ field, operator, value, valueType }: Condition): unknown {
@@ -54,8 +78,9 @@ function sampleOf({ field, operator, value, valueType }: Condition): unknown {
       return valueType === undefined ? value : JSON.parse(value)
     case 'in':
     case 'hasAll':
+      return firstValue(value)
     case 'between':
-      return field === 'time.clock' ? undefined : firstWord(value)
+      return field === 'time.clock' ? undefined : Number(firstWord(value))
     case 'gt':
       return Number(value) + 1
     case 'lt':
@@ -75,74 +100,20 @@ function sampleOf({ field, operator, value, valueType }: Condition): unknown {
       return firstWord(value)?.split('/')[0]
     case 'exists':
       return value.toLowerCase() === 'true' ? 'x' : undefined
+    case 'typeIs':
+      return typeSamples[firstWord(value)?.toLowerCase() ?? '']
     default:
       return undefined
   }
 }
 
+const typeSamples: Readonly<Record<string, unknown>> = { string: 'x', number: 1, boolean: true, array: [], object: {} }
+
+function firstValue(value: string): unknown {
+  const [first] = readList(value)
+  return first?.type === undefined ? first?.text : JSON.parse(first.text)
+}
+
 function firstWord(value: string): string | undefined {
   return readWords(value)[0]
-}
-
-/** Puts a value where the field looks for it. */
-function place(draft: Draft, { field }: Condition, value: unknown): boolean {
-  const steps = parsePath(field)
-  if (typeof steps === 'string') return false
-  const [area, name = ''] = field.split(/[.[]/)
-  const rest = steps.slice(2)
-  if (area === 'agent') return placeAgent(draft, name, value)
-  if (area !== 'input') return false
-  if (name === 'body') return placeBody(draft, rest, value)
-  const key = rest[0]?.kind === 'key' ? rest[0].key : ''
-  return rest.length <= 1 && placeHead(draft, { name, key }, String(value))
-}
-
-interface HeadPlace {
-  readonly name: string
-  /** Of a header field or query parameter. */
-  readonly key: string
-}
-
-function placeHead(draft: Draft, { name, key }: HeadPlace, value: string): boolean {
-  if (name === 'headers') draft.headers[key] = value
-  else if (name === 'query') draft.query.push([key, value])
-  else if (name === 'contentType') draft.headers['content-type'] = value
-  else if (name === 'destinationIp') draft.destinationIp = value
-  else if (name === 'port') draft.port = `:${value}`
-  else if (name === 'path') draft.path = value.startsWith('/') ? value : `/${value}`
-  else if (name === 'origin') [draft.scheme = '', draft.host = ''] = value.toLowerCase().split('://')
-  else if (name === 'host') draft.host = value.startsWith('.') ? `x${value}` : value
-  else if (name === 'method' || name === 'scheme') draft[name] = name === 'method' ? value.toUpperCase() : value
-  else return false
-  return true
-}
-
-const agentNumbers = /^(?:trustScore|ageHours|requestsLastMinute|deniedLast10m|hitlLast24h|bytesToday)$/
-
-function placeAgent(draft: Draft, name: string, value: unknown): boolean {
-  if (name === 'tags' || name === 'claims') return false
-  draft.agent[name] = agentNumbers.test(name) ? Number(value) : name === 'hostSeen' ? value === 'true' : value
-  return true
-}
-
-function placeBody(draft: Draft, steps: readonly Step[], value: unknown): boolean {
-  if (steps.length === 0 || steps[0]?.kind !== 'key') return false
-  draft.body ??= {}
-  return insert(draft.body, steps, value)
-}
-
-/** Sets the value that the steps lead to, and makes the objects and lists on the way. `[*]` is the first element. */
-function insert(target: Record<string | number, unknown>, steps: readonly Step[], value: unknown): boolean {
-  const [step, next] = steps
-  if (step?.kind !== 'key' && step?.kind !== 'each') return false
-  const key = step.kind === 'key' ? step.key : 0
-  if (next === undefined) {
-    target[key] = value
-    return true
-  }
-  const known = Object.hasOwn(target, key) ? target[key] : undefined
-  const fits = next.kind === 'each' ? Array.isArray(known) : isRecord(known)
-  target[key] = fits ? known : next.kind === 'each' ? [] : Object.create(null)
-  // An object or a list, by the line above; a list takes its index as the key.
-  return insert(target[key] as Record<string | number, unknown>, steps.slice(1), value)
 }

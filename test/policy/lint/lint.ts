@@ -15,7 +15,7 @@ function is(field: string, operator: string, value: unknown, rest: Draft = {}): 
 
 /** Codes of all warnings, with the place. */
 function lint(rules: readonly Draft[], rest: Draft = {}): string[] {
-  const warnings = lintPolicy(policyOf({ name: 'p', rules, ...rest }))
+  const { warnings } = lintPolicy(policyOf({ name: 'p', rules, ...rest }))
   return warnings.map(({ code, path }) => `${code} ${path}`)
 }
 
@@ -121,13 +121,11 @@ t.test('an Allow rule that one element of a list satisfies is warned of', async 
   t.strictSame(lint([rule([any], { effect: 'Allow' })]), ['W_ANY_ALLOW rules[0].conditions[0]'])
   t.strictSame(lint([rule([{ ...any, quantifier: 'all' }], { effect: 'Allow' })]), [])
   t.strictSame(lint([rule([any])]), [])
-  t.strictSame(
-    lint([rule([is('mcp.tool', 'eq', 'search')], { effect: 'Allow' })]),
-    [],
-    'the messages of a batch must agree',
-  )
+  const session = rule([is('input.bodyInfo.size', 'eq', 0)], { effect: 'Allow' })
+  const tool = rule([is('mcp.tool', 'eq', 'search')], { effect: 'Allow' })
+  t.strictSame(lint([tool, session]), [], 'the messages of a batch must agree')
   const negated = { not: { ...is('mcp.method', 'eq', 'ping'), quantifier: 'all' } }
-  t.strictSame(lint([rule([negated, is('mcp.method', 'exists', true)], { effect: 'Allow' })]), [
+  t.strictSame(lint([rule([negated, is('mcp.method', 'exists', true)], { effect: 'Allow' }), session]), [
     'W_ANY_ALLOW rules[0].conditions[0].not',
   ])
 })
@@ -147,6 +145,19 @@ t.test('an Allow rule that one of several equal fields satisfies is warned of', 
   ]) {
     t.strictSame(lint([rule([only], { effect: 'Allow' })]), [], JSON.stringify(only))
   }
+})
+
+t.test('an Allow rule that a list in a JSON body satisfies by one element is warned of', async t => {
+  const allow = { effect: 'Allow' }
+  for (const field of ['input.body.amount', 'mcp.arguments.amount']) {
+    const session = rule([is('input.bodyInfo.size', 'eq', 0)], allow)
+    const any = is(field, 'lte', 100)
+    t.strictSame(lint([rule([any], allow), session])[0], 'W_ANY_ALLOW rules[0].conditions[0]', field)
+    t.notMatch(lint([rule([{ ...any, quantifier: 'all' }], allow), session]).join(), 'W_ANY_ALLOW', field)
+    t.notMatch(lint([rule([any, is(field, 'typeIs', 'number')], allow), session]).join(), 'W_ANY_ALLOW', field)
+  }
+  t.strictSame(lint([rule([is('input.body.amount', 'lte', 100)])]), [])
+  t.strictSame(lint([rule([is('input.body.list.@size', 'lte', 3)], allow)]), [])
 })
 
 t.test('rules on the body above rules on the head are named', async t => {
@@ -172,7 +183,8 @@ t.test('patterns that are plain text are named with the faster operator', async 
     ['abc', 'contains'],
   ]
   for (const [pattern, operator] of patterns) {
-    const [warning] = lintPolicy(policyOf({ name: 'p', rules: [rule([is('input.path', 'matches', pattern)])] }))
+    const { warnings } = lintPolicy(policyOf({ name: 'p', rules: [rule([is('input.path', 'matches', pattern)])] }))
+    const [warning] = warnings
     t.match(warning, { code: 'W_REGEX_LITERAL', message: operator }, pattern)
   }
   t.strictSame(lint([rule([is('input.path', 'matches', '^/v[12]/')])]), [])
@@ -181,17 +193,26 @@ t.test('patterns that are plain text are named with the faster operator', async 
 t.test('a rule whose own request another rule decides otherwise is named', async t => {
   const rules = [
     rule([is('input.path', 'contains', 'min')], { priority: 2 }),
-    rule([is('input.path', 'startsWith', '/admin')], { priority: 1, effect: 'Allow' }),
+    rule([is('input.path', 'startsWith', '/admin/')], { priority: 1, effect: 'Allow' }),
   ]
   t.strictSame(lint(rules), ['W_WITNESS rules[1]'])
+  const exception = rule([is('input.method', 'eq', 'GET')], { priority: 2, effect: 'Allow' })
+  t.strictSame(lint([exception, rule([host], { priority: 1 })]), [], 'other methods reach the rule')
+  const guard = rule([is('input.host', 'notIn', 'a.example,b.example')], { priority: 2 })
+  t.strictSame(
+    lint([guard, rule([is('input.method', 'eq', 'GET')], { effect: 'Allow' })]),
+    [],
+    'hosts of the guard reach it',
+  )
 })
 
 t.test('a rule that was in shadow for long is named', async t => {
   const policy = policyOf({ name: 'p', rules: [rule([host], { mode: 'shadow' })] })
   const day = 86_400_000
-  t.match(lintPolicy(policy, { now: 31 * day, unchangedSince: 0 }), [{ code: 'W_SHADOW_OLD', path: 'rules[0].mode' }])
-  t.strictSame(lintPolicy(policy, { now: 29 * day, unchangedSince: 0 }), [])
-  t.strictSame(lintPolicy(policy), [])
+  const { warnings } = lintPolicy(policy, { now: 31 * day, unchangedSince: 0 })
+  t.match(warnings, [{ code: 'W_SHADOW_OLD', path: 'rules[0].mode' }])
+  t.strictSame(lintPolicy(policy, { now: 29 * day, unchangedSince: 0 }).warnings, [])
+  t.strictSame(lintPolicy(policy).warnings, [])
 })
 
 t.test('an Allow rule on a host alone also allows plain http and any port', async t => {
@@ -211,7 +232,8 @@ t.test('an Allow rule must not rest on what an agent says in the header fields o
     'W_MCP_HEADER rules[0]',
   ])
   t.strictSame(lint([rule([claims], { effect: 'Deny' })]), [])
-  t.strictSame(lint([rule([claims, is('mcp.tool', 'eq', 'add')], allow)]), [])
+  const session = rule([is('input.bodyInfo.size', 'eq', 0)], { effect: 'Allow' })
+  t.strictSame(lint([rule([claims, is('mcp.tool', 'eq', 'add')], allow), session]), [])
 })
 
 t.test('a path value that only some readings can have is pointed out', async t => {
