@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createSnapshot } from '../../src/agents/snapshot.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
+import { threadTimeOf } from '../fixtures/cpu-time.ts'
 
 const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => ({
   id: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
@@ -80,10 +81,11 @@ t.test('10,000 agents in order take less than 5 ms, also right after a change', 
   const snapshot = createSnapshot(agents)
   let fastest = Infinity
   for (let i = 0; i < 20; i++) {
-    const start = performance.now()
-    void snapshot.change(agents[i]!.id, agents[i]!)
-    snapshot.values()
-    fastest = Math.min(fastest, performance.now() - start)
+    const took = threadTimeOf(() => {
+      void snapshot.change(agents[i]!.id, agents[i]!)
+      snapshot.values()
+    })
+    fastest = Math.min(fastest, took)
   }
   t.ok(fastest < 5, `${fastest} ms`)
 })

@@ -3,6 +3,7 @@
 import t from 'tap'
 import { findInBody } from '../../src/hitl/findings.ts'
 import { doAtOnce } from '../../src/policy/turns/turns.ts'
+import { threadTimeOf } from '../fixtures/cpu-time.ts'
 
 const aws = `AKIA${'QWERTYUIOPASDFGH'}`
 const card = '4111 1111 1111 1111'
@@ -75,8 +76,8 @@ t.test('a body that is not text is searched, and one with a content coding is no
 
 t.test('hostile bodies of a megabyte are searched in time that is linear', async t => {
   for (const piece of ['=', 'a=', '"a":"', 'form-data; name="a"', '<a>', '<a ', 'eyJ', '%25', '1 ', '@', 'a@b.']) {
-    const from = performance.now()
-    doAtOnce(findInBody(Buffer.from(piece.repeat(1_000_000 / piece.length)), []))
-    t.ok(performance.now() - from < 5_000, `${piece}: ${Math.round(performance.now() - from)} ms`)
+    const body = Buffer.from(piece.repeat(1_000_000 / piece.length))
+    const took = threadTimeOf(() => doAtOnce(findInBody(body, [])))
+    t.ok(took < 5_000, `${piece}: ${Math.round(took)} ms`)
   }
 })

@@ -47,7 +47,8 @@ const listen = (t: Test, { url, reviewer }: Review, lastId?: string) =>
 t.test('a call that waits in one gateway is answered soon after a verdict in the other', async t => {
   const { a, b } = await two(t)
   const took: number[] = []
-  for (let n = 0; n < 5; n++) {
+  // A machine that is busy gets more attempts.
+  for (let n = 0; n < 30 && (n < 5 || Math.min(...took) >= 100); n++) {
     const answer = waits(a, a, `/${n}`)
     const [item] = await b.waiting(a.bot, 1)
     t.equal((await b.deny(item!.id)).status, 200)

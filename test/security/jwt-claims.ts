@@ -1,3 +1,4 @@
+import { cpuTimeOf } from '../fixtures/cpu-time.ts'
 import { forge, hmac, part } from '../fixtures/forge.ts'
 import { internal, refuses, runCases, withClaims, withPayloads, withText } from '../fixtures/jwt-cases.ts'
 import { openPair } from '../fixtures/provider.ts'
@@ -132,11 +133,12 @@ runCases({
   async J41(t) {
     const { verify, signed } = await internal()
     const token = signed({ padding: 'p'.repeat(2_097_152) })
-    const start = performance.now()
-    await refuses(t, verify, token)
-    await refuses(t, openPair().verify, token)
-    await refuses(t, verify, signed({ padding: 'p'.repeat(8_192) }))
-    t.ok(performance.now() - start < 1_000)
+    const took = await cpuTimeOf(async () => {
+      await refuses(t, verify, token)
+      await refuses(t, openPair().verify, token)
+      await refuses(t, verify, signed({ padding: 'p'.repeat(8_192) }))
+    })
+    t.ok(took < 1_000, `${took} ms`)
   },
   async J42(t) {
     const { verify, payload } = await internal()

@@ -201,7 +201,7 @@ t.test('followers are loaded again when changes were removed that they have not 
 t.test('a store that nothing waits for does not keep the process running', async t => {
   const { admin: _, ...settings } = await createSchema(t)
   const idle = new URL('./child/idle-postgres.ts', import.meta.url).pathname
-  const { stdout, status, stderr } = spawnSync(process.execPath, [idle, JSON.stringify(settings)], { timeout: 20_000 })
+  const { stdout, status, stderr } = spawnSync(process.execPath, [idle, JSON.stringify(settings)], { timeout: 120_000 })
   t.strictSame([stdout.toString(), status], ['0\n', 0], stderr.toString())
 })
 

@@ -63,7 +63,7 @@ const namesIn = (text: string) => Object.keys(JSON.parse(text))
 
 t.test(
   'the tour of the README and the pages works as pasted, and prints what it says',
-  { timeout: 60_000 },
+  { timeout: 200_000 },
   async t => {
     const directory = folder(t)
     const [port, upstream] = [await freePort(), await freePort()]

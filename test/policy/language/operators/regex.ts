@@ -5,6 +5,7 @@ import { RE2JS } from 're2js'
 import t from 'tap'
 import { compileRegex, mostStepsOfStates, type Regex } from '../../../../src/policy/language/operators/regex.ts'
 import { parsePolicy } from '../../../../src/policy/language/parse.ts'
+import { threadTimeOf } from '../../../fixtures/cpu-time.ts'
 import { createRandom } from '../../../fixtures/random-policy.ts'
 import { truthOf } from '../../../fixtures/rulebook.ts'
 
@@ -37,9 +38,7 @@ for (const pattern of patterns) {
       return
     }
     for (const text of longTexts) {
-      const start = performance.now()
-      truthOf(condition(pattern), body(text))
-      const took = performance.now() - start
+      const took = threadTimeOf(() => truthOf(condition(pattern), body(text)))
       t.ok(took < patience, `${took.toFixed(1)} ms`)
     }
   })
@@ -133,9 +132,8 @@ t.test('long lists of words are searched in the whole of a text', async t => {
 t.test('a text longer than what is searched is unreadable', async t => {
   t.equal(truthOf(condition('b'), body('a'.repeat(65_536))), 'F')
   t.equal(truthOf(condition('b'), body('a'.repeat(65_537))), 'E')
-  const start = performance.now()
-  t.equal(truthOf(condition('(a+)+$'), body('a'.repeat(1_048_576))), 'E')
-  t.ok(performance.now() - start < patience, 'a body of 1 MB keeps nobody waiting')
+  const took = threadTimeOf(() => t.equal(truthOf(condition('(a+)+$'), body('a'.repeat(1_048_576))), 'E'))
+  t.ok(took < patience, 'a body of 1 MB keeps nobody waiting')
 })
 
 t.test('globs and parts are found in bounded time', async t => {
@@ -145,9 +143,7 @@ t.test('globs and parts are found in bounded time', async t => {
     ['contains', `${'a'.repeat(1_000)}b`],
     ['like', `*${'?'.repeat(500)}b`],
   ]) {
-    const start = performance.now()
-    truthOf({ field: 'input.bodyText', operator, value }, body(text))
-    const took = performance.now() - start
+    const took = threadTimeOf(() => truthOf({ field: 'input.bodyText', operator, value }, body(text)))
     t.ok(took < 3 * patience, `${operator}: ${took.toFixed(1)} ms`)
   }
 })
