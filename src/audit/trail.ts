@@ -5,7 +5,7 @@
  * off, or that all of it was rewritten: for that, keep the last `hash` somewhere else.
  */
 import { printableJson } from '../base/deceptive.ts'
-import { faultOf, genesis } from '../storage/chain.ts'
+import { faultOf, genesis, hashOf } from '../storage/chain.ts'
 import type { AuditRecord, AuditTable, Link } from '../storage/store.ts'
 
 export type Trail = Pick<AuditTable, 'after'>
@@ -21,7 +21,7 @@ const chunk = 500
 export async function verifyTrail(trail: Trail): Promise<Verification> {
   let last: Link = { seq: 0, hash: genesis }
   for await (const record of records(trail)) {
-    const why = faultOf(record, last)
+    const why = faultOf(record, last, hashOf(record))
     if (why !== undefined) return { ok: false, firstBroken: last.seq + 1, why }
     last = record
   }

@@ -5,7 +5,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type FieldError, type Refusal, refuse } from '../errors.ts'
-import { type AuditEntry, type GrantRecord, type HitlBrief, orUnavailable, type TakenKey } from '../storage/store.ts'
+import {
+  type AuditEntry,
+  type GrantFilter,
+  type GrantRecord,
+  type HitlBrief,
+  orUnavailable,
+  type TakenKey,
+} from '../storage/store.ts'
 import {
   type Approval,
   type GrantTerms,
@@ -37,7 +44,7 @@ export interface Grants {
   /** Frees the key of a request that a grant let pass and that was not sent. */
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
   /** Active ones, oldest first. */
-  list(agentId?: string): Promise<readonly GrantRecord[]>
+  list(filter?: GrantFilter): Promise<readonly GrantRecord[]>
   /** `not_found` when no grant has that id. */
   revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
 }
@@ -51,7 +58,7 @@ export function createGrants(options: GrantOptions): Grants {
   return {
     use: held => orUnavailable(use(options, held)),
     releaseKey: key => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
-    list: agentId => store.grants.active(clock.now(), agentId),
+    list: filter => store.grants.list(clock.now(), filter),
     revoke: (id, { reviewer, requestId }) => {
       const done = { actor: reviewer.id, requestId, action: 'hitl.grant.revoke', subject: id, details: {} }
       const removed = store.grants.remove(id, { at: clock.now(), ...done })

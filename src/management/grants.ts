@@ -23,7 +23,10 @@ export function grantHandlers({ hitl: { grants }, registry }: ManagementParts): 
   return {
     async listGrants(call) {
       const { agentId } = textsOf(call)
-      return jsonReply(200, (await grants.list(agentId?.toLowerCase())).map(show))
+      return jsonReply(
+        200,
+        (await grants.list(agentId === undefined ? {} : { agentId: agentId.toLowerCase() })).map(show),
+      )
     },
     async revokeGrant({ named, caller, requestId }) {
       return (await grants.revoke(named, { reviewer: caller.agent, requestId })) ?? done

@@ -9,6 +9,14 @@ export interface Paged<T> {
   readonly totalCount: number
 }
 
+/**
+ * A page of a list that grows for years. Only the newest 5,000 rows that the first of the filters finds are looked at:
+ * `totalCount` is how many of them match, and `next` the place where the rest begins; null when there is none.
+ */
+export interface Looked<T, P> extends Paged<T> {
+  readonly next: P | null
+}
+
 /** An entry for the audit trail. The store adds seq, previous hash and hash. */
 export interface AuditEntry {
   readonly at: number
@@ -42,6 +50,13 @@ export interface AuditFilter {
   readonly to?: number
 }
 
+/** `before`: only records before this one. */
+export interface AuditPlace extends Page {
+  readonly before?: number | undefined
+}
+
+export type AuditPage = Looked<AuditRecord, number>
+
 /** Place in the chain. */
 export type Link = Pick<AuditRecord, 'seq' | 'hash'>
 
@@ -52,10 +67,10 @@ export type Verified =
 
 export interface AuditTable {
   append(entry: AuditEntry): Promise<void>
-  /** Newest first. */
-  list(page: Page, filter?: AuditFilter): Promise<Paged<AuditRecord>>
+  /** Newest first: by time, then by `seq`. */
+  list(page: AuditPlace, filter?: AuditFilter): Promise<AuditPage>
   /** Oldest first, from `seq` on: for export and verification. */
   after(seq: number, limit: number): Promise<readonly AuditRecord[]>
-  /** Checks up to `limit` records that follow `link`; seq 0 is the beginning. */
+  /** Checks that `link` is still there, and up to `limit` records that follow it; seq 0 is the beginning. */
   verify(link: Link, limit: number): Promise<Verified>
 }

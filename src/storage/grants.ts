@@ -41,10 +41,19 @@ export interface KeyHolder {
   readonly hitlId: string | null
 }
 
+export interface GrantFilter {
+  readonly agentId?: string
+  /** Only grants after this one. */
+  readonly after?: Pick<GrantRecord, 'createdAt' | 'id'> | undefined
+  readonly limit?: number
+}
+
 export interface GrantTable {
   insert(grant: GrantRecord, entry: AuditEntry): Promise<void>
-  /** Unexpired at `now` and not used up, oldest first. */
-  active(now: number, agentId?: string): Promise<readonly GrantRecord[]>
+  /** Those of an agent that are unexpired at `now` and not used up, oldest first. */
+  active(now: number, agentId: string): Promise<readonly GrantRecord[]>
+  /** The same of all agents, for people. */
+  list(now: number, filter?: GrantFilter): Promise<readonly GrantRecord[]>
   /**
    * Counts one use, in one conditional update, and takes the idempotency key; undefined when the grant is gone, expired
    * or used up. `keyUsed`: a grant let a request with this key pass. `keyHeld`: the key names a held request.

@@ -41,6 +41,11 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
         for (const statement of [...storedBytes, ...(types.triggers ?? [])]) await statement.execute(db)
       },
     },
+    '0005-long-lives': {
+      async up(db) {
+        for (const statement of longLives) await statement.execute(db)
+      },
+    },
   }
 }
 
@@ -110,6 +115,24 @@ const storedBytes = [
   sql`alter table hitl add column bytes bigint not null default 0`,
   sql`alter table hitl_shown add column places text not null default '[]'`,
   sql`alter table hitl_waiting add column bytes bigint not null default 0`,
+]
+
+/** So that no sweep and no page reads more rows when there are more of them. */
+const longLives = [
+  sql`create index grants_expiry on grants ("expiresAt")`,
+  sql`create index grants_used on grants (uses) where uses >= "maxUses"`,
+  sql`create index grants_order on grants ("createdAt", id)`,
+  sql`drop index hitl_decided_at`,
+  sql`create index hitl_past on hitl ("decidedAt", id) where "decidedAt" is not null`,
+  sql`create index hitl_past_agent on hitl ("agentId", "decidedAt", id) where "decidedAt" is not null`,
+  sql`create index hitl_past_status on hitl (status, "decidedAt", id) where "decidedAt" is not null`,
+  sql`create index hitl_past_replay on hitl (replay, "decidedAt", id) where replay in ('failed', 'unknown')`,
+  sql`drop index audit_subject`,
+  sql`drop index audit_actor`,
+  sql`create index audit_time on audit (at, seq)`,
+  sql`create index audit_subject on audit (subject, at, seq)`,
+  sql`create index audit_actor on audit (actor, at, seq)`,
+  sql`create index audit_action on audit (action, at, seq)`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */

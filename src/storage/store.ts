@@ -1,8 +1,9 @@
 import type { AgentTable } from './agents.ts'
-import type { AuditEntry, AuditTable, Page, Paged } from './audit.ts'
+import type { AuditEntry, AuditTable, Looked, Page } from './audit.ts'
 import type { EndedCall, HitlCall } from './calls.ts'
 import type { CodeTable } from './codes.ts'
 import type { DeliveryTable } from './deliveries.ts'
+import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
@@ -10,11 +11,12 @@ import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
-export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Page, Paged } from './audit.ts'
+export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Looked, Page, Paged } from './audit.ts'
 export type { EndedCall, HitlCall } from './calls.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
 export type { DeliveryTable } from './deliveries.ts'
-export type { GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
+export type { Deadlines, Due } from './due.ts'
+export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 export type { TokenTable } from './tokens.ts'
@@ -104,6 +106,14 @@ export interface HitlPast
   extends HitlLine,
     Pick<HitlState, 'status' | 'replay' | 'attempt' | 'decidedBy' | 'decidedAt' | 'comment' | 'responseStatus'> {}
 
+/** Place in the history. */
+export type PastPlace = { readonly decidedAt: number; readonly id: string }
+
+/** `before`: only items before this place. */
+export interface HitlPastPlace extends Page {
+  readonly before?: PastPlace | undefined
+}
+
 export interface HitlPastFilter extends Pick<HitlFilter, 'agentId' | 'host' | 'rule'> {
   /** Absent: every status but Pending. */
   readonly statuses?: readonly HitlStatus[]
@@ -149,25 +159,6 @@ export interface OwnAttempts {
   readonly over: readonly string[]
 }
 
-export interface Deadlines {
-  /** Of leases, requests, grants and keys. */
-  readonly now: number
-  /** Items that were decided before, and messages for webhooks from before. */
-  readonly decided: number
-  readonly delivered: number
-  /** Messages of one webhook. */
-  readonly most: number
-}
-
-/** Whether there is something to do. */
-export interface Due {
-  readonly lapse: boolean
-  readonly expire: boolean
-  readonly prune: boolean
-  readonly grants: boolean
-  readonly deliveries: boolean
-}
-
 export interface HitlTable {
   /**
    * Stores a pending request if the limits leave room. One agent's idempotency key names one item: pending and
@@ -205,7 +196,7 @@ export interface HitlTable {
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
   /** Items that no longer wait, until they are pruned; latest decided first (decidedAt, id). */
-  history(page: Page, filter?: HitlPastFilter): Promise<Paged<HitlPast>>
+  history(page: HitlPastPlace, filter?: HitlPastFilter): Promise<Looked<HitlPast, PastPlace>>
   /** When the oldest pending and unexpired one was made. */
   oldestPending(now: number): Promise<number | undefined>
   /** How many are pending and unexpired. */

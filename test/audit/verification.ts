@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { createVerification } from '../../src/audit/verification.ts'
-import { faultOf, genesis, link } from '../../src/storage/chain.ts'
+import { faultOf, genesis, hashOf, link } from '../../src/storage/chain.ts'
 import type { AuditRecord, Link } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 
@@ -17,7 +17,7 @@ function start() {
       let last = from
       const read = records.slice(from.seq, from.seq + limit)
       for (const record of read) {
-        const why = faultOf(record, last)
+        const why = faultOf(record, last, hashOf(record))
         if (why !== undefined) return { firstBroken: last.seq + 1, why }
         last = { seq: record.seq, hash: record.hash }
       }

@@ -128,7 +128,7 @@ t.test('an idempotency key of a grant whose use was committed, and that named no
     holder => holder === undefined,
   )
   t.equal(holder, undefined)
-  t.match(await direct.grants.active(1_500), [{ uses: 1 }], 'the use stays counted')
+  t.match(await direct.grants.list(1_500), [{ uses: 1 }], 'the use stays counted')
 })
 
 t.test('a connection that breaks before its COMMIT leaves nothing, and that is certain', async t => {

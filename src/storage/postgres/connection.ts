@@ -44,6 +44,9 @@ const types: ClientConfig['types'] = {
   getTypeParser: ((oid: number) => parsers.get(oid) ?? pg.types.getTypeParser(oid)) as typeof pg.types.getTypeParser,
 }
 
+/** Each statement reads few rows: plans for several processes are for many, and look cheaper than they are. */
+const planAlone = '-c max_parallel_workers_per_gather=0'
+
 export function configOf(settings: PostgresSettings, address: Address = parseAddress(settings)): ClientConfig {
   const timeoutMs = timeoutOf(settings)
   const limits = Object.entries(serverLimits(timeoutMs)).map(([name, ms]) => `-c ${name}=${ms}`)
@@ -53,7 +56,7 @@ export function configOf(settings: PostgresSettings, address: Address = parseAdd
     ...address,
     types,
     connectionTimeoutMillis: timeoutMs * connectShare,
-    ...(isPooled ? {} : { options: [`-c search_path=${settings.schema}`, ...limits].join(' ') }),
+    ...(isPooled ? {} : { options: [`-c search_path=${settings.schema}`, planAlone, ...limits].join(' ') }),
     application_name: `agent-gateway/${settings.schema}`,
     // COMMIT goes out together with the statement before it.
     pipeline: true,

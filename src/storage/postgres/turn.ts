@@ -99,12 +99,17 @@ select (select count(*) from mine) as alive, (select seq from newest) as newest,
 export const latestEvents = `select (select epoch from fleet) as epoch, (select coalesce(json_agg(e order by seq), '[]')
   from (select seq, payload from changes where "table" = 'events' order by seq desc limit $1) e) as list`
 
-/** Not the last change, which numbers the next one; none that a gateway has not seen; and not the latest events. */
-const oldChanges = `delete from changes where at < clock_ms() - ${keptMs}
-  and seq < (select max(seq) from changes)
-  and seq <= coalesce((select min(applied) from members where applied >= 0), 0)
-  and ("table" <> 'events' or seq < (select min(seq)
+/** Evaluated once: an index on `at` can then be used. */
+const oldest = `(select clock_ms()) - ${keptMs}`
+/**
+ * Not the last change, which numbers the next one; none that a gateway has not seen; and not the latest events. The numbers
+ * are compared as expressions, since nearly all of them are smaller: only the time tells which few are old.
+ */
+const oldChanges = `delete from changes where at < ${oldest}
+  and seq + 0 < (select max(seq) from changes)
+  and seq + 0 <= coalesce((select min(applied) from members where applied >= 0), 0)
+  and ("table" <> 'events' or seq + 0 < (select min(seq)
     from (select seq from changes where "table" = 'events' order by seq desc limit ${keptEvents}) e))`
-const oldWrites = `delete from writes where at < clock_ms() - ${keptMs}`
+const oldWrites = `delete from writes where at < ${oldest}`
 /** Removes what nobody needs any more. */
 export const prunes = [oldChanges, oldWrites, fullBuckets]

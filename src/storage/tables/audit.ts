@@ -1,10 +1,12 @@
-import type { ExpressionBuilder } from 'kysely'
+import { sql } from 'kysely'
 import { canonicalJson } from '../../base/json.ts'
-import { faultOf, link } from '../chain.ts'
+import type { AuditPage } from '../audit.ts'
+import { faultOf, hashOfStored, link } from '../chain.ts'
 import type { Operations } from '../methods.ts'
-import type { AuditRow, Db, Schema } from '../schema.ts'
+import type { AuditRow, Db } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, AuditFilter, AuditRecord } from '../store.ts'
+import type { AuditEntry, AuditFilter, AuditRecord, Link, Page } from '../store.ts'
+import { endOf, filledUp, lookEnd, lookLimit, mostLookedAt, within } from './looks.ts'
 
 const selectLast = statement(db => db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1))
 
@@ -44,21 +46,8 @@ export const audit: Operations<'audit'> = {
   },
 
   async list(db, page, filter = {}) {
-    const where = matching(filter)
-    const counted = await db
-      .selectFrom('audit')
-      .select(eb => eb.fn.countAll<number>().as('total'))
-      .where(where)
-      .executeTakeFirstOrThrow()
-    const rows = await db
-      .selectFrom('audit')
-      .selectAll()
-      .where(where)
-      .orderBy('seq', 'desc')
-      .limit(page.pageSize)
-      .offset((page.page - 1) * page.pageSize)
-      .execute()
-    return { items: rows.map(toRecord), totalCount: Number(counted.total) }
+    const start = page.before === undefined ? undefined : await placeOf(db, page.before)
+    return start === null ? { items: [], totalCount: 0, next: null } : look(db, page, { ...filter, start })
   },
 
   async after(db, seq, limit) {
@@ -67,29 +56,91 @@ export const audit: Operations<'audit'> = {
   },
 
   async verify(db, link, limit) {
+    const isBegun = link.seq !== 0
     // A forged record below the first one must be found, too.
-    const from = link.seq === 0 ? Number.MIN_SAFE_INTEGER : link.seq
-    const rows = await db.selectFrom('audit').selectAll().where('seq', '>', from).orderBy('seq').limit(limit).execute()
+    const from = isBegun ? link.seq : Number.MIN_SAFE_INTEGER
+    const { rows } = await selectFrom(db, { from, limit: isBegun ? limit + 1 : limit })
+    const changed = isBegun ? changedSince(rows.shift(), link) : undefined
+    if (changed !== undefined) return { firstBroken: link.seq, why: changed }
     let last = link
     for (const row of rows) {
-      const record = toRecord(row)
-      const why = faultOf(record, last)
+      const why = faultOf(row, last, hashOfStored(row))
       if (why !== undefined) return { firstBroken: last.seq + 1, why }
-      last = { seq: record.seq, hash: record.hash }
+      last = { seq: row.seq, hash: row.hash }
     }
     return { last, isEnd: rows.length < limit }
   },
 }
 
-function matching({ actor, action, subject, from, to }: AuditFilter) {
-  return (eb: ExpressionBuilder<Schema, 'audit'>) =>
-    eb.and([
-      ...(actor === undefined ? [] : [eb('actor', '=', actor)]),
-      ...(action === undefined ? [] : [eb('action', '=', action)]),
-      ...(subject === undefined ? [] : [eb('subject', '=', subject)]),
-      ...(from === undefined ? [] : [eb('at', '>=', from)]),
-      ...(to === undefined ? [] : [eb('at', '<', to)]),
-    ])
+const selectFrom = statement((db, { from, limit }: { from: number; limit: number }) =>
+  db.selectFrom('audit').select(auditColumns).where('seq', '>=', from).orderBy('seq').limit(limit),
+)
+
+/** Why the record of a link that was verified is not there as it was; undefined when it is. */
+function changedSince(row: AuditRow | undefined, { seq, hash }: Link): string | undefined {
+  if (row?.seq !== seq) return `record ${seq} was verified before, and is missing`
+  return row.hash === hash ? undefined : `record ${seq} was verified before, and is another one`
+}
+
+type Place = Pick<AuditRow, 'at' | 'seq'>
+
+/** Where a page that goes on before a record begins; null when nothing is before it. */
+async function placeOf(db: Db, seq: number): Promise<Place | null> {
+  const nearest = db.selectFrom('audit').select('at').where('seq', '<=', seq).orderBy('seq', 'desc').limit(1)
+  const row = await nearest.executeTakeFirst()
+  return row === undefined ? null : { at: row.at, seq }
+}
+
+interface Sought extends AuditFilter {
+  /** Only records before this one. */
+  readonly start: Place | undefined
+}
+
+/** A page of the newest records that one index finds, and how many of them match. */
+async function look(db: Db, { page, pageSize }: Page, filter: Sought): Promise<AuditPage> {
+  const [main, ...rest] = (['subject', 'actor', 'action'] as const).filter(name => filter[name] !== undefined)
+  const found = newest(db, main, filter)
+  const end = endOf(await found.limit(lookEnd.limit).offset(lookEnd.offset).execute())
+  let matching = db.selectFrom(found.limit(lookLimit).as('looked'))
+  for (const name of rest) matching = matching.where(columnOf(name), '=', filter[name]!)
+  const all = matching.select(eb => eb.fn.countAll<number>().as('total'))
+  const isFull = end !== undefined && rest.length === 0
+  const totalCount = isFull ? mostLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
+  const inOrder = matching.select(['at', 'seq']).orderBy('at', 'desc').orderBy('seq', 'desc')
+  const offset = (page - 1) * pageSize
+  const size = Math.min(pageSize, mostLookedAt - offset)
+  if (size <= 0) return { items: [], totalCount, next: end?.seq ?? null }
+  const some = rest.length === 0 ? found.limit(size).offset(offset) : inOrder.limit(size).offset(offset)
+  const items = await readAll(db, await some.execute(), size)
+  return { items, totalCount, next: end?.seq ?? null }
+}
+
+/** A column of the record that was looked at. */
+const columnOf = (name: Main) =>
+  sql<string>`(select ${sql.ref(name)} from audit as record where record.seq = looked.seq)`
+
+/** The records at these places, in their order. */
+async function readAll(db: Db, places: readonly Place[], size: number): Promise<readonly AuditRecord[]> {
+  if (places.length === 0) return []
+  const seqs = places.map(({ seq }) => seq)
+  const rows = await db.selectFrom('audit').selectAll().where('seq', 'in', filledUp(seqs, size)).execute()
+  const records = new Map(rows.map(row => [row.seq, toRecord(row)]))
+  return seqs.flatMap(seq => records.get(seq) ?? [])
+}
+
+type Main = 'subject' | 'actor' | 'action'
+
+/** In the order of an index. Clocks may differ: `seq` alone is no order by time. */
+function newest(db: Db, main: Main | undefined, { from, to, start, ...values }: Sought) {
+  const prefix = main === undefined ? [] : [values[main]!]
+  const columns = [...(main === undefined ? [] : [main]), 'at', 'seq'] as const
+  const lowest = from === undefined ? [] : [from]
+  const isBefore = start !== undefined && (to === undefined || start.at < to)
+  const below = isBefore ? [start.at, start.seq] : to === undefined ? [] : [to]
+  let records = db.selectFrom('audit').select(['at', 'seq'])
+  const stretch = { columns, prefix, lowest: [...prefix, ...lowest], below: [...prefix, ...below] }
+  for (const condition of within(stretch)) records = records.where(condition)
+  return columns.reduce((query, column) => query.orderBy(column, 'desc'), records)
 }
 
 function toRecord(row: AuditRow): AuditRecord {

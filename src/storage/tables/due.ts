@@ -2,12 +2,15 @@
  * What a sweep would find: one look, so that gateways on which nothing is due write nothing. Each part asks for the first row
  * in the order of an index and compares it here: with the time in the condition, a plan for any time may read all rows.
  */
+import { sql } from 'kysely'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { Deadlines, Due } from '../store.ts'
+import { crowdedHooks } from './deliveries.ts'
+import { usedUp } from './grants.ts'
 
 const selectFirst = statement((db, { most }: Pick<Deadlines, 'most'>) =>
-  db.selectNoFrom(({ exists, selectFrom }) => [
+  db.selectNoFrom(({ selectFrom }) => [
     selectFrom('hitl').select('leaseUntil').where('replay', '=', 'inFlight').orderBy('leaseUntil').limit(1).as('lease'),
     selectFrom('hitl').select('expiresAt').where('status', '=', 'Pending').orderBy('expiresAt').limit(1).as('expiry'),
     selectFrom('hitl')
@@ -18,15 +21,10 @@ const selectFirst = statement((db, { most }: Pick<Deadlines, 'most'>) =>
       .limit(1)
       .as('decided'),
     selectFrom('grants').select('expiresAt').orderBy('expiresAt').limit(1).as('grant'),
-    exists(selectFrom('grants').select('id').whereRef('uses', '>=', 'maxUses')).as('used'),
+    usedUp(db).limit(1).as('used'),
     selectFrom('granted_keys').select('expiresAt').orderBy('expiresAt').limit(1).as('key'),
     selectFrom('deliveries').select('at').orderBy('at').limit(1).as('delivery'),
-    exists(
-      selectFrom('deliveries')
-        .select('hook')
-        .groupBy('hook')
-        .having(eb => eb.fn.countAll(), '>', most),
-    ).as('many'),
+    sql<boolean>`exists (${crowdedHooks({ most })})`.as('many'),
   ]),
 )
 
@@ -37,7 +35,7 @@ export async function due(db: Db, { now, decided, delivered, most }: Deadlines):
     lapse: isOver(first?.lease),
     expire: isOver(first?.expiry),
     prune: isOver(first?.decided, decided - 1),
-    grants: isOver(first?.grant) || Boolean(first?.used) || isOver(first?.key),
+    grants: isOver(first?.grant) || first?.used != null || isOver(first?.key),
     deliveries: isOver(first?.delivery, delivered - 1) || Boolean(first?.many),
   }
 }

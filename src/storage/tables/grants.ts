@@ -5,13 +5,11 @@ import { statement } from '../statement.ts'
 import { withFacts } from './audit.ts'
 import { keyHolder, pruneKeys, releaseKey, takeKey } from './keys.ts'
 
-const unexpired = (db: Db, now: number) =>
-  db.selectFrom('grants').selectAll().where('expiresAt', '>', now).whereRef('uses', '<', 'maxUses')
-
-const selectAll = statement((db, { now }: { now: number }) => unexpired(db, now).orderBy('createdAt').orderBy('id'))
+const oldestFirst = (db: Db) =>
+  db.selectFrom('grants').selectAll().whereRef('uses', '<', 'maxUses').orderBy('createdAt').orderBy('id')
 
 const selectOfAgent = statement((db, { now, agentId }: { now: number; agentId: string }) =>
-  unexpired(db, now).where('agentId', '=', agentId).orderBy('createdAt').orderBy('id'),
+  oldestFirst(db).where('agentId', '=', agentId).where('expiresAt', '>', now),
 )
 
 const useGrant = statement((db, { id, now }: { id: string; now: number }) =>
@@ -24,6 +22,9 @@ const useGrant = statement((db, { id, now }: { id: string; now: number }) =>
     .returningAll(),
 )
 
+/** As it stands in the condition of their index, and in its order: no other plan is then as cheap. */
+export const usedUp = (db: Db) => db.selectFrom('grants').select('id').whereRef('uses', '>=', 'maxUses').orderBy('uses')
+
 export const grants: Operations<'grants'> = {
   async insert(unit, grant, entry) {
     await unit.db.insertInto('grants').values(grant).execute()
@@ -31,8 +32,17 @@ export const grants: Operations<'grants'> = {
   },
 
   async active(db, now, agentId) {
-    const { rows } = agentId === undefined ? await selectAll(db, { now }) : await selectOfAgent(db, { now, agentId })
-    return rows
+    return (await selectOfAgent(db, { now, agentId })).rows
+  },
+
+  async list(db, now, { agentId, after, limit } = {}) {
+    // An expression: by the index on `expiresAt` all grants would be read, and sorted, for each page.
+    let query = oldestFirst(db).where(sql<boolean>`"expiresAt" + 0 > ${now}`)
+    if (agentId !== undefined) query = query.where('agentId', '=', agentId)
+    if (after !== undefined) {
+      query = query.where(eb => eb(eb.refTuple('createdAt', 'id'), '>', eb.tuple(after.createdAt, after.id)))
+    }
+    return (limit === undefined ? query : query.limit(limit)).execute()
   },
 
   async use(unit, id, { now, key }, entry) {
@@ -60,12 +70,15 @@ export const grants: Operations<'grants'> = {
   async prune(unit, now, limit) {
     const { db } = unit
     if (!(await unit.tryAlone('prune'))) return 0
-    const over = db
-      .selectFrom('grants')
-      .select('id')
-      .where(eb => eb.or([eb('expiresAt', '<=', now), eb('uses', '>=', eb.ref('maxUses'))]))
-      .limit(limit)
-    const { numDeletedRows } = await db.deleteFrom('grants').where('id', 'in', over).executeTakeFirst()
-    return Math.max(Number(numDeletedRows), await pruneKeys(db, now, limit))
+    // A limit that is not known when the plan is made may be all rows.
+    const most = sql.lit(limit)
+    const expired = db.selectFrom('grants').select('id').where('expiresAt', '<=', now).orderBy('expiresAt').limit(most)
+    const pruned = (await removeGrants(db, expired)) || (await removeGrants(db, usedUp(db).limit(most)))
+    return Math.max(pruned, await pruneKeys(db, now, limit))
   },
+}
+
+async function removeGrants(db: Db, over: ReturnType<typeof usedUp>): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('grants').where('id', 'in', over).executeTakeFirst()
+  return Number(numDeletedRows)
 }

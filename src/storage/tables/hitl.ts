@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
@@ -10,6 +11,7 @@ import { expire, expireAll } from './expiry.ts'
 import { history } from './history.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
+import { countPending, oldestPending, pending } from './pending.ts'
 import { claim, deny, extend, withdraw } from './verdicts.ts'
 import { takeRoom, waitingOf } from './waiting.ts'
 
@@ -93,49 +95,10 @@ export const hitl: Operations<'hitl'> = {
   get: findItem,
   brief: findLive,
 
-  async pending(db, now, filter = {}) {
-    let query = db
-      .selectFrom('hitl')
-      .select(['id', 'agentId', 'createdAt', 'expiresAt', 'approvedBy', 'approvalsNeeded', 'summary'])
-      .where('status', '=', 'Pending')
-      .where('expiresAt', '>', now)
-    if (filter.agentId !== undefined) query = query.where('agentId', '=', filter.agentId)
-    if (filter.host !== undefined) query = query.where('host', '=', filter.host.toLowerCase())
-    if (filter.rule !== undefined) query = query.where('rule', '=', filter.rule)
-    if (filter.after !== undefined) {
-      const { createdAt, id } = filter.after
-      query = query.where(eb => eb(eb.refTuple('createdAt', 'id'), '>', eb.tuple(createdAt, id)))
-    }
-    if (filter.limit !== undefined) query = query.limit(filter.limit)
-    const rows = await query.orderBy('createdAt').orderBy('id').execute()
-    return rows.map(row => ({ ...row, approvedBy: JSON.parse(row.approvedBy) }))
-  },
-
+  pending,
   history,
-
-  async oldestPending(db, now) {
-    const oldest = await db
-      .selectFrom('hitl')
-      .select('createdAt')
-      .where('status', '=', 'Pending')
-      .where('expiresAt', '>', now)
-      .orderBy('createdAt')
-      .orderBy('id')
-      .limit(1)
-      .executeTakeFirst()
-    return oldest?.createdAt
-  },
-
-  async countPending(db, now) {
-    const { count } = await db
-      .selectFrom('hitl')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('status', '=', 'Pending')
-      .where('expiresAt', '>', now)
-      .executeTakeFirstOrThrow()
-    // PostgreSQL counts in 64 bits, which its driver passes on as text.
-    return Number(count)
-  },
+  oldestPending,
+  countPending,
 
   async sealed(db, id) {
     const { rows } = await selectSealed(db, { id })
@@ -167,7 +130,8 @@ export const hitl: Operations<'hitl'> = {
       .where('decidedAt', '<', before)
       .where(eb => eb.or([eb('replay', 'is', null), eb('replay', '!=', 'inFlight')]))
       .orderBy('decidedAt')
-      .limit(limit)
+      // A limit that is not known when the plan is made may be all rows.
+      .limit(sql.lit(limit))
     const { numDeletedRows } = await db.deleteFrom('hitl').where('id', 'in', old).executeTakeFirst()
     return Number(numDeletedRows)
   },

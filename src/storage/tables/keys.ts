@@ -2,6 +2,7 @@
  * Idempotency keys: one of an agent names one sending, whether a person or a grant lets it pass. Held requests have
  * theirs in `hitl`; those that a grant let pass have theirs in `granted_keys`.
  */
+import { sql } from 'kysely'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { KeyHolder, TakenKey } from '../store.ts'
@@ -67,7 +68,9 @@ export async function releaseKey(db: Db, taken: TakenKey): Promise<void> {
 /** Removes up to `limit` that expired at `now`. */
 export async function pruneKeys(db: Db, now: number, limit: number): Promise<number> {
   const columns = ['agentId', 'key'] as const
-  const over = db.selectFrom('granted_keys').select(columns).where('expiresAt', '<=', now).limit(limit)
+  const expired = db.selectFrom('granted_keys').select(columns).where('expiresAt', '<=', now).orderBy('expiresAt')
+  // A limit that is not known when the plan is made may be all rows.
+  const over = expired.limit(sql.lit(limit))
   const { numDeletedRows } = await db
     .deleteFrom('granted_keys')
     .where(eb => eb(eb.refTuple(...columns), 'in', over.$asTuple(...columns)))

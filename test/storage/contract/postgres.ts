@@ -5,7 +5,6 @@ import { eventually } from '../../fixtures/gateway.ts'
 import { createSchema, type Server } from '../../fixtures/postgres.ts'
 import { contract } from '../contract.ts'
 import { subscriptions } from './deliveries.ts'
-import { duePlan } from './due.ts'
 import { tables } from './samples.ts'
 import { turnPlan } from './turn.ts'
 
@@ -30,5 +29,4 @@ export async function postgresContract(t: Test, server?: Server): Promise<void> 
   }
   contract(t, emptied, { other, query: async text => (await settings.admin.query(text)).rows })
   turnPlan(t, server)
-  duePlan(t, server)
 }

@@ -23,7 +23,7 @@ export function requestRaces(t: Test, engine: Engine, other: Store): void {
       return on.grants.use(id, { now: 1_500, key }, entry('grant.use', { actor: 'a1', subject: id }))
     })
     t.equal(results.filter(result => typeof result === 'object').length, 27)
-    t.strictSame(await store.grants.active(1_500), [])
+    t.strictSame(await store.grants.list(1_500), [])
     const uses = (await trail(store)).flatMap(({ action, subject, details }) =>
       action === 'grant.use' ? [`${subject} ${details['uses']}`] : [],
     )
