@@ -13,11 +13,14 @@ export function witnessOf(nodes: readonly Node[]): DescribedRequest | undefined 
   return draft && requestOf(draft)
 }
 
+/** Any address of the class `public`: those for documentation are not. */
+const publicAddress = '93.184.216.34'
+
 /** The same before it is a request. */
 export function draftOf(nodes: readonly Node[]): Draft | undefined {
   const draft: Draft = {
     ...{ method: '', scheme: 'https', host: 'witness.example', port: '', path: '/' },
-    ...{ query: [], headers: {}, agent: {}, body: undefined, destinationIp: '192.0.2.1' },
+    ...{ query: [], headers: {}, agent: {}, body: undefined, destinationIp: publicAddress },
   }
   return nodes.every(node => draw(draft, node)) ? draft : undefined
 }
