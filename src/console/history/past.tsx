@@ -1,6 +1,7 @@
 import { When } from '../parts/frame.tsx'
 import { Mark, Method, type Tone } from '../parts/marks.tsx'
 import { Text } from '../parts/text.tsx'
+import { whatOf } from '../queue/what.tsx'
 import { outcomeOf } from '../request/outcome.ts'
 import { hrefOf } from '../router.ts'
 import { mayRead } from '../session.ts'
@@ -9,8 +10,14 @@ import type { PastRequest } from '../types.ts'
 /** One request that no longer waits. */
 export function Past({ past }: { readonly past: PastRequest }) {
   const { id, method, url, status, agentId, agentName, rule, policyName, comment, decidedAt, timestamp } = past
+  const words = whatOf(past)
   const what = (
     <>
+      {words !== null && (
+        <>
+          <Text value={words} limit={160} /> ·{' '}
+        </>
+      )}
       <Method name={method} /> <Text value={url} limit={300} />
     </>
   )

@@ -22,9 +22,9 @@ export function LastAnswer() {
         <p>
           <a href={hrefOf('requests', view.id)}>The request</a>
         </p>
-        <Pairs caption={`${fields.length} header fields`} pairs={fields} kind="exact" />
         {note !== undefined && <p class="notice warn">{note}</p>}
         {body === undefined ? <p role="status">Reading the body…</p> : <AnswerBody body={body} />}
+        <Pairs caption={`${fields.length} header fields`} pairs={fields} kind="exact" />
       </details>
       <button
         type="button"

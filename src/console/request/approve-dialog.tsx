@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { type Failure, failureOf, offline, send } from '../api.ts'
 import { placeOf } from '../body/url.ts'
-import { toast } from '../notices.ts'
+import { announce, toast } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import type { HitlRequest } from '../types.ts'
 import { CommentField } from './comment.tsx'
@@ -79,7 +79,7 @@ async function approve(view: HitlRequest, body: object): Promise<Failure | undef
     toast('Approval counted.', 'good')
     return undefined
   }
-  toast(`Sent. The upstream answered ${answer.status}.`, 'good')
+  announce(`Sent. The upstream answered ${answer.status}.`)
   // The next request need not wait for it.
   void keepAnswer(view, answer)
   return undefined

@@ -149,6 +149,7 @@ function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: 
 function toneOf({ status, replay }: HitlRequest) {
   if (status === 'Pending') return replay === 'unknown' ? 'warn' : 'accent'
   if (status === 'Denied') return 'bad'
+  if (status !== 'Approved') return 'plain'
   return replay === 'failed' || replay === 'unknown' ? 'warn' : 'good'
 }
 

@@ -5,10 +5,17 @@ import type { HitlRequest } from '../types.ts'
 
 /** The rule, what it looked at, and the signals of risk with their points. */
 export function Why({ view }: { readonly view: HitlRequest }) {
-  const { policyName, policyVersion, rule, reason, matched = [], risk } = view
+  const { policyName, policyVersion, rule, ruleReason, reason, matched = [], risk } = view
   return (
     <section aria-labelledby="why">
       <h2 id="why">Why it was held</h2>
+      {ruleReason != null && (
+        <p>
+          <strong>
+            <Text value={ruleReason} />
+          </strong>
+        </p>
+      )}
       <p>
         <Text value={reason} />
       </p>
