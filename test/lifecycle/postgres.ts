@@ -56,7 +56,7 @@ t.test('while the database is away writes get 503; it comes back by itself', asy
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
-  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet: { FenceAfterSeconds: 6 } }
+  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet: { FenceAfterSeconds: 20 } }
   const gateway = await startGateway(t, { config })
   const agent = await gateway.agent()
   line.onSend = () => false

@@ -5,11 +5,12 @@ import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
 
-const onFiles = { Storage: { Provider: 'Sqlite', Sqlite: { TimeoutSeconds: 2 } } }
+const onFiles = { Storage: { Provider: 'Sqlite' } }
 
 for (const threads of [1, 2])
   t.test(`while another process has locked the database all is refused: ${threads} threads`, async t => {
-    const config = { ...onFiles, System: { Server: { Threads: threads } } }
+    const Storage = { ...onFiles.Storage, Sqlite: { TimeoutSeconds: 2 } }
+    const config = { Storage, System: { Server: { Threads: threads } } }
     const review = await startReview(t, { config })
     const { bot, manage, proxy, origin } = review
     const id = await review.hold('/held')
