@@ -18,6 +18,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   hitl_shown: ['id'],
   hitl_sealed: ['id'],
   hitl_waiting: ['agentId'],
+  hitl_bytes: ['agentId'],
   grants: ['id'],
   granted_keys: ['agentId', 'key'],
   seen_tools: ['agentId', 'server'],

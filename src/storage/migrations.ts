@@ -11,7 +11,7 @@ export interface EngineTypes {
   readonly bytes: 'blob' | 'bytea'
   /** The type of a number that counts rows for ever. As the key of a table, `integer` is the rowid in SQLite. */
   readonly count: 'integer' | 'bigint'
-  /** Triggers that carry changes of `hitl.bytes` over to `hitl_waiting`, unless a step of the engine's own makes them. */
+  /** Triggers that carry changes of `hitl.bytes` over to `hitl_bytes`, unless a step of the engine's own makes them. */
   readonly triggers?: readonly RawBuilder<unknown>[]
 }
 
@@ -114,7 +114,11 @@ const agentKeys = [
 const storedBytes = [
   sql`alter table hitl add column bytes bigint not null default 0`,
   sql`alter table hitl_shown add column places text not null default '[]'`,
-  sql`alter table hitl_waiting add column bytes bigint not null default 0`,
+  // Not a column of hitl_waiting: statements of earlier versions read all columns of that table, and would fail.
+  sql`create table hitl_bytes (
+    "agentId" text primary key,
+    bytes bigint not null
+  )`,
 ]
 
 /** So that no sweep and no page reads more rows when there are more of them. */

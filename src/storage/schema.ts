@@ -64,12 +64,18 @@ export interface HitlSealedRow {
   readonly response: Uint8Array | null
 }
 
-/** Changes with `hitl.status` and `hitl.bytes`, in the same transaction. */
+/** Changes with `hitl.status`, in the same transaction. */
 export interface HitlWaitingRow {
   /** Empty: of all agents. */
   readonly agentId: string
   /** Pending items, expired ones that are not swept yet among them. */
   readonly waiting: number
+}
+
+/** Changes with `hitl.bytes`, in the same transaction. */
+export interface HitlBytesRow {
+  /** Empty: of all agents. */
+  readonly agentId: string
   /** Stored of all items, those that were decided too. */
   readonly bytes: number
 }
@@ -119,6 +125,7 @@ export interface Schema {
   hitl_shown: HitlShownRow
   hitl_sealed: HitlSealedRow
   hitl_waiting: HitlWaitingRow
+  hitl_bytes: HitlBytesRow
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: SeenToolsRow

@@ -10,7 +10,8 @@ const store = await openPostgresStore({ settings })
 t.teardown(() => store.close())
 const { admin } = settings
 const counted = async () => {
-  const { rows } = await admin.query(`select waiting, bytes from hitl_waiting where "agentId" in ('', 'a1')`)
+  const { rows } = await admin.query(`select waiting, coalesce(bytes, 0) as bytes
+    from hitl_waiting left join hitl_bytes using ("agentId") where "agentId" in ('', 'a1')`)
   return rows.map(({ waiting, bytes }) => ({ waiting, bytes: Number(bytes) }))
 }
 const both = (one: object) => [one, one]

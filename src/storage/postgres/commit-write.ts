@@ -69,22 +69,23 @@ const leaveMessages = `insert into deliveries (id, hook, event, at, payload)
       from json_array_elements(noted) with ordinality as n(value, place),
         json_array_elements_text(value->'hooks') as h(hook);`
 
-const countAll = `insert into hitl_waiting ("agentId", waiting, bytes)
-    select "agentId", change, coalesce(bytes, 0)
-      from json_to_recordset(counts) as c("agentId" text, change integer, bytes bigint)
+/** A gateway of before the limit of bytes sends none. */
+const countAll = `insert into hitl_waiting ("agentId", waiting)
+    select "agentId", change from json_to_recordset(counts) as c("agentId" text, change integer)
     union all
-    select '', sum(change), coalesce(sum(bytes), 0)
-      from json_to_recordset(counts) as c(change integer, bytes bigint) having count(*) > 0
-    on conflict ("agentId") do update
-      set waiting = hitl_waiting.waiting + excluded.waiting, bytes = hitl_waiting.bytes + excluded.bytes;`
+    select '', sum(change) from json_to_recordset(counts) as c(change integer) having count(*) > 0
+    on conflict ("agentId") do update set waiting = hitl_waiting.waiting + excluded.waiting;
+  insert into hitl_bytes ("agentId", bytes)
+    select "agentId", bytes from json_to_recordset(counts) as c("agentId" text, bytes bigint) where bytes <> 0
+    union all
+    select '', sum(bytes) from json_to_recordset(counts) as c(bytes bigint) having sum(bytes) <> 0
+    on conflict ("agentId") do update set bytes = hitl_bytes.bytes + excluded.bytes;`
 
-/** Gateways of before a limit send none: what is compared with null is not true. */
+/** Where a room has no limit of bytes, it is null, and no comparison with it is true. */
 const checkRooms = `for room in select value from json_array_elements(rooms) loop
     select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
-      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0),
-      coalesce(sum(bytes) filter (where "agentId" = ''), 0),
-      coalesce(sum(bytes) filter (where "agentId" = room->>'agentId'), 0)
-      into waiting_all, waiting_own, bytes_all, bytes_own from hitl_waiting where "agentId" in ('', room->>'agentId');
+      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0)
+      into waiting_all, waiting_own from hitl_waiting where "agentId" in ('', room->>'agentId');
     if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
       select waiting_all - count(*), waiting_own - count(*) filter (where "agentId" = room->>'agentId')
         into waiting_all, waiting_own from hitl where status = 'Pending' and "expiresAt" <= (room->>'now')::bigint;
@@ -93,6 +94,9 @@ const checkRooms = `for room in select value from json_array_elements(rooms) loo
           message = case when waiting_all > (room->>'maxPending')::bigint then 'queueFull' else 'agentQueueFull' end;
       end if;
     end if;
+    select coalesce(sum(bytes) filter (where "agentId" = ''), 0),
+      coalesce(sum(bytes) filter (where "agentId" = room->>'agentId'), 0)
+      into bytes_all, bytes_own from hitl_bytes where "agentId" in ('', room->>'agentId');
     if bytes_all > (room->>'maxBytes')::bigint or bytes_own > (room->>'maxBytesOfAgent')::bigint then
       raise exception using errcode = '${fullQueueState}',
         message = case when bytes_all > (room->>'maxBytes')::bigint then 'bytesFull' else 'agentBytesFull' end;
@@ -156,7 +160,7 @@ declare
   change bigint := case when tg_op = 'DELETE' then 0 else new.bytes end - old.bytes;
 begin
   if change <> 0 then
-    update ${schema}.hitl_waiting set bytes = bytes + change where "agentId" in ('', old."agentId");
+    update ${schema}.hitl_bytes set bytes = bytes + change where "agentId" in ('', old."agentId");
   end if;
   return null;
 end $$`,

@@ -15,23 +15,35 @@ interface Change extends Tally {
   readonly agentId: string
 }
 
-const addToCounts = statement((db, { agentId, waiting, bytes }: Change) =>
+const addToWaiting = statement((db, { agentId, waiting }: Omit<Change, 'bytes'>) =>
   db
     .insertInto('hitl_waiting')
     .values([
-      { agentId, waiting, bytes },
-      { agentId: all, waiting, bytes },
+      { agentId, waiting },
+      { agentId: all, waiting },
     ])
     .onConflict(conflict =>
-      conflict.column('agentId').doUpdateSet({
-        waiting: sql`hitl_waiting.waiting + excluded.waiting`,
-        bytes: sql`hitl_waiting.bytes + excluded.bytes`,
-      }),
+      conflict.column('agentId').doUpdateSet({ waiting: sql`hitl_waiting.waiting + excluded.waiting` }),
     ),
 )
 
+const addToBytes = statement((db, { agentId, bytes }: Omit<Change, 'waiting'>) =>
+  db
+    .insertInto('hitl_bytes')
+    .values([
+      { agentId, bytes },
+      { agentId: all, bytes },
+    ])
+    .onConflict(conflict => conflict.column('agentId').doUpdateSet({ bytes: sql`hitl_bytes.bytes + excluded.bytes` })),
+)
+
+/** What has bytes was waiting once. */
 const selectCounts = statement((db, { agentId }: { agentId: string }) =>
-  db.selectFrom('hitl_waiting').selectAll().where('agentId', 'in', [agentId, all]),
+  db
+    .selectFrom('hitl_waiting')
+    .leftJoin('hitl_bytes', 'hitl_bytes.agentId', 'hitl_waiting.agentId')
+    .select(eb => ['hitl_waiting.agentId', 'waiting', eb.fn.coalesce('bytes', eb.lit(0)).as('bytes')])
+    .where('hitl_waiting.agentId', 'in', [agentId, all]),
 )
 
 const countExpired = statement((db, { agentId, now }: { agentId: string; now: number }) =>
@@ -47,7 +59,10 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
 
 /** Call it in the transaction that makes an item pending or makes it something else. */
 export async function countWaiting(db: Db, counts: ReadonlyMap<string, Tally>): Promise<void> {
-  for (const [agentId, change] of counts) await addToCounts(db, { agentId, ...change })
+  for (const [agentId, { waiting, bytes }] of counts) {
+    await addToWaiting(db, { agentId, waiting })
+    if (bytes !== 0) await addToBytes(db, { agentId, bytes })
+  }
 }
 
 export interface Waiting {

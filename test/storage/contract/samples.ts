@@ -11,7 +11,17 @@ import type {
 
 /** Emptied between two tests. */
 export const tables = [
-  ...['agents', 'policies', 'hitl', 'hitl_waiting', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
+  ...[
+    'agents',
+    'policies',
+    'hitl',
+    'hitl_waiting',
+    'hitl_bytes',
+    'grants',
+    'granted_keys',
+    'seen_tools',
+    'token_epoch',
+  ],
   ...['console_codes', 'deliveries', 'hooks', 'audit'],
 ]
 
