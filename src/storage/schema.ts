@@ -1,6 +1,7 @@
 /**
  * The tables as Kysely sees them. Columns have the names of the contract's fields; structured values are JSON text, and
- * flags are numbers.
+ * flags are numbers. Statements name the columns that they read: a prepared statement that reads all of them fails in a
+ * running gateway once a later version adds one.
  */
 import type { Generated, Kysely } from 'kysely'
 import type {

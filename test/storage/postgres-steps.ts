@@ -6,7 +6,7 @@ import { prepareDatabase } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { type Step, type Steps, stepsOf } from '../../src/storage/postgres/steps.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import { actions, agent, entry } from './contract/samples.ts'
+import { actions, agent, deny, entry, suspend } from './contract/samples.ts'
 
 type Settings = Awaited<ReturnType<typeof createSchema>>
 
@@ -80,4 +80,37 @@ t.test('with Check a start is refused while steps are missing, and changes nothi
   t.equal(rowCount, 0)
   await (await open(t, { ...settings, migrate: 'Auto' } as Settings, '1.0.0')).close()
   await (await open(t, settings, '1.0.0')).close()
+})
+
+t.test('what a running gateway asks for goes on beside columns that a step adds to any table', async t => {
+  const settings = { ...(await createSchema(t)), poolSize: 1 }
+  const store = await open(t, settings, '1.0.0')
+  const exercise = async (id: string) => {
+    t.equal(await suspend(store, id), 'stored')
+    t.match(await store.hitl.get(id, 1_500), { id })
+    t.match(await deny(store, id), { denied: { id } })
+    t.equal((await store.hitl.history({ page: 1, pageSize: 9 }, { agentId: 'a1' })).items.at(-1)?.status, 'Denied')
+    t.equal(await store.policies.insert({ name: id, document: '{}', createdAt: 1, updatedAt: 1 }, entry('p')), 'stored')
+    t.equal(await store.policies.update({ name: id, document: '[]', createdAt: 1, updatedAt: 2 }, entry('p')), 'stored')
+    await store.policies.apply([{ name: id, policy: undefined, entry: entry('p') }])
+    const grant = { id, agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 }
+    const given = { ...grant, uses: 0, hitlId: id, grantedBy: 'r', createdAt: 1, expiresAt: 9_000 }
+    await store.grants.insert(given, entry('g'))
+    t.match(await store.grants.use(id, { now: 2 }, entry('g')), { id, uses: 1 })
+    t.match(await store.grants.active(2, 'a1'), [{ id }])
+    t.ok(await store.grants.remove(id, entry('g')))
+    await store.agents.insert(agent(id), 'h', entry('a'))
+    t.match(await store.agents.standing(id), { status: 'Active' })
+    const limits = { mostServers: 9, mostBytes: 9_000 }
+    await store.tools.keep({ agentId: id, server: 's', digests: {}, at: 1 }, limits)
+    t.match(await store.tools.seen(id, 's'), {})
+    t.ok((await store.audit.after(1, 100)).length > 3)
+    t.ok((await store.audit.list({ page: 1, pageSize: 9 }, { action: 'g' })).totalCount > 1)
+  }
+  await exercise('h1')
+  const { rows } = await settings.admin.query('select tablename as name from pg_tables where schemaname = $1', [
+    settings.schema,
+  ])
+  for (const { name } of rows) await settings.admin.query(`alter table ${name} add column later text`)
+  await exercise('h2')
 })

@@ -51,7 +51,13 @@ export const audit: Operations<'audit'> = {
   },
 
   async after(db, seq, limit) {
-    const rows = await db.selectFrom('audit').selectAll().where('seq', '>', seq).orderBy('seq').limit(limit).execute()
+    const rows = await db
+      .selectFrom('audit')
+      .select(auditColumns)
+      .where('seq', '>', seq)
+      .orderBy('seq')
+      .limit(limit)
+      .execute()
     return rows.map(toRecord)
   },
 
@@ -123,7 +129,7 @@ const columnOf = (name: Main) =>
 async function readAll(db: Db, places: readonly Place[], size: number): Promise<readonly AuditRecord[]> {
   if (places.length === 0) return []
   const seqs = places.map(({ seq }) => seq)
-  const rows = await db.selectFrom('audit').selectAll().where('seq', 'in', filledUp(seqs, size)).execute()
+  const rows = await db.selectFrom('audit').select(auditColumns).where('seq', 'in', filledUp(seqs, size)).execute()
   const records = new Map(rows.map(row => [row.seq, toRecord(row)]))
   return seqs.flatMap(seq => records.get(seq) ?? [])
 }

@@ -2,11 +2,17 @@ import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
+import type { GrantRecord } from '../store.ts'
 import { withFacts } from './audit.ts'
 import { keyHolder, pruneKeys, releaseKey, takeKey } from './keys.ts'
 
+const grantColumns = [
+  ...(['id', 'agentId', 'policyName', 'rule', 'method', 'origin', 'path', 'maxUses', 'uses'] as const),
+  ...(['hitlId', 'grantedBy', 'createdAt', 'expiresAt'] as const),
+] as const satisfies (keyof GrantRecord)[]
+
 const oldestFirst = (db: Db) =>
-  db.selectFrom('grants').selectAll().whereRef('uses', '<', 'maxUses').orderBy('createdAt').orderBy('id')
+  db.selectFrom('grants').select(grantColumns).whereRef('uses', '<', 'maxUses').orderBy('createdAt').orderBy('id')
 
 const selectOfAgent = statement((db, { now, agentId }: { now: number; agentId: string }) =>
   oldestFirst(db).where('agentId', '=', agentId).where('expiresAt', '>', now),
@@ -19,7 +25,7 @@ const useGrant = statement((db, { id, now }: { id: string; now: number }) =>
     .where('id', '=', id)
     .where('expiresAt', '>', now)
     .whereRef('uses', '<', 'maxUses')
-    .returningAll(),
+    .returning(grantColumns),
 )
 
 /** As it stands in the condition of their index, and in its order: no other plan is then as cheap. */
@@ -60,7 +66,7 @@ export const grants: Operations<'grants'> = {
   releaseKey: ({ db }, key) => releaseKey(db, key),
 
   async remove(unit, id, entry) {
-    const row = await unit.db.deleteFrom('grants').where('id', '=', id).returningAll().executeTakeFirst()
+    const row = await unit.db.deleteFrom('grants').where('id', '=', id).returning(grantColumns).executeTakeFirst()
     if (row === undefined) return false
     unit.audit(withFacts(entry, { before: row }))
     unit.change({ table: 'grants', key: id, now: undefined })

@@ -1,10 +1,12 @@
 import type { Operations } from '../methods.ts'
-import type { PolicyEdit } from '../store.ts'
+import type { PolicyEdit, PolicyRecord } from '../store.ts'
 import type { Unit } from '../unit.ts'
+
+const policyColumns = ['name', 'document', 'createdAt', 'updatedAt'] as const satisfies (keyof PolicyRecord)[]
 
 export const policies: Operations<'policies'> = {
   async all(db) {
-    return db.selectFrom('policies').selectAll().orderBy('name').execute()
+    return db.selectFrom('policies').select(policyColumns).orderBy('name').execute()
   },
 
   async insert(unit, policy, entry) {
@@ -25,7 +27,7 @@ export const policies: Operations<'policies'> = {
       .updateTable('policies')
       .set({ document: policy.document, updatedAt: policy.updatedAt })
       .where('name', '=', policy.name)
-      .returningAll()
+      .returning(policyColumns)
       .executeTakeFirst()
     if (row === undefined) return 'notFound'
     unit.audit(entry)
@@ -50,14 +52,14 @@ export const policies: Operations<'policies'> = {
 async function applyOne(unit: Unit, { name, policy, entry }: PolicyEdit): Promise<void> {
   const changed =
     policy === undefined
-      ? unit.db.deleteFrom('policies').where('name', '=', name).returningAll()
+      ? unit.db.deleteFrom('policies').where('name', '=', name).returning(policyColumns)
       : unit.db
           .insertInto('policies')
           .values(policy)
           .onConflict(conflict =>
             conflict.column('name').doUpdateSet({ document: policy.document, updatedAt: policy.updatedAt }),
           )
-          .returningAll()
+          .returning(policyColumns)
   const row = await changed.executeTakeFirst()
   if (row === undefined) return
   unit.audit(entry)
