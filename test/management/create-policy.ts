@@ -43,6 +43,21 @@ t.test('a policy with errors is refused whole, with all of them', async t => {
   t.equal((await store.policies.all()).length, before.length)
 })
 
+t.test('a silenced warning is kept and shown with its reason; an unknown one is refused', async t => {
+  const { call, admin } = control
+  const create = (name: string, code: string) => {
+    const rule = { name: 'r', effect: 'Allow', conditions: [], silence: [{ code, reason: 'a lab' }] }
+    return call('POST', '/policies', { token: admin.token, body: { name, rules: [rule] } })
+  }
+  t.match(await create('silent', 'W_ANY_ORIGIN'), { status: 201 })
+  const { json } = await call('GET', '/policies/silent', { token: admin.token })
+  t.match(json, { rules: [{ silence: [{ code: 'W_ANY_ORIGIN', reason: 'a lab' }] }] })
+  t.match(await create('loud', 'W_ANYTHING'), {
+    status: 400,
+    json: { code: 'invalid_policy', errors: [{ field: 'rules[0].silence[0].code', code: 'E_VALUE' }] },
+  })
+})
+
 t.test('a name that is in use is 409, with any owner', async t => {
   const { call, admin, loadFile } = control
   await loadFile('of-file')
