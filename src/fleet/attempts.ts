@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inTime } from '../clock.ts'
-import type { LeaseAsk } from '../limits/leased-bucket.ts'
+import type { LeaseAsk } from '../limits/lease.ts'
 import type { Lease } from './leases.ts'
 
 /** Least time between two calls, milliseconds. */

@@ -1,14 +1,15 @@
 /** Leases tokens of rate limits for this gateway: all keys that need some in one call, one call at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, inTime } from '../clock.ts'
-import type { LeaseAnswer, LeaseAsk, LeasedBuckets, Tokens } from '../limits/leased-bucket.ts'
+import { type LeaseAnswer, type LeaseAsk, type Tokens, usableMs } from '../limits/lease.ts'
+import type { LeasedBuckets } from '../limits/leased-bucket.ts'
 
 /** Least time between two calls, milliseconds. */
 const pauseMs = 10
 /** The same after a call that failed. */
 const failedMs = 500
-/** A request waits so long for the answer, milliseconds. */
-const waitMs = 200
+/** A request waits so long for a call that is under way, or about to begin, milliseconds. */
+const waitMs = usableMs + 2 * pauseMs
 /** Time between two looks for keys that nobody uses any more, milliseconds. */
 const sweepMs = 250
 /** Most keys in a call. */
@@ -28,7 +29,9 @@ export class Leases implements Tokens {
   /** Keys that this gateway holds tokens of, or has something to say about. */
   readonly #known = new Set<string>()
   #needed = new Set<string>()
-  /** The next call is over. */
+  /** The last call failed, or took too long: requests do not wait for the next ones until one is answered in time. */
+  #isAway = false
+  /** The call that is under way, or the next one, is over. */
   #next = Promise.withResolvers<void>()
   #isRunning = false
   #isClosed = false
@@ -49,9 +52,14 @@ export class Leases implements Tokens {
 
   /** When it takes too long, this gateway limits by its own share. */
   asked(key: string): Promise<void> {
-    const { buckets, clock } = this.#options
     this.need(key)
-    return inTime(this.#next.promise, waitMs, () => buckets.goAlone(key, clock.steady()))
+    const goAlone = () => {
+      this.#isAway = true
+      this.#options.buckets.goAlone(key)
+    }
+    if (!this.#isAway) return inTime(this.#next.promise, waitMs, goAlone)
+    goAlone()
+    return Promise.resolve()
   }
 
   close(): void {
@@ -63,9 +71,9 @@ export class Leases implements Tokens {
     while (this.#needed.size > 0 && !this.#isClosed) {
       const keys = [...this.#needed].slice(0, mostKeys)
       for (const key of keys) this.#needed.delete(key)
+      const isAnswered = await this.#call(keys)
       const { resolve } = this.#next
       this.#next = Promise.withResolvers()
-      const isAnswered = await this.#call(keys)
       resolve()
       await sleep(isAnswered ? pauseMs : failedMs, undefined, { ref: false })
     }
@@ -88,13 +96,15 @@ export class Leases implements Tokens {
       const now = clock.steady()
       for (const ask of asks) {
         const answer = byKey.get(ask.key)
-        if (answer === undefined) buckets.miss(ask, now)
+        if (answer === undefined) buckets.miss(ask)
         else buckets.accept(ask, answer, { sent, now })
       }
+      this.#isAway = now - sent > usableMs
       return true
     } catch {
       // The store tells that it cannot be reached. Until it can, each gateway limits by its own share.
-      for (const ask of asks) buckets.miss(ask, clock.steady())
+      this.#isAway = true
+      for (const ask of asks) buckets.miss(ask)
       return false
     }
   }

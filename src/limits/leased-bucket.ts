@@ -1,59 +1,40 @@
 /**
  * The part of one gateway in rate limits that hold for a fleet. A bucket of tokens for each key is kept in the database.
  * A gateway leases tokens from it ahead of need, and requests take them from memory that all of its threads share: no
- * request waits for the database while its agent keeps calling. In any time W all gateways together admit at most
- * `burst + pace * W + gateways * debt`.
+ * request waits for the database while its agent keeps calling. If an ask is not answered within a second, the gateway
+ * limits by a share of its own, a bucket of `burst / members` and `pace / members`, until one is, and charges the bucket
+ * with what it let pass.
+ *
+ * In any time W all gateways together admit at most `burst + pace * W + members * debt`, and for each of them that limited
+ * by its share `burst / members + pace / members * gap` more. `gap` is the longest time from the sending of an ask that
+ * reached the bucket to the arrival of the next one there.
+ *
+ * Proof. Let P be the tokens in the bucket and on lease, less the requests that passed without a token and are not charged
+ * yet. Each request takes one from P, a charge changes nothing in it, and it gains `pace` at most while it is below `burst`.
+ * So W admits at most `burst + pace * W` and as many as P is below 0 at the end. Let x be the time when the tokens of the
+ * bucket last were 0 or more. Below 0 are then at most those without a token that were charged since x, or are not charged
+ * yet, less `pace` for the time since x. Those of one gateway passed after it sent its last ask before x, at most `gap`
+ * before x. They are `debt`, and those that its share let pass: `burst / members`, and `pace / members` for the time since.
+ * For the time since x, that is no more in all gateways than the bucket gained. What remains is the bound.
+ *
+ * A bucket that is full gains nothing, which would make a long outage cost more than it gave. So a charge has two parts.
+ * `own` is what the share has not regained: it came at once. The rest, `paced`, is taken from what the bucket gained since
+ * the last ask of any gateway before the bucket is cut off at `burst`. P stays within `burst`: a share lacks at least what
+ * it let pass in any time up to now beyond its pace, so `own` takes at least what requests at the end of the outage took
+ * from a full bucket.
+ *
+ * A charge whose answer is lost may be made twice; then less is admitted.
  */
-import type { CallerRate } from './caller-rate.ts'
+import { type LeaseAnswer, type LeaseAsk, leaseMs, usableMs } from './lease.ts'
 import type { SharedTable, TableShape } from './shared-table.ts'
-import { createRateLimiter, type RateLimit } from './token-bucket.ts'
+import { createRateLimiter, type RateLimit, type RateLimiter } from './token-bucket.ts'
 
-/** What a gateway asks the bucket of a key for, and what became of the tokens that it has leased. */
-export interface LeaseAsk {
-  readonly key: string
-  /** Tokens to lease. */
-  readonly want: number
-  /** Leased tokens that requests took since the last ask. */
-  readonly used: number
-  /** Leased tokens that were not needed. */
-  readonly returned: number
-  /** Requests that passed without a token. Below 0: tokens that were spent, and not needed after all. */
-  readonly debt: number
-  /** Whether tokens are spent with the answer: the bucket does not hold them until it is told what became of them. */
-  readonly isSpent?: boolean
-  /** Time of the database at the last lease, milliseconds. More than `reportMs` later, `used` and `returned` do not count. */
-  readonly leasedAt: number
-}
-
-/** All keys of a call have the same limit. */
-export interface LeaseCall {
-  readonly limit: RateLimit
-  readonly asks: readonly LeaseAsk[]
-}
-
-export interface LeaseAnswer {
-  readonly key: string
-  readonly granted: number
-  /** Milliseconds until the bucket has more; 0 when it gave all that was asked for. */
-  readonly wait: number
-  /** Time of the database, milliseconds. */
-  readonly at: number
-}
-
-/** The bucket counts leased tokens for so long at least, milliseconds. A gateway that died keeps them no longer than twice that. */
-export const leaseMs = 4_000
-/** It is told so long after the last lease what became of them: all of them are counted then. */
-export const reportMs = 2_000
-/** A gateway uses tokens for so long after it has asked for them, and discards an answer that took longer. */
-const usableMs = 1_000
 /** Tokens are asked for before those that are there run out of time, milliseconds. */
 const aheadMs = 300
 /** A gateway leases what its requests take in this time, milliseconds. */
 const supplyMs = 400
 /** How fast the measured demand follows, milliseconds. */
 const memoryMs = 500
-/** A gateway whose asks are not answered limits by its own share for so long, milliseconds. */
-const aloneMs = 1_000
 /** A key without requests for so long gives its tokens back, milliseconds. */
 const idleMs = 600
 
@@ -77,19 +58,14 @@ const field = {
   /** 1 while an ask is wanted or under way. */
   asking: 10,
   leasedAt: 11,
-  /** Until then this gateway limits by its own share, since the bucket does not answer. */
-  aloneUntil: 12,
+  /** 1 while this gateway limits by its own share, since the bucket does not answer in time. */
+  alone: 12,
+  /** Requests that its share let pass, and that the bucket may not have been told of. */
+  own: 13,
 } as const
 
-/** Its table: 13 MiB, of which the system provides only what is used. More active keys than that must wait. */
-export const leaseShape: TableShape = { slots: 131_072, fields: 13 }
-
-/** Gets tokens for the buckets of this gateway. */
-export interface Tokens extends Pick<CallerRate, 'asked'> {
-  /** Tokens of the key are needed. */
-  need(key: string): void
-  close(): void
-}
+/** Its table: 14 MiB, of which the system provides only what is used. More active keys than that must wait. */
+export const leaseShape: TableShape = { slots: 131_072, fields: 14 }
 
 interface Times {
   readonly sent: number
@@ -130,11 +106,16 @@ export class LeasedBuckets {
     const table = this.#table
     table.lock()
     try {
-      const slot = table.claim(key, other => table.get(other, field.seenAt) < now - 2 * leaseMs)
+      const slot = table.claim(key, other => this.#isForgotten(other, now))
       return slot < 0 ? this.#interval : this.#takeFrom(slot, key, now)
     } finally {
       table.unlock()
     }
+  }
+
+  #isForgotten(slot: number, now: number): boolean {
+    const table = this.#table
+    return table.get(slot, field.seenAt) < now - 2 * leaseMs && table.get(slot, field.own) === 0
   }
 
   #takeFrom(slot: number, key: string, now: number): number | undefined {
@@ -153,7 +134,7 @@ export class LeasedBuckets {
       return 0
     }
     if (isDry) return table.get(slot, field.dryUntil) - now
-    if (now < table.get(slot, field.aloneUntil)) return this.#takeAlone(key, now)
+    if (table.get(slot, field.alone) !== 0) return this.#takeAlone(slot, key, now)
     const debt = table.get(slot, field.debt)
     if (debt >= this.#mostDebt) return undefined
     table.set(slot, field.debt, debt + 1)
@@ -177,13 +158,16 @@ export class LeasedBuckets {
     return Math.min(most, Math.max(1, Math.ceil(this.#table.get(slot, field.pace) * supplyMs)))
   }
 
-  #takeAlone(key: string, now: number): number {
+  #takeAlone(slot: number, key: string, now: number): number {
+    const wait = this.#share().take(key, now)
+    if (wait === 0) this.#table.set(slot, field.own, this.#table.get(slot, field.own) + 1)
+    return wait
+  }
+
+  #share(): RateLimiter {
     const { limit, rates, members } = this.#options
-    const share = {
-      requestsPerMinute: limit.requestsPerMinute / members(),
-      burst: Math.max(1, Math.floor(limit.burst / members())),
-    }
-    return createRateLimiter(share, rates).take(key, now)
+    const requestsPerMinute = limit.requestsPerMinute / members()
+    return createRateLimiter({ requestsPerMinute, burst: Math.max(1, Math.floor(limit.burst / members())) }, rates)
   }
 
   /**
@@ -202,12 +186,17 @@ export class LeasedBuckets {
     this.#measure(slot, now)
     const isIdle = this.#isIdle(slot, now)
     if (isIdle) this.#spareAll(slot, now)
+    const isAlone = table.get(slot, field.alone) !== 0
+    const all = table.get(slot, field.own)
+    // What its share has not regained yet came at once.
+    const own = all === 0 ? 0 : Math.min(all, Math.ceil(this.#share().owed(key, now)))
     const ask = {
-      ...{ key, want: isIdle ? 0 : this.#supply(slot), used: table.get(slot, field.used) },
-      ...{ returned: table.get(slot, field.spare), debt: table.get(slot, field.debt) },
+      // Alone, one token says that answers come in time again: more would be held in vain.
+      ...{ key, want: isIdle ? 0 : isAlone ? 1 : this.#supply(slot), used: table.get(slot, field.used) },
+      ...{ returned: table.get(slot, field.spare), debt: table.get(slot, field.debt), own, paced: all - own },
       leasedAt: table.get(slot, field.leasedAt),
     }
-    if (isIdle && ask.used + ask.returned + ask.debt === 0) {
+    if (isIdle && ask.used + ask.returned + ask.debt + all === 0) {
       // While the bucket is known to be dry, no debt is allowed again.
       if (now >= table.get(slot, field.dryUntil)) table.release(slot)
       return undefined
@@ -219,14 +208,16 @@ export class LeasedBuckets {
   }
 
   /** Takes the answer to an ask that was sent at `sent`. Its debt was an allowance until now: there is new one after it. */
-  accept({ key, debt }: LeaseAsk, { granted, wait, at }: LeaseAnswer, { sent, now }: Times): void {
+  accept(ask: LeaseAsk, { granted, wait, at }: LeaseAnswer, { sent, now }: Times): void {
+    const { key, debt, own = 0, paced = 0 } = ask
     const table = this.#table
     table.locked(() => {
       const slot = table.find(key)
       if (slot < 0) return
       table.set(slot, field.asking, 0)
       table.set(slot, field.debt, table.get(slot, field.debt) - debt)
-      table.set(slot, field.aloneUntil, 0)
+      table.set(slot, field.own, table.get(slot, field.own) - own - paced)
+      table.set(slot, field.alone, now - sent > usableMs ? 1 : 0)
       if (wait > 0) table.set(slot, field.dryUntil, now + wait)
       if (granted === 0 || now - sent > usableMs) return
       this.#spareAll(slot, now)
@@ -237,12 +228,12 @@ export class LeasedBuckets {
   }
 
   /** The ask was not answered. What was used counts as leased until the bucket forgets it. */
-  miss({ key }: LeaseAsk, now: number): void {
+  miss({ key }: LeaseAsk): void {
     this.#table.locked(() => {
       const slot = this.#table.find(key)
       if (slot < 0) return
       this.#table.set(slot, field.asking, 0)
-      this.#table.set(slot, field.aloneUntil, now + aloneMs)
+      this.#table.set(slot, field.alone, 1)
     })
   }
 
@@ -257,10 +248,10 @@ export class LeasedBuckets {
   }
 
   /** The answer takes long: until it comes, this gateway limits the key by its own share. */
-  goAlone(key: string, now: number): void {
+  goAlone(key: string): void {
     this.#table.locked(() => {
       const slot = this.#table.find(key)
-      if (slot >= 0) this.#table.set(slot, field.aloneUntil, now + aloneMs)
+      if (slot >= 0) this.#table.set(slot, field.alone, 1)
     })
   }
 

@@ -14,6 +14,8 @@ export interface RateLimit {
 export interface RateLimiter {
   /** Takes one request at `now` (steady milliseconds). 0 when it may pass, else milliseconds until it may. */
   take(key: string, now: number): number
+  /** Requests that the bucket lacks until it is full. */
+  owed(key: string, now: number): number
 }
 
 /** Its table: 2 MiB, of which the system provides only what is used. More active keys than that must wait. */
@@ -39,6 +41,12 @@ export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLim
       } finally {
         table.unlock()
       }
+    },
+    owed(key, now) {
+      return table.locked(() => {
+        const slot = table.find(key)
+        return slot < 0 ? 0 : Math.max(0, table.get(slot, arrivalField) - now) / interval
+      })
     },
   }
 }

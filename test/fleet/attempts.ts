@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Attempts } from '../../src/fleet/attempts.ts'
-import type { LeaseAsk } from '../../src/limits/leased-bucket.ts'
+import type { LeaseAsk } from '../../src/limits/lease.ts'
 import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
 
 const limit = { requestsPerMinute: 6, burst: 6 }

@@ -22,6 +22,7 @@ const calls = fc.array(
     key: fc.constantFrom('a', 'b'),
     pause: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 })),
     ...{ want: few, used: few, returned: few, debt: fc.integer({ min: -3, max: 3 }) },
+    ...{ own: few, paced: few },
     isSpent: fc.boolean(),
     /** How long ago the last lease was. */
     age: fc.integer({ min: 0, max: 3_000 }),

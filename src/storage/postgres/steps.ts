@@ -35,6 +35,11 @@ export const stepsOf = (schema: string): Steps => ({
         for (const statement of all) await sql.raw(statement).execute(db)
       },
     },
+    '0003-lease-charges': {
+      async up(db) {
+        await sql.raw(createLeaseTokens(schema)).execute(db)
+      },
+    },
   },
 })
 
