@@ -61,6 +61,7 @@ async function main(): Promise<void> {
       Security: { AgentAuth: { TokenRequests: { PerAddressPerMinute: 100_000 } } },
       HumanInTheLoop: { TimeoutSeconds: 30, RetentionSeconds: 60 },
       Trust: { QuarantineDenials: 0, QuarantineBelow: 0 },
+      Proxy: { AllowUpgrade: ['127.0.0.1'] },
     },
   })
   const field: Battlefield = {

@@ -146,6 +146,24 @@ const leaving: Attack = async (field, turn) => {
   socket.destroy()
 }
 
+/** Requests that take their connection over, alone and behind others, from clients that reset it sooner or later. */
+const takingOver: Attack = async (field, turn) => {
+  const socket = await dial(field)
+  const health = 'GET /health HTTP/1.1\r\nHost: g\r\n\r\n'
+  const asks = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+  const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  const handshake = `GET /proxy/${field.upstream}/ok/ HTTP/1.1\r\nHost: g\r\n${tokenLine(field)}${asks}${key}`
+  const texts = [
+    'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n',
+    `${handshake}\r\n`,
+    `${handshake}Content-Length: 9\r\n\r\nsome`,
+    `${handshake}Transfer-Encoding: chunked\r\n\r\n`,
+  ]
+  socket.write(health.repeat(turn % 3) + texts[turn % texts.length])
+  await setTimeout((turn * 37) % 300)
+  socket.resetAndDestroy()
+}
+
 const garbage: Attack = async (field, turn) => {
   const bodies = [
     '{',
@@ -230,6 +248,7 @@ export const attacks: readonly (readonly [Attack, number])[] = [
   [elsewhere, 30],
   [smuggled, 30],
   [leaving, 40],
+  [takingOver, 40],
   [garbage, 40],
   [guessing, 20],
   [contested, 15],
