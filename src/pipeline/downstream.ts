@@ -3,7 +3,7 @@ import { downstreamFields } from '../http/headers.ts'
 import { requestIdField } from '../http/names.ts'
 import { takeBackHead } from '../http/take-back.ts'
 import type { Control, ResponseHead } from '../upstream/handler.ts'
-import { answer, breakOff as breakConnection } from './answer.ts'
+import { answer, breakOff } from './answer.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields } from './answer-fields.ts'
 import { withLength } from './answers/fields.ts'
@@ -42,7 +42,7 @@ export abstract class Downstream implements AgentOutput {
   }
 
   /** Ends the exchange. An upstream request that is under way is aborted, so that it cannot look complete. */
-  protected abstract breakOff(refusal: Refusal): void
+  protected abstract cutOff(refusal: Refusal): void
 
   protected passHead(head: ResponseHead): void {
     const { res, req, interests, requestId } = this.exchange
@@ -74,7 +74,7 @@ export abstract class Downstream implements AgentOutput {
   protected isFenced(): boolean {
     const fenced = this.parts.fencedAs()
     if (fenced === undefined) return false
-    if (this.exchange.refusal === undefined) this.breakOff(refuseFenced(this.exchange, fenced))
+    if (this.exchange.refusal === undefined) this.cutOff(refuseFenced(this.exchange, fenced))
     return true
   }
 
@@ -127,7 +127,7 @@ export abstract class Downstream implements AgentOutput {
   refuse(refusal: Refusal): void {
     const { body, res } = this.exchange
     if (body !== undefined && !res.headersSent) readRpc(this.exchange, body, this.parts)
-    this.breakOff(refusal)
+    this.cutOff(refusal)
   }
 
   pause(): void {
@@ -158,7 +158,7 @@ export abstract class Downstream implements AgentOutput {
   protected fail(refusal: Refusal): void {
     const { res } = this.exchange
     // Behind a head that was sent only a broken connection shows the client that the answer is incomplete.
-    if (res.headersSent && !this.#takeBack()) breakConnection(this.exchange)
+    if (res.headersSent && !this.#takeBack()) breakOff(this.exchange)
     answer(this.exchange, refusal)
   }
 

@@ -145,7 +145,7 @@ class Forward extends Downstream implements UpstreamHandler, Sender {
     return true
   }
 
-  protected override breakOff(refusal: Refusal): void {
+  protected override cutOff(refusal: Refusal): void {
     // The answer came whole, but the client may not have taken all of it.
     if (this.#done) this.fail(refusal)
     else this.#giveUp(refusal)
@@ -173,6 +173,6 @@ class Forward extends Downstream implements UpstreamHandler, Sender {
 
   end(refusal: Refusal): void {
     if (!this.#done) this.#cancel()
-    this.breakOff(refusal)
+    this.cutOff(refusal)
   }
 }

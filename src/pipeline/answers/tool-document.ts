@@ -1,10 +1,10 @@
 import type { Sendable } from '../exchange.ts'
-import { mayHoldList, searchForList } from '../mcp/list-name.ts'
-import type { TextSearch } from '../mcp/text-search.ts'
-import { readToolList } from '../mcp/tool-list.ts'
 import type { ReaderParts } from '../parts.ts'
 import { HeldDocument } from './held-document.ts'
 import type { Output } from './interest.ts'
+import { mayHoldList, searchForList } from './list-name.ts'
+import type { TextSearch } from './text-search.ts'
+import { readToolList } from './tool-list.ts'
 
 /** How a document is read. */
 export interface DocumentTerms {

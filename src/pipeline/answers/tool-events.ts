@@ -1,12 +1,12 @@
 import type { Sendable } from '../exchange.ts'
 import { EventSplitter, type Piece, readEvent, withData } from '../mcp/event-splitter.ts'
 import { readRpcCall, rpcError } from '../mcp/json-rpc.ts'
-import { mayHoldList, searchForEndpoint, searchForList } from '../mcp/list-name.ts'
-import type { TextSearch } from '../mcp/text-search.ts'
-import { readToolList } from '../mcp/tool-list.ts'
 import type { ReaderParts } from '../parts.ts'
 import { holdAnswer, longestDocument, unreadable } from './held-document.ts'
 import type { Output, Rewriter } from './interest.ts'
+import { mayHoldList, searchForEndpoint, searchForList } from './list-name.ts'
+import type { TextSearch } from './text-search.ts'
+import { readToolList } from './tool-list.ts'
 
 /** Shorter events are no messages, bytes: each of the others is read by itself. */
 const shortestMessage = 'data:{"result":{"tools":[]}}'.length

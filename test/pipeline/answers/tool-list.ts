@@ -1,8 +1,8 @@
 /** Lists of tools are read in turns, so that none keeps the event loop busy. T64. */
 
 import t from 'tap'
+import { readToolList } from '../../../src/pipeline/answers/tool-list.ts'
 import type { Sendable } from '../../../src/pipeline/exchange.ts'
-import { readToolList } from '../../../src/pipeline/mcp/tool-list.ts'
 import type { Parts } from '../../../src/pipeline/parts.ts'
 import { createClock } from '../../fixtures/clock.ts'
 

@@ -1,7 +1,7 @@
 /** Requests for the tools of an MCP server are known by their bodies, whatever they hold. T64, and T31: in turns. */
 import fc from 'fast-check'
 import t from 'tap'
-import { ListQuestion, ListSearch } from '../../../src/pipeline/mcp/list-search.ts'
+import { ListQuestion, ListSearch } from '../../../src/pipeline/answers/list-search.ts'
 import { stepsPerTurn } from '../../../src/policy/turns/evaluation.ts'
 import { runs } from '../../fixtures/runs.ts'
 

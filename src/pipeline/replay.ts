@@ -1,22 +1,22 @@
 import { Readable } from 'node:stream'
-import { isRefusal, type Refusal, refuse } from '../../errors.ts'
-import type { HeldRequest, ReplayResult, Send, SendContext } from '../../hitl/model.ts'
-import { downstreamFields } from '../../http/headers.ts'
-import { withCredentials } from '../../upstream/credentials.ts'
-import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import type { HeldRequest, ReplayResult, Send, SendContext } from '../hitl/model.ts'
+import { downstreamFields } from '../http/headers.ts'
+import { withCredentials } from '../upstream/credentials.ts'
+import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../upstream/failure.ts'
 import {
   type Control,
   type ResponseHead,
   UpstreamError,
   type UpstreamHandler,
   type UpstreamRequest,
-} from '../../upstream/handler.ts'
-import type { Resolution } from '../../upstream/resolve.ts'
-import { closeCircuit, outcomeOfStatus, passCircuit } from '../circuit.ts'
-import type { Checked } from '../exchange.ts'
-import type { OutboundParts } from '../parts.ts'
-import { outbound } from '../pipeline.ts'
-import { type ApprovedCall, approved, openApproved } from './approved.ts'
+} from '../upstream/handler.ts'
+import type { Resolution } from '../upstream/resolve.ts'
+import { closeCircuit, outcomeOfStatus, passCircuit } from './circuit.ts'
+import type { Checked } from './exchange.ts'
+import { type ApprovedCall, approved, openApproved } from './outbound/approved.ts'
+import type { OutboundParts } from './parts.ts'
+import { outbound } from './pipeline.ts'
 
 /**
  * Sends an approved request: it passes the same steps as a proxied one, now, and goes over a connection that nothing else

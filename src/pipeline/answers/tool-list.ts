@@ -10,11 +10,11 @@ import { memberOf } from '../../policy/request/names.ts'
 import { stepsPerTurn } from '../../policy/turns/evaluation.ts'
 import { isRecord } from '../../policy/values/path.ts'
 import { unreadable } from '../../policy/values/truth.ts'
-import { longestDocument } from '../answers/held-document.ts'
 import type { Sendable } from '../exchange.ts'
 import { wouldDenyTool } from '../outbound/live.ts'
 import type { ReaderParts } from '../parts.ts'
 import { workInTurns } from '../work-turns.ts'
+import { longestDocument } from './held-document.ts'
 
 const mostValues = 50_000
 const mostTools = 1_000
