@@ -13,13 +13,17 @@ export const hopByHopResponse: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** In a request also those that are set again for the next connection (spec 4.4). */
+/**
+ * In a request also those that are set again for the next connection (spec 4.4), and the credentials for this gateway as a
+ * proxy (RFC 9110 section 11.7.2).
+ */
 export const hopByHopRequest: ReadonlySet<string> = new Set([
   ...hopByHopResponse,
   'content-length',
   'expect',
   'host',
   'http2-settings',
+  'proxy-authorization',
 ])
 
 /** Fields that frame a message or choose where it goes: no other spelling of them may pass. */

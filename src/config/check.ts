@@ -210,7 +210,7 @@ function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: stri
 
 /** Without a space the scheme and the credential would be one word, which no server takes. */
 const isBareScheme = ({ Header, Prefix = '' }: Config['Upstreams'][number]): boolean =>
-  /^(?:proxy-)?authorization$/i.test(Header) ? /^[\w-]+$/.test(Prefix) : /^(?:bearer|basic|token)$/i.test(Prefix)
+  /^authorization$/i.test(Header) ? /^[\w-]+$/.test(Prefix) : /^(?:bearer|basic|token)$/i.test(Prefix)
 
 const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
 

@@ -12,7 +12,7 @@ import type { Format } from './setting.ts'
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */
 const framingHeaders = new Set([...hopByHopRequest, 'content-type', 'via', 'www-authenticate'])
 /** Header fields that mean something else to HTTP, so that a token in them would be lost or leak. */
-const takenHeaders = new Set([...framingHeaders, 'authorization', 'proxy-authorization', 'cookie'])
+const takenHeaders = new Set([...framingHeaders, 'authorization', 'cookie'])
 
 /** RFC 9110 section 5.1, without the fields that are taken. */
 export const headerName: Format = value => {

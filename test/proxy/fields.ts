@@ -47,8 +47,6 @@ behaviour(t, 'order, spelling and repetition of end-to-end fields are kept, hop-
     '3',
     'Cookie',
     'c=1',
-    'Proxy-Authorization',
-    'Basic eA==',
     'X-Empty',
     '',
     'X-Latin',
