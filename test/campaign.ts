@@ -146,7 +146,7 @@ function plant({ changes }: Planted): string {
 }
 
 /** The assertion that failed, or the error that ended the test. */
-const firstFailure = /^ +not ok \d+ - (?:throws nothing\s+---\s+)?(.*)/m
+const firstFailure = /^ +not ok \d+ - (.*)/m
 
 /** A planted error that seeds find is found by one of so many. */
 const mostSeeds = 5
