@@ -1,4 +1,4 @@
-/** The routes, in the order of the navigation. Each page is fetched when it is opened first. */
+/** The routes, in the order of the navigation. All but the queue are fetched when they are opened first. */
 import { later, type Page } from './parts/later.tsx'
 import { QueuePage } from './queue/page.tsx'
 import type { Role } from './types.ts'

@@ -37,12 +37,15 @@ export const plural = (count: number, one: string, many = `${one}s`): string => 
  */
 export type TextKind = 'told' | 'exact' | 'value' | 'bytes'
 
-/** The characters that a reader does not see, or that change the order of others, as in `escapeDeceptive` of the gateway. */
+/**
+ * The characters that a reader does not see, or that change the order of others, as in `escapeDeceptive` of the gateway; and
+ * combining marks behind four others, since a pile of them covers the lines above.
+ */
 const unseen =
-  /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]/gv
+  /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]|(?<=\p{M}{4})\p{M}/gv
 /** The same, where line ends and tabs are layout. */
 const unseenInLines =
-  /[[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]--[\n\t]]/gv
+  /[[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]--[\n\t]]|(?<=\p{M}{4})\p{M}/gv
 /** How the gateway writes such a character. */
 const told = /\\u\{[0-9a-f]{1,6}\}/g
 

@@ -70,6 +70,19 @@ t.test('characters that deceive the eye are visible', async t => {
   await deny(id)
 })
 
+t.test('a pile of combining marks does not cover what is around it', async t => {
+  const bot = await agentIn('bot')
+  const id = await hold('/pile', {
+    bot,
+    headers: json,
+    body: JSON.stringify({ note: `a${'\u0301'.repeat(40)}`, amount: 5 }),
+  })
+  const page = await signedIn(t, reviewer, { route: `/?id=${id}` })
+  await page.locator('.request .digest').waitFor()
+  t.equal(await page.locator('.json mark.escape').textContent(), Array.from({ length: 36 }, () => 'u{301}').join(' '))
+  await deny(id)
+})
+
 t.test('bodies of a megabyte on one line, and of 64 levels, are shown without a stop', async t => {
   const long = await hold('/long', { headers: { 'Content-Type': 'text/plain' }, body: 'x'.repeat(1_000_000) })
   const deep = await hold('/deep', { headers: json, body: `${'{"a":['.repeat(32)}1${']}'.repeat(32)}` })

@@ -5,13 +5,22 @@ import type { HitlRequest } from '../types.ts'
 import { bytesOf, textOf } from './bytes.ts'
 import { type Finding, findingsIn, type Source } from './findings.ts'
 import { type Pair, pairsOf } from './form.ts'
-import { type Json, type JsonObject, type JsonProblem, mostLevels, mostValues, readJson, stringOf } from './json.ts'
+import {
+  type Json,
+  type JsonObject,
+  type JsonProblem,
+  type JsonString,
+  mostLevels,
+  mostValues,
+  readJson,
+  stringOf,
+} from './json.ts'
 
 export type Shape =
   | { readonly kind: 'json'; readonly value: Json }
   | {
       readonly kind: 'tool'
-      readonly tool: string
+      readonly tool: JsonString
       readonly arguments: Json | undefined
       /** The message without the two. */
       readonly rest: JsonObject
@@ -159,7 +168,7 @@ function toolIn(message: JsonObject, text: string): Shape | undefined {
   })
   return {
     kind: 'tool',
-    tool: stringOf(text, name),
+    tool: name,
     arguments: memberOf(params, 'arguments'),
     rest: { ...message, members },
   }

@@ -23,7 +23,9 @@ export interface ActProps {
 export function Act({ title, verb, tone = 'danger', isBlocked, act, said, children, onClose, onDone }: ActProps) {
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
+  const isReady = !isBusy && isBlocked !== true
   const confirm = async () => {
+    if (!isReady) return
     setBusy(true)
     const failed = await act()
     setBusy(false)
@@ -33,7 +35,7 @@ export function Act({ title, verb, tone = 'danger', isBlocked, act, said, childr
     onDone()
   }
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} onConfirm={() => void confirm()}>
       {children}
       {failure !== undefined && (
         <p class="notice bad" role="alert">
@@ -44,7 +46,7 @@ export function Act({ title, verb, tone = 'danger', isBlocked, act, said, childr
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <button type="button" class={tone} disabled={isBusy || isBlocked === true} onClick={() => void confirm()}>
+        <button type="button" class={tone} disabled={!isReady} onClick={() => void confirm()}>
           {isBusy ? 'Sending…' : verb}
         </button>
       </p>

@@ -1,6 +1,6 @@
 import { segmentsOf } from '../body/findings.ts'
 import { formCoding, type Pair } from '../body/form.ts'
-import { type Json, type JsonObject, jsonCoding, stringOf } from '../body/json.ts'
+import { type Json, type JsonObject, type JsonString, jsonCoding, stringOf } from '../body/json.ts'
 import { memberOf, type ReadBody, type Shape, without } from '../body/kind.ts'
 import { useSome } from '../parts/some.tsx'
 import { Cut } from '../parts/text.tsx'
@@ -37,7 +37,7 @@ function Tool({ body, shape }: ShapeProps<'tool'>) {
       <p class="tool">
         MCP tool{' '}
         <strong>
-          <Cut pieces={[{ text: shape.tool }]} kind="value" />
+          <Words value={shape.tool} body={body} />
         </strong>
         {shape.arguments === undefined && ' without arguments'}
       </p>
@@ -66,7 +66,7 @@ function Messages({ body, shape }: ShapeProps<'messages'>) {
         <p class="tool">
           Model{' '}
           <strong>
-            <Cut pieces={[{ text: stringOf(body.text, model) }]} kind="value" />
+            <Words value={model} body={body} />
           </strong>
         </p>
       )}
@@ -89,9 +89,7 @@ function Message({ message, body }: { readonly message: JsonObject; readonly bod
   const isNamed = role?.kind === 'string'
   return (
     <>
-      <strong>
-        {isNamed ? <Cut pieces={[{ text: stringOf(body.text, role) }]} kind="value" first={120} /> : 'No role'}
-      </strong>
+      <strong>{isNamed ? <Words value={role} body={body} /> : 'No role'}</strong>
       {content !== undefined && <Content content={content} body={body} />}
       <Rest title="Beside the content" rest={without(message, 'content', ...(isNamed ? ['role'] : []))} body={body} />
     </>
@@ -124,6 +122,12 @@ function plainText(part: Json, text: string): Json | undefined {
   const [type, value] = [memberOf(part, 'type'), memberOf(part, 'text')]
   const isText = type?.kind === 'string' && stringOf(text, type) === 'text'
   return isText && value?.kind === 'string' ? value : undefined
+}
+
+/** A string in a line. */
+function Words({ value, body }: { readonly value: JsonString; readonly body: ReadBody }) {
+  const range = { from: value.from + 1, to: value.to - 1 }
+  return <Cut pieces={segmentsOf(body, range, jsonCoding)} kind="value" first={300} />
 }
 
 function StringText({ value, body }: { readonly value: Json; readonly body: ReadBody }) {
