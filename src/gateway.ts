@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createToolNotes, type ToolChange } from './agents/tools.ts'
 import { createRepeats } from './audit/repeats.ts'
-import { createVerification } from './audit/verification.ts'
 import type { Clock } from './clock.ts'
 import type { RecentActivity } from './compose/activity.ts'
 import { type Base, createFenced } from './compose/base.ts'
@@ -23,6 +22,7 @@ import { type SummaryRow, summarise } from './compose/summary.ts'
 import { startSweeps } from './compose/sweeps.ts'
 import { createTelemetry } from './compose/telemetry.ts'
 import { openUpstreams, reloadCredentials, type Upstreams } from './compose/upstreams.ts'
+import { openVerification } from './compose/verification.ts'
 import type { Environment } from './config/environment.ts'
 import type { Config } from './config/schema.ts'
 import { FenceWatch } from './fleet/fence-watch.ts'
@@ -176,7 +176,8 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
   for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
-  const telemetry = createTelemetry({ ...foundation, limits, memory })
+  const watches = watchesOf(foundation)
+  const telemetry = createTelemetry({ ...foundation, ...watches, limits, memory })
   closers.push(() => telemetry?.close())
   const dataPlane = createDataPlane({
     ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },
@@ -186,7 +187,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, dataPlane })
-  const watched = { ...foundation, hitl, limits, telemetry, ...watchesOf(foundation) }
+  const watched = { ...foundation, hitl, limits, telemetry, ...watches }
   const overview = createOverview(watched)
   const { bounds, workTurns } = dataPlane
   const { note: noteTools } = openToolNotes(foundation)
@@ -234,7 +235,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
 const watchesOf = (foundation: Foundation) => ({
   /** Whether every thread answers. */
   threadsAnswer: (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0,
-  verification: createVerification(foundation),
+  verification: openVerification(foundation),
 })
 
 function openToolNotes(foundation: Foundation) {

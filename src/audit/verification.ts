@@ -1,90 +1,173 @@
 /**
- * Verifies the audit trail in the background, a stretch at a time in the thread of the store: all of it when the gateway
- * starts and once an hour, and new entries in between. The result is for people; `audit verify` does the same at once.
+ * Verifies the audit trail in the background, a stretch at a time in the thread of the store: from the first entry to the
+ * end, again each hour or as soon as the end is reached, and new entries in between. Of several gateways one does it. The
+ * result is for people; `audit verify` does the same at once.
  */
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import { genesis } from '../storage/chain.ts'
 import type { AuditTable, Link } from '../storage/store.ts'
+import { type KeptPass, type PassSeal, parsePass, type VerificationState } from './kept-pass.ts'
 
-export interface VerificationState {
-  /** `running`: the first pass has not reached the end yet. */
-  readonly status: 'running' | 'intact' | 'broken'
-  /** Seq of the last unchanged entry; 0 when there is none. */
-  readonly verifiedTo: number
-  /** Hash of that entry: kept elsewhere, it also reveals a trail that was cut off or rewritten. */
-  readonly lastHash: string
-  /** Last time at which the end was reached, milliseconds since the epoch. */
-  readonly verifiedAt: number | null
-  /** Seq of the first entry that is missing or was changed. */
-  readonly firstBroken: number | null
-  readonly why: string | null
+export interface Progress extends VerificationState {
+  /** Seq that the pass under way has reached. */
+  readonly reached: number
 }
 
 export interface TrailVerification {
-  /** Call about every second: verifies one stretch, when one is due. Rejects when the store cannot be read. */
+  /** Call about every second: verifies some stretches, when they are due. Rejects when the store cannot be used. */
   step(): Promise<void>
-  state(): VerificationState
+  state(): Progress
 }
 
 export interface VerificationParts {
-  readonly store: { readonly audit: Pick<AuditTable, 'verify'> }
+  readonly store: { readonly audit: Pick<AuditTable, 'verify' | 'kept' | 'keep'> }
   readonly clock: Clock
   readonly log: Pick<Log, 'error'>
+  /** Whether this gateway is the one that verifies. */
+  readonly leads: () => boolean
+  readonly seal: PassSeal
 }
 
-/** Entries of one stretch: some milliseconds of the store. */
+/** Entries of one stretch: some milliseconds of the store, in which others wait. */
 const stretch = 250
-/** Time between two readings of new entries, and between two passes over the whole trail, milliseconds. */
+/** Share of the time that the store works at it, and the longest time that a step makes up for, milliseconds. */
+const share = 0.05
+const mostBehindMs = 2_000
+/** Time between two readings of new entries, and from the start of one pass to that of the next, milliseconds. */
 const newMs = 10_000
 const passMs = 3_600_000
+/** Time between two notes of how far the pass has got, and two readings of the notes of another gateway, milliseconds. */
+const keepMs = 30_000
 
 const start: Link = { seq: 0, hash: genesis }
+const unknown: VerificationState = {
+  status: 'running',
+  verifiedTo: 0,
+  lastHash: genesis,
+  verifiedAt: null,
+  firstBroken: null,
+  why: null,
+}
 
-export function createVerification({ store, clock, log }: VerificationParts): TrailVerification {
-  let at = start
+/** Stretches of one step, whatever the clock says. */
+const mostStretches = 400
+
+export function createVerification(parts: VerificationParts): TrailVerification {
+  const verifier = new Verifier(parts)
   let isBusy = false
-  let nextAt = Number.NEGATIVE_INFINITY
-  let passAt = clock.steady() + passMs
-  let state: VerificationState = {
-    status: 'running',
-    verifiedTo: 0,
-    lastHash: genesis,
-    verifiedAt: null,
-    firstBroken: null,
-    why: null,
-  }
-
-  const verify = async () => {
-    const now = clock.steady()
-    if (now >= passAt) {
-      at = start
-      passAt = now + passMs
-    }
-    const found = await store.audit.verify(at, stretch)
-    if ('firstBroken' in found) {
-      if (state.status !== 'broken') log.error({ reason: found.why }, 'the audit trail is not as it was written')
-      state = { ...state, status: 'broken', ...found }
-      nextAt = passAt
-      return
-    }
-    at = found.last
-    if (!found.isEnd) return
-    nextAt = now + newMs
-    state = {
-      ...{ status: 'intact', firstBroken: null, why: null },
-      ...{ verifiedTo: at.seq, lastHash: at.hash, verifiedAt: clock.now() },
-    }
-  }
-
   return {
     async step() {
-      if (isBusy || clock.steady() < nextAt) return
+      if (isBusy) return
       isBusy = true
-      await verify().finally(() => {
+      await verifier.step().finally(() => {
         isBusy = false
       })
     },
-    state: () => state,
+    state: () => verifier.state,
+  }
+}
+
+class Verifier {
+  readonly #parts: VerificationParts
+  #pass: KeptPass
+  /** The end, or an entry that was changed, was found. */
+  #isDone = false
+  #isLeading = false
+  #isTold = false
+  #steppedAt: number
+  #nextAt = Number.NEGATIVE_INFINITY
+  /** When the note was read or written last, and how far the pass had got then. */
+  #kept = { at: Number.NEGATIVE_INFINITY, seq: 0 }
+
+  constructor(parts: VerificationParts) {
+    this.#parts = parts
+    const { clock } = parts
+    this.#pass = { at: start, begun: clock.now(), state: unknown }
+    this.#steppedAt = clock.steady() - mostBehindMs
+  }
+
+  get state(): Progress {
+    return { ...this.#pass.state, reached: this.#pass.at.seq }
+  }
+
+  async step(): Promise<void> {
+    const { clock, leads } = this.#parts
+    if (!leads()) return this.#follow()
+    if (!this.#isLeading) await this.#takeOver()
+    const now = clock.steady()
+    const budgetMs = Math.min(mostBehindMs, now - this.#steppedAt) * share
+    this.#steppedAt = now
+    if (now < this.#nextAt) return
+    const age = clock.now() - this.#pass.begun
+    if (this.#isDone && (age >= passMs || age < 0)) this.#begin()
+    let hasMore = true
+    for (let n = 0; hasMore && n < mostStretches; n++) {
+      hasMore = await this.#verify()
+      if (clock.steady() - now >= budgetMs) break
+    }
+    const isNews = !hasMore && !this.#isDone
+    this.#isDone = !hasMore
+    const isOld = clock.steady() - this.#kept.at >= keepMs
+    if (isNews || (isOld && this.#pass.at.seq !== this.#kept.seq)) await this.#keep()
+  }
+
+  /** Another gateway verifies: this one shows what that has found. */
+  async #follow(): Promise<void> {
+    this.#isLeading = false
+    if (this.#parts.clock.steady() - this.#kept.at >= keepMs) this.#pass = (await this.#read()) ?? this.#pass
+  }
+
+  /** Goes on where the gateway before has stopped: that has verified all before. */
+  async #takeOver(): Promise<void> {
+    this.#begin()
+    this.#pass = (await this.#read()) ?? this.#pass
+    this.#isLeading = true
+  }
+
+  #begin(): void {
+    this.#pass = { ...this.#pass, at: start, begun: this.#parts.clock.now() }
+    this.#isDone = false
+  }
+
+  /** Verifies a stretch. Returns whether there is more. */
+  async #verify(): Promise<boolean> {
+    const found = await this.#parts.store.audit.verify(this.#pass.at, stretch)
+    if ('firstBroken' in found) {
+      this.#noteFault(found)
+      return false
+    }
+    this.#pass = { ...this.#pass, at: found.last }
+    if (found.isEnd) this.#noteEnd(found.last)
+    return !found.isEnd
+  }
+
+  #noteFault(found: { readonly firstBroken: number; readonly why: string }): void {
+    const { clock, log } = this.#parts
+    if (!this.#isTold) log.error({ reason: found.why }, 'the audit trail is not as it was written')
+    this.#isTold = true
+    this.#pass = { ...this.#pass, state: { ...this.#pass.state, status: 'broken', ...found } }
+    this.#nextAt = clock.steady() + Math.max(newMs, this.#pass.begun + passMs - clock.now())
+  }
+
+  #noteEnd({ seq, hash }: Link): void {
+    const { clock } = this.#parts
+    const found = { verifiedTo: seq, lastHash: hash, verifiedAt: clock.now() }
+    this.#pass = { ...this.#pass, state: { status: 'intact', ...found, firstBroken: null, why: null } }
+    this.#isTold = false
+    this.#nextAt = clock.steady() + newMs
+  }
+
+  async #read(): Promise<KeptPass | undefined> {
+    const { store, clock, seal } = this.#parts
+    const sealed = await store.audit.kept()
+    this.#kept = { at: clock.steady(), seq: this.#pass.at.seq }
+    return sealed && parsePass(seal.open(sealed), clock.now())
+  }
+
+  async #keep(): Promise<void> {
+    const { store, clock, seal } = this.#parts
+    this.#kept = { at: clock.steady(), seq: this.#pass.at.seq }
+    await store.audit.keep(seal.close(JSON.stringify(this.#pass)))
   }
 }

@@ -1,3 +1,4 @@
+import type { TrailVerification } from '../audit/verification.ts'
 import type { AcceptCounts } from '../http/accept.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import { exposition, type Reading } from '../telemetry/exposition.ts'
@@ -10,6 +11,7 @@ import type { SharedLimits, SharedMemory } from './shared.ts'
 export interface TelemetryParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store' | 'fleet'> {
   readonly limits: SharedLimits
   readonly memory: Pick<SharedMemory, 'metrics'>
+  readonly verification: Pick<TrailVerification, 'state'>
 }
 
 /** The counters of one thread. */
@@ -32,11 +34,12 @@ export interface Telemetry extends Counters {
 export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
   if (!parts.config.Telemetry.Metrics.Enabled) return undefined
   const processReadings = createProcessReadings(parts.clock)
+  const started = parts.clock.now()
   return {
     ...createCounters(parts.memory, 0),
     totals: () => readTotals(parts.memory.metrics),
     async page() {
-      const own = await gatewayReadings(parts)
+      const own = await gatewayReadings(parts, started)
       return exposition(readTotals(parts.memory.metrics), [...own, ...processReadings()])
     },
   }
@@ -58,19 +61,17 @@ export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: nu
   }
 }
 
-async function gatewayReadings({
-  limits,
-  store,
-  clock,
-  logStatus,
-  fleet,
-}: TelemetryParts): Promise<readonly Reading[]> {
+async function gatewayReadings(parts: TelemetryParts, started: number): Promise<readonly Reading[]> {
+  const { limits, store, clock, logStatus, fleet, verification } = parts
   const gauge = (name: string, help: string, value: number): Reading[] => [
     { name: `agent_gateway_${name}`, help, type: 'gauge', value },
   ]
   // A store that does not answer must not hide everything else, least of all then.
   const pending = await store.hitl.countPending(clock.now()).catch(() => undefined)
   const { dropped, problem } = logStatus()
+  const { status, verifiedAt } = verification.state()
+  const broken = status === 'broken'
+  const age = Math.max(0, Math.round((clock.now() - (verifiedAt ?? started)) / 1_000))
   return [
     {
       name: 'agent_gateway_log_lines_dropped_total',
@@ -86,6 +87,8 @@ async function gatewayReadings({
       'Open circuits, each of one agent or of all to one upstream.',
       limits.breaker.openAt(clock.steady()),
     ),
+    ...gauge('audit_broken', '1 while the audit trail is not as it was written.', broken ? 1 : 0),
+    ...gauge('audit_verified_age_seconds', 'Time since the end of the audit trail was reached.', age),
     ...fleet.readings(),
     ...(pending === undefined ? [] : gauge('hitl_pending', 'Requests that wait for a reviewer.', pending)),
   ]

@@ -103,6 +103,7 @@ export interface AuditVerification {
   readonly firstBroken: number | null
   readonly why: string | null
   readonly verifiedAt: string | null
+  readonly reached: number
 }
 
 export interface Condition {

@@ -64,6 +64,13 @@ export function viewFleet(reading: FleetReading, instant: Instant): FleetView {
   return { newest: Math.max(0, reading.newest), members }
 }
 
+/** Whether this gateway does what only one of them does: the one that has served longest. */
+export function leads({ members }: Pick<FleetView, 'members'>): boolean {
+  const serving = members.filter(({ state, isThis }) => isThis || state === 'Serving')
+  const [first] = serving.sort((left, right) => left.startedAt - right.startedAt || (left.id < right.id ? -1 : 1))
+  return first?.isThis ?? true
+}
+
 function viewMember(
   { row, since }: Seen<MemberRow>,
   own: MemberRow | undefined,

@@ -73,4 +73,8 @@ export interface AuditTable {
   after(seq: number, limit: number): Promise<readonly AuditRecord[]>
   /** Checks that `link` is still there, and up to `limit` records that follow it; seq 0 is the beginning. */
   verify(link: Link, limit: number): Promise<Verified>
+  /** What `keep` was given last: opaque to the store. */
+  kept(): Promise<Uint8Array | undefined>
+  /** Keeps how far a verification has got. */
+  keep(note: Uint8Array): Promise<void>
 }

@@ -6,8 +6,11 @@ import type { Db, Schema } from './schema.ts'
 import type { AuditTable } from './store.ts'
 import { audit } from './tables/audit.ts'
 
-/** Codes of the console are over in a minute, and leases of webhooks are held by gateways that do not run on the copy. */
-export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes' | 'hooks'>
+/**
+ * Codes of the console are over in a minute, and leases of webhooks are held by gateways that do not run on the copy. Its
+ * trail is verified from the beginning.
+ */
+export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes' | 'hooks' | 'audit_pass'>
 
 /** The primary keys. Tables come after those that they refer to. */
 const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[] } = {

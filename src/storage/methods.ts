@@ -87,7 +87,7 @@ export const methods = {
   codes: { keep: 'write', take: 'write' },
   tokens: { all: 'read' },
   deliveries: { take: 'write', next: 'read', remove: 'write', leave: 'write', prune: 'write' },
-  audit: { append: 'write', list: 'read', after: 'read', verify: 'read' },
+  audit: { append: 'write', list: 'read', after: 'read', verify: 'read', kept: 'read', keep: 'write' },
   probe: { ping: 'write' },
 } as const satisfies { readonly [T in TableName]: Readonly<Record<keyof Tables[T], Kind>> }
 

@@ -46,6 +46,11 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
         for (const statement of longLives) await statement.execute(db)
       },
     },
+    '0006-audit-pass': {
+      async up(db) {
+        await sql`create table audit_pass (one integer primary key, note ${bytes} not null)`.execute(db)
+      },
+    },
   }
 }
 

@@ -108,6 +108,12 @@ export interface HookRow {
   readonly leaseUntil: number
 }
 
+/** At most one row: how far a verification of the audit trail has got. */
+export interface AuditPassRow {
+  readonly one: number
+  readonly note: Uint8Array
+}
+
 /** Always empty: the write probe inserts a row and removes it. */
 export interface ProbeRow {
   readonly payload: Uint8Array
@@ -135,6 +141,7 @@ export interface Schema {
   deliveries: DeliveryRow
   hooks: HookRow
   audit: AuditRow
+  audit_pass: AuditPassRow
   probe: ProbeRow
 }
 

@@ -7,7 +7,7 @@ import type { AuditVerification } from '../types.ts'
 export function Verification() {
   const { data } = useRead<AuditVerification>('/audit/verification')
   if (data === undefined) return null
-  const { status, verifiedTo, verifiedAt, lastHash, firstBroken, why } = data
+  const { status, verifiedTo, verifiedAt, lastHash, firstBroken, why, reached } = data
   if (status === 'broken') {
     return (
       <p class="notice bad" role="alert">
@@ -15,7 +15,8 @@ export function Verification() {
       </p>
     )
   }
-  if (status === 'running' || verifiedAt === null) return <p class="notice">The trail is being verified.</p>
+  if (status === 'running' || verifiedAt === null)
+    return <p class="notice">The trail is being verified; entry {reached} was reached.</p>
   return (
     <p class="hint verified">
       <span class="good-text">✓ Intact</span> up to entry {verifiedTo}, verified <When at={verifiedAt} />. Hash{' '}

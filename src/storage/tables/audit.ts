@@ -76,7 +76,24 @@ export const audit: Operations<'audit'> = {
     }
     return { last, isEnd: rows.length < limit }
   },
+
+  async kept(db) {
+    return (await selectNote(db, {})).rows[0]?.note
+  },
+
+  async keep({ db }, note) {
+    await replaceNote(db, { note })
+  },
 }
+
+const selectNote = statement(db => db.selectFrom('audit_pass').select('note'))
+
+const replaceNote = statement((db, { note }: { note: Uint8Array }) =>
+  db
+    .insertInto('audit_pass')
+    .values({ one: 1, note })
+    .onConflict(conflict => conflict.column('one').doUpdateSet({ note })),
+)
 
 const selectFrom = statement((db, { from, limit }: { from: number; limit: number }) =>
   db.selectFrom('audit').select(auditColumns).where('seq', '>=', from).orderBy('seq').limit(limit),

@@ -71,6 +71,15 @@ export function audit(t: Test, engine: Engine): void {
     t.match(await store.audit.verify({ seq: -5, hash: genesis }, 2), { firstBroken: -5, why: /missing/ })
   })
 
+  t.test('how far a verification has got is kept, once', async t => {
+    const store = await engine(t)
+    t.equal(await store.audit.kept(), undefined)
+    for (const bytes of [[1, 0, 255], [2]]) {
+      await store.audit.keep(new Uint8Array(bytes))
+      t.strictSame(await store.audit.kept(), new Uint8Array(bytes))
+    }
+  })
+
   t.test('the trail is read on from any record', async t => {
     const store = await engine(t)
     for (const action of ['a', 'b', 'c']) await store.audit.append(entry(action))

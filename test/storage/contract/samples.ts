@@ -22,7 +22,7 @@ export const tables = [
     'seen_tools',
     'token_epoch',
   ],
-  ...['console_codes', 'deliveries', 'hooks', 'audit'],
+  ...['console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass'],
 ]
 
 /** Gives an empty store that closes with the test. */

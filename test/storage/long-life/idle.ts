@@ -28,6 +28,7 @@ const awaited = [
   ...[/^delete from "hitl"/, /^delete from "grants"/, /^update "hitl" set "replay"/, /^update "hitl" set "status"/],
   ...[
     /from "audit" where "seq" >=/,
+    /^insert into "audit_pass"/,
     /^select "createdAt" from "hitl"/,
     /^insert into "hooks"/,
     /^with newest/,

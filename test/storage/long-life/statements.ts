@@ -44,6 +44,8 @@ export function byItself(life: LongLife): readonly Bounded[] {
       rows: 400,
       asked: call('audit', 'verify', { seq: 1, hash: '' }, 250),
     },
+    { what: 'how far the verification got', rows: 10, asked: call('audit', 'kept') },
+    { what: 'how far the verification gets', rows: 20, asked: call('audit', 'keep', new Uint8Array(100)) },
     { what: 'the probe', rows: 40, asked: call('probe', 'ping') },
     { what: 'a batch of requests expires', rows: 60 * batch, asked: call('hitl', 'expire', late, batch) },
     { what: 'a batch of past requests is removed', rows: 40 * batch, asked: call('hitl', 'prune', now, batch) },
