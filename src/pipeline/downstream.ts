@@ -33,8 +33,9 @@ export abstract class Downstream implements AgentOutput {
   #missing = 0
   /** Undefined while the answer may still come as a whole. */
   #body: AnswerBody | undefined = undefined
-  /** The head that the agent gets once the rewriters have something for it. */
+  /** The head of the answer, and its fields as the agent gets them, once the rewriters have something for it. */
   #head: ResponseHead | undefined = undefined
+  #fields: readonly string[] | undefined = undefined
 
   constructor(exchange: Sendable, parts: Parts) {
     this.exchange = exchange
@@ -60,7 +61,8 @@ export abstract class Downstream implements AgentOutput {
 
   /** Whether readers have the answer now. @param fields those that the agent gets */
   #isRead(interests: readonly Interest[], head: ResponseHead, fields: readonly string[]): boolean {
-    this.#head = { ...head, fields }
+    this.#head = head
+    this.#fields = fields
     const opened = openRewriters(interests, head, this)
     if (isRefusal(opened)) this.refuse(opened)
     else this.rewriter = opened
@@ -97,16 +99,15 @@ export abstract class Downstream implements AgentOutput {
   }
 
   describe(length: BodyLength): void {
-    if (length === 'unchanged' || this.#head === undefined) return
-    this.#head = { ...this.#head, fields: withLength(this.#head.fields, length) }
+    if (length !== 'unchanged' && this.#fields !== undefined) this.#fields = withLength(this.#fields, length)
   }
 
   writeHead(length: BodyLength): void {
     if (this.isFenced()) return
     this.describe(length)
     if (this.#head === undefined) throw new Error('cannot happen: an answer begins without a head')
-    const { status, reason, fields } = this.#head
-    this.exchange.res.writeHead(status, reason, [...fields])
+    const { status, reason } = this.#head
+    this.exchange.res.writeHead(status, reason, [...(this.#fields ?? [])])
     this.#stream()
   }
 

@@ -2,6 +2,7 @@ import { upstreamFields } from '../http/headers.ts'
 import { sendReply } from '../http/respond.ts'
 import { withCredentials } from '../upstream/credentials.ts'
 import type { UpstreamRequest } from '../upstream/handler.ts'
+import type { Interest } from './answers/interest.ts'
 import type { Exchange, Sendable } from './exchange.ts'
 import type { Parts } from './parts.ts'
 
@@ -23,7 +24,7 @@ export function answerLastHop(exchange: Exchange): 'answered' | undefined {
 export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
   const { interests } = exchange
   const own = requestFields(exchange, parts)
-  const fields = interests?.some(({ wantsPlainBytes }) => wantsPlainBytes) === true ? withoutCoding(own) : own
+  const fields = interests !== undefined && wantPlainBytes(interests) ? withoutCoding(own) : own
   return {
     agentId: exchange.agent.id,
     method: exchange.method,
@@ -50,6 +51,11 @@ function countHop(fields: string[]): void {
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i]?.toLowerCase() === 'max-forwards') fields[i + 1] = String(Math.max(0, Number(fields[i + 1]) - 1))
   }
+}
+
+function wantPlainBytes(interests: readonly Interest[]): boolean {
+  for (const interest of interests) if (interest.wantsPlainBytes) return true
+  return false
 }
 
 /** The fields of the request, with an encoding that the gateway reads. */

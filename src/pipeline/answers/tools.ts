@@ -93,6 +93,7 @@ class ToolInterest implements Interest {
 
   open(head: ResponseHead, out: Output): Rewriter | Refusal | undefined {
     const asks = this.#asks
+    if (asks === undefined) return undefined
     const reading = readingOf(asks, head)
     if (reading === 'events') {
       const terms = { isAsked: asks === 'list', needsEndpoint: asks === 'events' }
@@ -105,8 +106,8 @@ class ToolInterest implements Interest {
 }
 
 /** An answer is read as a whole, by its events, or not at all. One that may hold a list and cannot be read is refused. */
-function readingOf(asks: Asks, head: ResponseHead): 'whole' | 'events' | undefined | Refusal {
-  if (asks === undefined || hasNoBody(head.status)) return undefined
+function readingOf(asks: NonNullable<Asks>, head: ResponseHead): 'whole' | 'events' | undefined | Refusal {
+  if (hasNoBody(head.status)) return undefined
   const type = fieldValues(head.fields, 'content-type').join().toLowerCase()
   const isStream = type.includes('text/event-stream')
   const isSuccess = head.status <= 299
