@@ -79,6 +79,9 @@ t.test('requests that the person has not opened are marked, in all tabs of that 
   await page.reload()
   await sees(t, page, '2 waiting')
   t.equal(await page.getByText('not opened').count(), 0)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.locator('.gate').waitFor()
+  t.equal(await page.evaluate("sessionStorage.getItem('opened')"), null, 'it goes with the person')
   for (const id of [one, two]) await bench.approve(id)
 })
 

@@ -3,7 +3,7 @@
  * each other.
  */
 import { effect, signal } from '@preact/signals'
-import { me } from '../session.ts'
+import { me, session } from '../session.ts'
 import { askOpened, onOpened, tellOpened } from '../tabs.ts'
 
 /** Ids that are kept; the first ones go. */
@@ -25,6 +25,12 @@ effect(() => {
   owner = agentId
   opened.value = new Set(kept(agentId))
   askOpened(agentId)
+})
+
+effect(() => {
+  const held = session.value
+  // Nothing of a person who has left stays in the browser.
+  if (held.kind === 'over' && held.why === 'signedOut') sessionStorage.removeItem(storageKey)
 })
 
 /** Of another person, nothing is taken up. */
