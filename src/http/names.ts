@@ -1,5 +1,6 @@
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
 import { Near } from '../base/near.ts'
+import { ownVersion } from '../version.ts'
 
 /** Properties of a header field name, computed once: nearly all messages use the same few dozen names. */
 export interface FieldName {
@@ -93,7 +94,10 @@ function learn(name: string): FieldName {
 /** In every answer: the id of the request in the log. */
 export const requestIdField = 'Gateway-Request-Id'
 
-const ownNames: ReadonlySet<string> = new Set(['gateway-error', requestIdField.toLowerCase()])
+/** In every answer of the gateway itself: the version of openapi.json, which is that of the package. */
+export const versionField = ['Gateway-Version', ownVersion()] as const
+
+const ownNames: ReadonlySet<string> = new Set(['gateway-error', 'gateway-version', requestIdField.toLowerCase()])
 const ownPrefixes = ['gateway-hitl-', 'gateway-upstream-']
 
 /** Whether a field marks answers of the gateway. */

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
 import { type Refusal, refusalKinds } from '../errors.ts'
 import { type ErrorFormat, refusalBody } from './error-body.ts'
-import { requestIdField } from './names.ts'
+import { requestIdField, versionField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
 const drainBytes = 65_536
@@ -106,7 +106,7 @@ function awaitEnd(req: IncomingMessage): void {
 
 /** Adds the fields that every answer of the gateway has, unless `headers` has them. */
 export function ownHeaders(headers: readonly string[] = [], requestId: string): string[] {
-  const all = [...headers, requestIdField, requestId]
+  const all = [...headers, requestIdField, requestId, ...versionField]
   const names = new Set(headers.filter((_, index) => index % 2 === 0).map(name => name.toLowerCase()))
   if (!names.has('cache-control')) all.push('Cache-Control', 'no-store')
   if (!names.has('x-content-type-options')) all.push('X-Content-Type-Options', 'nosniff')

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { howToCall, type Refusal, type RefusalCode, refusalKinds, refuse } from '../errors.ts'
 import { problemOf } from './error-body.ts'
 import { http2Answer } from './http2-preface.ts'
-import { requestIdField } from './names.ts'
+import { requestIdField, versionField } from './names.ts'
 
 interface Answering {
   /** The current answer of a connection, and in it whether its head was written. */
@@ -97,6 +97,7 @@ function sendRaw(socket: Duplex, refusal: Refusal, { requestId, phrase }: RawOpt
     'Cache-Control: no-store',
     `Gateway-Error: ${refusal.refusal}`,
     `${requestIdField}: ${requestId}`,
+    versionField.join(': '),
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
@@ -108,7 +109,9 @@ function endHttp2(socket: Duplex, requestId: string): void {
   const { status, detail } = refusal
   const body = textOf(refusal, requestId)
   const type = ['content-type', 'application/problem+json', 'cache-control', 'no-store']
-  const headers = [...type, 'gateway-error', code, requestIdField.toLowerCase(), requestId]
+  const [versionName, version] = versionField
+  const own = [requestIdField.toLowerCase(), requestId, versionName.toLowerCase(), version]
+  const headers = [...type, 'gateway-error', code, ...own]
   lingering.add(socket)
   socket.end(http2Answer({ status, headers, body, reason: detail }))
   const timer = setTimeout(() => socket.destroy(), lingerMs)

@@ -4,6 +4,7 @@ import { PassThrough, Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { refuse } from '../../src/errors.ts'
 import { jsonReply, sendRefusal, sendReply } from '../../src/http/respond.ts'
+import { ownVersion } from '../../src/version.ts'
 import { openRaw } from '../fixtures/raw.ts'
 
 async function serve(t: Test, answer: (res: ServerResponse) => unknown): Promise<number> {
@@ -41,6 +42,7 @@ t.test('a refusal is a problem document, named in a header, never cached', async
   t.match(Object.fromEntries(res.headers), {
     'content-type': 'application/problem+json',
     'gateway-error': 'rate_limited',
+    'gateway-version': ownVersion(),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     'retry-after': '5',
