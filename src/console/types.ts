@@ -81,6 +81,7 @@ export interface AuditPage {
   readonly page: number
   readonly pageSize: number
   readonly totalCount: number
+  readonly next: number | null
 }
 
 export interface AuditRecord {
@@ -481,6 +482,7 @@ export interface PastRequestPage {
   readonly page: number
   readonly pageSize: number
   readonly totalCount: number
+  readonly next: string | null
 }
 
 export interface Policy {

@@ -9,9 +9,10 @@ import {
   type HitlFilter,
   type HitlItem,
   type HitlPastFilter,
+  type HitlPastPlace,
+  type Looked,
   orUnavailable,
-  type Page,
-  type Paged,
+  type PastPlace,
 } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
 import { type CallOptions, type Calls, createCalls } from './calls.ts'
@@ -41,7 +42,7 @@ export interface Queue {
    */
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
   /** Requests that no longer wait, latest first, for reviewers; until `RetentionSeconds`. */
-  history(page: Page, filter?: HitlPastFilter): Promise<Paged<object>>
+  history(page: HitlPastPlace, filter?: HitlPastFilter): Promise<Looked<object, PastPlace>>
   /** Number of requests that wait, and since when, in milliseconds since the epoch; undefined when none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
   /** Undefined when there is none, or none that this viewer may see. */
@@ -156,27 +157,30 @@ type ListOptions = Pick<HitlOptions, 'store' | 'clock' | 'agentName'>
 
 async function* listPending(
   { store, clock, agentName }: ListOptions,
-  filter?: HitlFilter,
+  filter: HitlFilter = {},
 ): AsyncGenerator<readonly string[], void, void> {
   const now = clock.now()
-  const readOn = (after?: HitlFilter['after']) => {
-    const reading = store.hitl.pending(now, { ...filter, after, limit: slice })
+  let left = filter.limit ?? Number.POSITIVE_INFINITY
+  const readOn = (after: HitlFilter['after']) => {
+    const reading = store.hitl.pending(now, { ...filter, after, limit: Math.min(slice, left) })
     // A reader that stops early never awaits the last read.
     reading.catch(() => {})
     return reading
   }
-  for (let reading = readOn(); ; ) {
+  for (let reading = readOn(filter.after); ; ) {
     const lines = await reading
+    left -= lines.length
+    const hasMore = lines.length === slice && left > 0
     // The next ones are read while these are shown.
-    if (lines.length === slice) reading = readOn(lines.at(-1))
+    if (hasMore) reading = readOn(lines.at(-1))
     yield lines.map(line => lineText(line.summary, line, { now, agentName }))
-    if (lines.length < slice) return
+    if (!hasMore) return
   }
 }
 
-async function listPast({ store, clock, agentName }: ListOptions, page: Page, filter?: HitlPastFilter) {
-  const { items, totalCount } = await store.hitl.history(page, filter)
-  return { items: items.map(line => pastView(line, { now: clock.now(), agentName })), totalCount }
+async function listPast({ store, clock, agentName }: ListOptions, page: HitlPastPlace, filter?: HitlPastFilter) {
+  const { items, totalCount, next } = await store.hitl.history(page, filter)
+  return { items: items.map(line => pastView(line, { now: clock.now(), agentName })), totalCount, next }
 }
 
 async function countWaiting({ store, clock }: ListOptions) {

@@ -15,8 +15,12 @@ export function auditHandlers({ store: { audit }, verification }: ManagementPart
       const filter = readFilter(call)
       if (isRefusal(filter)) return filter
       const page = readPage(call)
-      const { items, totalCount } = await audit.list(page, filter)
-      return jsonReply(200, { items: items.map(show), ...page, totalCount })
+      const before = call.query['before']
+      const { items, totalCount, next } = await audit.list(
+        { ...page, ...(before && { before: Number(before) }) },
+        filter,
+      )
+      return jsonReply(200, { items: items.map(show), ...page, totalCount, next })
     },
     getAuditVerification() {
       const { verifiedAt, ...state } = verification.state()

@@ -2,6 +2,7 @@ import { escapeDeceptive } from '../base/deceptive.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
 import { done, type Handlers, textsOf } from './call.ts'
+import { someOf } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Grants: listing and ending them. */
@@ -23,10 +24,8 @@ export function grantHandlers({ hitl: { grants }, registry }: ManagementParts): 
   return {
     async listGrants(call) {
       const { agentId } = textsOf(call)
-      return jsonReply(
-        200,
-        (await grants.list(agentId === undefined ? {} : { agentId: agentId.toLowerCase() })).map(show),
-      )
+      const filter = { ...someOf(call), ...(agentId !== undefined && { agentId: agentId.toLowerCase() }) }
+      return jsonReply(200, (await grants.list(filter)).map(show))
     },
     async revokeGrant({ named, caller, requestId }) {
       return (await grants.revoke(named, { reviewer: caller.agent, requestId })) ?? done

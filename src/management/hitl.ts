@@ -5,7 +5,7 @@ import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { HitlFilter, HitlPastFilter } from '../storage/store.ts'
 import { type Call, done, type Handlers, textsOf } from './call.ts'
-import { listReply, pageReply, readPage } from './list.ts'
+import { listReply, parsePlace, placeText, readPage, someOf } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 const noAnswer =
@@ -36,9 +36,13 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
     async listPendingRequests(call) {
       const { status } = textsOf(call)
       const past = pastOf[status ?? '']
-      if (past === undefined) return listReply(queue.pending(filterOf(call)))
+      if (past === undefined) return listReply(queue.pending({ ...filterOf(call), ...someOf(call) }))
       const page = readPage(call)
-      return pageReply(page, await queue.history(page, { ...filterOf(call), ...past }))
+      const from = parsePlace(textsOf(call)['before'])
+      const before = from && { decidedAt: from.at, id: from.id }
+      const { items, totalCount, next } = await queue.history({ ...page, before }, { ...filterOf(call), ...past })
+      const further = next && placeText(next.decidedAt, next.id)
+      return jsonReply(200, { items, ...page, totalCount, next: further })
     },
     getHitlStatus: readAs('request'),
     getHitlRequest: readAs('pending'),

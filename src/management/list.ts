@@ -46,6 +46,27 @@ export function readPage(call: OpenCall): Page {
   return { page: Number(call.query['page']), pageSize: Number(call.query['pageSize']) }
 }
 
+/** A place in a list that is sorted by time: a time, a comma and an id, as openapi.json has checked. */
+export function parsePlace(text: string | undefined): { readonly at: number; readonly id: string } | undefined {
+  if (text === undefined) return undefined
+  const comma = text.indexOf(',')
+  const at = Date.parse(text.slice(0, comma))
+  // There is no such day: nothing was at that time.
+  return { at: Number.isNaN(at) ? 0 : at, id: text.slice(comma + 1) }
+}
+
+/** Some of a list, oldest first: how many, and after which one. */
+export function someOf(call: OpenCall) {
+  const { limit, after } = call.query
+  const place = parsePlace(after === undefined ? undefined : String(after))
+  return {
+    ...(limit !== undefined && { limit: Number(limit) }),
+    ...(place !== undefined && { after: { createdAt: place.at, id: place.id } }),
+  }
+}
+
+export const placeText = (at: number, id: string): string => `${new Date(at).toISOString()},${id}`
+
 /** One page of a list that is whole in memory. */
 export function cutPage<T>(all: readonly T[], { page, pageSize }: Page): Paged<T> {
   const start = (page - 1) * pageSize

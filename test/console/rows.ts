@@ -136,7 +136,7 @@ t.test('bodies that differ in spelling alone, or that are too large to compare, 
   const large = (last: string) => `"${'x'.repeat(1_000_000)}${last}"`
   const other = await newBot()
   for (const last of ['a', 'b']) await hold('/large', large(last), other)
-  await page.route('**/hitl', async route => {
+  await page.route('**/hitl?limit=*', async route => {
     const answer = await route.fetch()
     const list = (await answer.json()) as object[]
     await route.fulfill({ response: answer, json: list.map(line => ({ ...line, bodyBytes: 9_000_000 })) })

@@ -56,7 +56,7 @@ t.test('a list that is older than an event takes nothing away', async t => {
   const bench = await startConsole(t)
   const { page } = await bench.window(t)
   const [asked, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  await page.route('**/hitl', async route => {
+  await page.route('**/hitl?limit=*', async route => {
     const answer = await route.fetch()
     asked.resolve()
     await told.promise

@@ -104,6 +104,17 @@ t.test('the list is newest first, in pages, with its filters', async t => {
   t.equal(hashOf(denied), denied.hash)
 })
 
+t.test('the list goes on before any record', async t => {
+  const whole = await list('?pageSize=3')
+  const [, second, third] = whole.items
+  t.equal(whole.next, null)
+  const rest = await list(`?before=${second.seq}&pageSize=3`)
+  t.equal(rest.items[0].seq, third.seq)
+  t.equal(rest.totalCount, whole.totalCount - 2)
+  t.match(await list('?before=1'), { items: [], totalCount: 0, next: null })
+  t.match(await call('GET', '/audit?before=0', { token: auditor.token }), { status: 400 })
+})
+
 t.test('a filter that is none is 400', async t => {
   for (const query of ['from=yesterday', 'to=2026-13-01', 'from=2026-01-05T10:00:00', 'page=0', 'actor=a&actor=b'])
     t.match(await call('GET', `/audit?${query}`, { token: auditor.token }), { status: 400 }, query)

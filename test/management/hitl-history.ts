@@ -68,6 +68,20 @@ t.test('an expired request stays in the history until RetentionSeconds, and nowh
   t.notOk(later.json.items.some((item: { id: string }) => item.id === id))
 })
 
+t.test('the history goes on before any place', async t => {
+  const { call, person, suspend, clock } = await startControl(t)
+  const bot = await person('agent')
+  const { token } = await person('reviewer')
+  const ids = [await suspend(bot.agent), await suspend(bot.agent)]
+  for (const id of ids) {
+    clock.advance(1)
+    await call('POST', `/hitl/${id}/deny`, { token })
+  }
+  const page = async (query: string) => (await call('GET', `/hitl?status=past${query}`, { token })).json
+  const [last] = (await page('')).items
+  t.match(await page(`&before=${last.decidedAt},${last.id}`), { items: [{ id: ids[0] }], totalCount: 1, next: null })
+})
+
 t.test('the history comes in pages', async t => {
   const { call, person, suspend, clock } = await startControl(t)
   const bot = await person('agent')

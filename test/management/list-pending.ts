@@ -49,6 +49,33 @@ t.test('the list can be narrowed to an agent, a host and a rule, and names the a
   t.match(item, { agentName: 'bot of\\u{a0}support', host: 'a.example', rule: 'sales', policyName: 'support' })
 })
 
+t.test('the list is read some at a time', async t => {
+  const { call, person, suspend, clock } = await startControl(t)
+  const bot = await person('agent')
+  const { token } = await person('reviewer')
+  const ids: string[] = []
+  for (let n = 0; n < 5; n++) {
+    ids.push(await suspend(bot.agent))
+    clock.advance(1)
+  }
+  const page = async (query: string): Promise<{ id: string; timestamp: string }[]> =>
+    (await call('GET', `/hitl?${query}`, { token })).json
+  const found: string[] = []
+  for (let after = ''; ; ) {
+    const some = await page(`limit=2${after}`)
+    found.push(...some.map(({ id }) => id))
+    const last = some.at(-1)
+    if (last === undefined || some.length < 2) break
+    after = `&after=${last.timestamp},${last.id}`
+  }
+  t.strictSame(found, ids)
+  t.equal((await page('')).length, 5, 'all of them without a limit')
+  t.strictSame(await page('after=2026-13-01T00:00:00.000Z,x').then(list => list.length), 5, 'there is no such day')
+  for (const query of ['limit=0', 'limit=1001', 'after=x', `after=${ids[0]}`]) {
+    t.match(await call('GET', `/hitl?${query}`, { token }), { status: 400, json: { code: 'invalid_parameter' } }, query)
+  }
+})
+
 t.test('what the API shows is what its document says', async t => {
   const { call, person, suspend } = await startControl(t)
   const bot = await person('agent')

@@ -17,7 +17,7 @@ export const AuditPage: Page = () => {
   const filters = search.value
   const of = (name: string) => filters.get(name) ?? undefined
   const asked = { action: of('action'), actor: of('actor'), subject: of('subject'), from: of('from'), to: of('to') }
-  const reading = useRead<List>(`/audit${query({ ...asked, page: pageNumber(), pageSize: 50 })}`)
+  const reading = useRead<List>(`/audit${query({ ...asked, before: of('before'), page: pageNumber(), pageSize: 50 })}`)
   const agents = useRead<AgentPage>('/agents?pageSize=200')
   const names = useMemo(() => new Map(agents.data?.items.map(({ id, name }) => [id, name])), [agents.data])
   return (
@@ -43,9 +43,14 @@ export const AuditPage: Page = () => {
       <Shown reading={reading}>
         {list =>
           list.items.length === 0 ? (
-            <Empty title="No entry matches">
-              <p>Action, actor and subject must match whole.</p>
-            </Empty>
+            <>
+              <Empty
+                title={list.next === null ? 'No entry matches' : 'No entry matches among those that were looked at'}
+              >
+                <p>Action, actor and subject must match whole.</p>
+              </Empty>
+              {list.next !== null && <Pages list={list} of="entry" many="entries" />}
+            </>
           ) : (
             <>
               <ol class="records" reversed aria-label="Entries, latest first" aria-busy={reading.isReading}>

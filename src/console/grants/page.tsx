@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { call } from '../api.ts'
+import { call, query } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import { Frame, Shown, When } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
@@ -8,14 +8,19 @@ import { useRead } from '../parts/read.ts'
 import { Empty } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { TimeLeft } from '../parts/time-left.tsx'
-import { hrefOf } from '../router.ts'
+import { hrefOf, search, setSearch } from '../router.ts'
 import { mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
 import type { Grant } from '../types.ts'
 
+/** Grants on one page. */
+const mostGrants = 200
+
 /** What agents may repeat without asking, and how to end it. */
 export const GrantsPage: Page = () => {
-  const reading = useRead<readonly Grant[]>('/hitl/grants')
+  const reading = useRead<readonly Grant[]>(
+    `/hitl/grants${query({ limit: mostGrants, after: search.value.get('after') ?? undefined })}`,
+  )
   const [ending, setEnding] = useState<Grant>()
   return (
     <Frame
@@ -36,11 +41,14 @@ export const GrantsPage: Page = () => {
               <p>A reviewer gives one with "Approve with a grant".</p>
             </Empty>
           ) : (
-            <ul class="records" aria-label="Grants in force">
-              {grants.map(grant => (
-                <GrantRecord key={grant.id} grant={grant} onEnd={() => setEnding(grant)} />
-              ))}
-            </ul>
+            <>
+              <ul class="records" aria-label="Grants in force">
+                {grants.map(grant => (
+                  <GrantRecord key={grant.id} grant={grant} onEnd={() => setEnding(grant)} />
+                ))}
+              </ul>
+              <MoreGrants grants={grants} />
+            </>
           )
         }
       </Shown>
@@ -55,6 +63,29 @@ export const GrantsPage: Page = () => {
         />
       )}
     </Frame>
+  )
+}
+
+/** The list is oldest first. */
+function MoreGrants({ grants }: { readonly grants: readonly Grant[] }) {
+  const last = grants.length < mostGrants ? undefined : grants.at(-1)
+  const isLater = search.value.get('after') !== null
+  if (last === undefined && !isLater) return null
+  return (
+    <nav class="pages" aria-label="Pages of the list">
+      <span class="actions">
+        <button type="button" disabled={!isLater} onClick={() => setSearch({ after: undefined })}>
+          Oldest
+        </button>
+        <button
+          type="button"
+          disabled={last === undefined}
+          onClick={() => last && setSearch({ after: `${last.createdAt},${last.id}` })}
+        >
+          Newer
+        </button>
+      </span>
+    </nav>
   )
 }
 

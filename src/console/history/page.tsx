@@ -27,7 +27,15 @@ export const HistoryPage: Page = () => {
   const filters = search.value
   const of = (name: string) => filters.get(name) ?? undefined
   const status = statuses.find(([value]) => value === of('status'))?.[0] ?? 'past'
-  const asked = { status, agentId: of('agentId'), host: of('host'), rule: of('rule'), page: pageNumber(), pageSize: 50 }
+  const asked = {
+    status,
+    agentId: of('agentId'),
+    host: of('host'),
+    rule: of('rule'),
+    before: of('before'),
+    page: pageNumber(),
+    pageSize: 50,
+  }
   const reading = useRead<PastRequestPage>(`/hitl${query(asked)}`)
   return (
     <Frame title="History" aside={<News reading={reading} />}>
@@ -40,9 +48,12 @@ export const HistoryPage: Page = () => {
       <Shown reading={reading}>
         {list =>
           list.items.length === 0 ? (
-            <Empty title={filters.size === 0 ? 'Nothing was decided yet' : 'Nothing matches'}>
-              <p>Requests appear here when they are decided, withdrawn or expired.</p>
-            </Empty>
+            <>
+              <Empty title={filters.size === 0 ? 'Nothing was decided yet' : 'Nothing matches'}>
+                <p>Requests appear here when they are decided, withdrawn or expired.</p>
+              </Empty>
+              {list.next !== null && <Pages list={list} of="request" />}
+            </>
           ) : (
             <>
               <ul class="records" aria-label="Requests, latest first" aria-busy={reading.isReading}>
@@ -87,7 +98,7 @@ function AgentChip({ reading: { data }, id }: { readonly reading: Reading<PastRe
         type="button"
         class="plain"
         aria-label="Requests of all agents"
-        onClick={() => setSearch({ agentId: undefined, page: undefined })}
+        onClick={() => setSearch({ agentId: undefined, page: undefined, before: undefined })}
       >
         ×
       </button>

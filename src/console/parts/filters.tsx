@@ -34,7 +34,10 @@ export function FilterText({ name, label, placeholder }: FieldProps) {
           const typed = event.currentTarget.value
           setText(typed)
           clearTimeout(timer.current)
-          timer.current = setTimeout(() => setSearch({ [name]: typed.trim(), page: undefined }), restMs)
+          timer.current = setTimeout(
+            () => setSearch({ [name]: typed.trim(), page: undefined, before: undefined }),
+            restMs,
+          )
         }}
       />
     </div>
@@ -56,7 +59,7 @@ export function FilterChoice({ name, label, options }: ChoiceProps) {
         id={id}
         value={search.value.get(name) ?? first}
         onChange={({ currentTarget: { value } }) =>
-          setSearch({ [name]: value === first ? undefined : value, page: undefined })
+          setSearch({ [name]: value === first ? undefined : value, page: undefined, before: undefined })
         }
       >
         {options.map(([value, text]) => (
@@ -73,6 +76,8 @@ interface PagedList {
   readonly page: number
   readonly pageSize: number
   readonly totalCount: number
+  /** Where the part of the list begins that was not looked at, in lists that grow for years. */
+  readonly next?: string | number | null
 }
 
 interface PagesProps {
@@ -85,24 +90,28 @@ interface PagesProps {
 /** The number of the page that the route asks for. */
 export const pageNumber = (): number => Math.max(1, Math.floor(Number(search.value.get('page'))) || 1)
 
-/** From one page of a list to the others. */
-export function Pages({ list: { page, pageSize, totalCount }, of, many }: PagesProps) {
+/** From one page of a list to the others, and on to what the gateway has not looked at. */
+export function Pages({ list: { page, pageSize, totalCount, next = null }, of, many }: PagesProps) {
   const last = Math.max(1, Math.ceil(totalCount / pageSize))
-  const open = (to: number) => {
-    setSearch({ page: to === 1 ? undefined : String(to) })
+  const isLater = search.value.get('before') !== null
+  const open = (to: { readonly page?: string | undefined; readonly before?: string | undefined }) => {
+    setSearch({ page: undefined, ...to })
     document.getElementById('main')?.scrollTo(0, 0)
   }
+  const older = () =>
+    page < last ? open({ page: String(page + 1) }) : open({ before: next === null ? undefined : String(next) })
+  const newer = () =>
+    page > 1 ? open({ page: page === 2 ? undefined : String(page - 1) }) : open({ before: undefined })
+  const count = `${plural(totalCount, of, many)}${next === null ? '' : ' and more'}`
   return (
     <nav class="pages" aria-label="Pages of the list">
-      <span class="hint">
-        {last === 1 ? plural(totalCount, of, many) : `Page ${page} of ${last}, ${plural(totalCount, of, many)}`}
-      </span>
-      {last > 1 && (
+      <span class="hint">{last === 1 ? count : `Page ${page} of ${last}, ${count}`}</span>
+      {(last > 1 || next !== null || isLater) && (
         <span class="actions">
-          <button type="button" disabled={page <= 1} onClick={() => open(page - 1)}>
-            Newer
+          <button type="button" disabled={page <= 1 && !isLater} onClick={newer}>
+            {page <= 1 && isLater ? 'Newest' : 'Newer'}
           </button>
-          <button type="button" disabled={page >= last} onClick={() => open(page + 1)}>
+          <button type="button" disabled={page >= last && next === null} onClick={older}>
             Older
           </button>
         </span>

@@ -1,6 +1,6 @@
 /** The requests that wait, oldest first, as the gateway tells of them. */
 import { computed, effect, signal } from '@preact/signals'
-import { call, type Failure } from '../api.ts'
+import { call, type Failure, query } from '../api.ts'
 import { type LiveEvent, onEvent } from '../live.ts'
 import { announce } from '../notices.ts'
 import { notify } from '../notify.ts'
@@ -42,10 +42,26 @@ export async function readQueue(): Promise<void> {
   while (mustReadAgain) {
     mustReadAgain = false
     touched = new Set()
-    const answer = await call<readonly HitlSummary[]>('GET', '/hitl')
+    const answer = await readAll()
     if (answer.ok) takeList(answer.data, touched)
     else if (rows.peek().size === 0) loading.value = answer.failure
     touched = undefined
+  }
+}
+
+/** Requests in one answer. */
+const mostAtOnce = 500
+
+/** All that wait, some at a time. */
+async function readAll() {
+  const views: HitlSummary[] = []
+  for (let after: string | undefined; ; ) {
+    const answer = await call<readonly HitlSummary[]>('GET', `/hitl${query({ limit: mostAtOnce, after })}`)
+    if (!answer.ok) return answer
+    views.push(...answer.data)
+    const last = answer.data.at(-1)
+    if (last === undefined || answer.data.length < mostAtOnce) return { ok: true, data: views } as const
+    after = `${last.timestamp},${last.id}`
   }
 }
 
