@@ -1,4 +1,5 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
+import { didYouMean } from '../base/nearest.ts'
 import type { FieldError } from '../errors.ts'
 
 /**
@@ -8,6 +9,9 @@ import type { FieldError } from '../errors.ts'
  */
 export type Check = (value: unknown) => readonly FieldError[]
 
+/** Mistakes with a suggestion: a hostile body has thousands, and each takes time. */
+const maxSuggestions = 10
+
 /**
  * Checks by schemas of a document, such as openapi.json, named by their JSON pointer. Each is compiled when it is first
  * used: most gateways use few of them.
@@ -15,6 +19,8 @@ export type Check = (value: unknown) => readonly FieldError[]
 export function createChecks(document: object): (pointer: string) => Check {
   const ajv = new Ajv2020({
     allErrors: true,
+    // Errors then name the schema, which has the names to suggest.
+    verbose: true,
     // The document is an OpenAPI description around its schemas, not a schema itself; redocly checks it.
     strict: false,
     validateSchema: false,
@@ -25,18 +31,23 @@ export function createChecks(document: object): (pointer: string) => Check {
     let compiled: ValidateFunction | undefined
     return value => {
       compiled ??= ajv.compile({ $ref: `openapi.json#${pointer}` })
-      return compiled(value) ? [] : (compiled.errors ?? []).map(describe)
+      return compiled(value)
+        ? []
+        : (compiled.errors ?? []).map((error, index) => describe(error, index < maxSuggestions))
     }
   }
 }
 
-function describe(error: ErrorObject): FieldError {
+function describe(error: ErrorObject, suggest: boolean): FieldError {
   const at = jsonPath(error.instancePath)
   switch (error.keyword) {
     case 'required':
       return { field: join(at, error.params['missingProperty']), message: 'is required' }
-    case 'additionalProperties':
-      return { field: join(at, error.params['additionalProperty']), message: 'must not be given: unknown field' }
+    case 'additionalProperties': {
+      const name: string = error.params['additionalProperty']
+      const suggestion = suggest ? didYouMean(name, Object.keys(error.parentSchema?.['properties'] ?? {})) : ''
+      return { field: join(at, name), message: `must not be given: unknown field${suggestion}` }
+    }
     case 'enum':
       return { field: at, message: `must be one of ${error.params['allowedValues'].join(', ')}` }
     default:

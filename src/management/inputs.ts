@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseStrictJson } from '../base/json.ts'
+import { didYouMean } from '../base/nearest.ts'
 import { isObject } from '../base/records.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
 import { readBody } from '../http/body.ts'
@@ -8,10 +9,13 @@ import type { Check } from './check.ts'
 import type { BodyRule, Operation, QueryParameter } from './openapi.ts'
 
 const maxBodyBytes = 1_048_576
+/** Unknown query parameters that a refusal names, and characters of each: more would help nobody. */
+const maxUnknown = 10
+const maxUnknownLength = 100
 
 /** Reads what a call brings along, as its operation in openapi.json says. */
 export interface Inputs {
-  /** @param search the query without its question mark. Parameters that are not declared are ignored. */
+  /** @param search the query without its question mark. Parameters that are not declared are refused, unless the operation takes any. */
   readQuery(search: string): Call['query'] | Refusal
   readBody(req: IncomingMessage, res: ServerResponse): Promise<{ readonly value: unknown } | Refusal>
 }
@@ -24,7 +28,7 @@ export function createInputs(operation: Operation, checks: (pointer: string) => 
     readQuery(search) {
       const given = new URLSearchParams(search)
       const values: Record<string, string | number> = {}
-      const errors: FieldError[] = []
+      const errors = operation.anyQuery ? [] : unknownParameters(given, parameters)
       for (const parameter of parameters) {
         const value = readParameter(parameter, given.getAll(parameter.name))
         if (typeof value === 'object') errors.push(value)
@@ -41,6 +45,16 @@ export function createInputs(operation: Operation, checks: (pointer: string) => 
       return isRefusal(bytes) ? bytes : parseBody(req, bytes, operation.body, checkBody)
     },
   }
+}
+
+/** A misspelt filter must not answer with everything. */
+function unknownParameters(given: URLSearchParams, declared: readonly QueryParameter[]): FieldError[] {
+  const names = declared.map(({ name }) => name)
+  const unknown = [...new Set(given.keys())].filter(name => !names.includes(name))
+  return unknown.slice(0, maxUnknown).map(name => ({
+    field: name.slice(0, maxUnknownLength),
+    message: `must not be given: unknown parameter${didYouMean(name, names)}`,
+  }))
 }
 
 function readParameter(parameter: QueryParameter, given: readonly string[]): string | number | FieldError | undefined {

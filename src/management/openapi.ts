@@ -29,6 +29,8 @@ export interface Operation {
   /** Whether it is served where agents call, when people have an entrypoint of their own. */
   readonly forAgents: boolean
   readonly query: readonly QueryParameter[]
+  /** Whether it ignores query parameters that it does not declare. */
+  readonly anyQuery: boolean
   readonly body: BodyRule | undefined
 }
 
@@ -45,6 +47,8 @@ interface OperationObject {
   readonly 'x-handled-by'?: string
   /** A public operation that agents use too. */
   readonly 'x-for-agents'?: boolean
+  /** Monitors and identity providers add parameters to the URL. */
+  readonly 'x-any-query'?: boolean
   readonly 'x-body-checked-by'?: string
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean }
@@ -93,6 +97,7 @@ function readOperation(document: OpenApiDocument, pointer: string, operation: Op
     query: (operation.parameters ?? []).flatMap((parameter, index) =>
       readQueryParameter(document, `${pointer}/parameters/${index}`, parameter),
     ),
+    anyQuery: operation['x-any-query'] === true,
     body: operation.requestBody && {
       required: operation.requestBody.required,
       schema:

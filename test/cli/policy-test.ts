@@ -59,7 +59,7 @@ t.test('mistakes in the files are told with their place', async t => {
   const cases: [Record<string, string>, RegExp][] = [
     [
       { 'shop.yaml': policy, 'a.test.yaml': good.replace('expect', 'expcet') },
-      /a\.test\.yaml:4:\d+: tests\[0\]\.expcet: must not be given: unknown field \(E_TEST\)/,
+      /a\.test\.yaml:4:\d+: tests\[0\]\.expcet: must not be given: unknown field, did you mean expect\? \(E_TEST\)/,
     ],
     [{ 'shop.yaml': policy, 'a.test.yaml': good.replace('Allow', 'Maybe') }, /tests\[0\]\.expect\.decision: must be/],
     [{ 'shop.yaml': policy, 'a.test.yaml': 'policy: [' }, /a\.test\.yaml:1:\d+: .*\(E_YAML\)/],

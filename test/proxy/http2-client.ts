@@ -15,6 +15,7 @@ t.test('a client of HTTP/2 gets 505 on its first stream and GOAWAY with HTTP_1_1
   stream.on('error', () => {})
   const [[head], body] = await Promise.all([once(stream, 'response'), text(stream)])
   t.match(head, { ':status': 505, 'gateway-error': 'http_version_not_supported', 'cache-control': 'no-store' })
+  t.match(head, { 'gateway-version': /^\d+\.\d+\.\d+$/ })
   t.match(JSON.parse(body), { status: 505, requestId: head['gateway-request-id'] })
   const [code, , reason] = await gone
   t.equal(code, 0xd)
