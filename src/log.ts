@@ -1,4 +1,3 @@
-import { type Level, type LevelOrString, type Logger, pino } from 'pino'
 import { systemClock } from './clock.ts'
 import { gatherLines, type Lines } from './log-lines.ts'
 import { type LogStatus, openLogOutput } from './log-output.ts'
@@ -68,7 +67,10 @@ export interface LogFields {
 
 type Write = (fields: LogFields, message: string) => void
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+/** The least severe first. */
+const levels = ['debug', 'info', 'warn', 'error'] as const
+
+export type LogLevel = (typeof levels)[number]
 
 export interface Log extends Readonly<Record<LogLevel, Write>> {
   /** A line of level info, for lines that must cost little: its fields are JSON already, `"name":value` with commas. */
@@ -85,26 +87,16 @@ export interface ProcessLog extends Log {
 /**
  * JSON lines to standard output. Nothing waits for its reader: lines that cannot be written are dropped and counted.
  *
+ * @param level the least severe that is written
  * @param complain told, at most once a minute, that lines cannot be written
  */
-export function createLog(level: LevelOrString, complain: (text: string) => void = () => {}): ProcessLog {
+export function createLog(level: LogLevel | 'silent', complain: (text: string) => void = () => {}): ProcessLog {
   const output = openLogOutput({
     onProblem: problem => complain(`agent-gateway: log lines cannot be written (${problem}); they are dropped`),
     onRecovered: count => log.warn({ count }, 'log lines were dropped: standard output could not be written'),
   })
   const stream = gatherLines(output)
-  const logger = pino(
-    {
-      level,
-      base: null,
-      timestamp: isoTime,
-      messageKey: 'message',
-      formatters: { level: label => ({ level: label }) },
-      serializers: { error: describeError },
-    },
-    stream,
-  )
-  const log = writers(logger, stream)
+  const log = writers(level, stream)
   return { ...log, flush: stream.flush, status: () => output.status() }
 }
 
@@ -122,28 +114,39 @@ function isoTime(): string {
   return `${untilSecond}${String(milliseconds).padStart(3, '0')}Z"`
 }
 
-function writers(logger: Logger, stream: Lines): Log {
-  const write = (level: Level): Write => {
-    if (!logger.isLevelEnabled(level)) return () => {}
-    const formatted = logger[level].bind(logger)
+function writers(least: LogLevel | 'silent', stream: Lines): Log {
+  const isWritten = (level: LogLevel): boolean => least !== 'silent' && levels.indexOf(level) >= levels.indexOf(least)
+  const write = (level: LogLevel): Write => {
+    if (!isWritten(level)) return () => {}
     const head = `{"level":"${level}"`
-    // pino formats field by field, which costs several times as much as all of them at once. Errors need it.
-    return (fields, message) => {
-      if (fields.error !== undefined) formatted(fields, message)
-      else stream.write(`${head}${isoTime()}${membersOf(fields)},"message":${JSON.stringify(message)}}\n`)
-    }
+    return (fields, message) =>
+      stream.write(`${head}${isoTime()}${membersOf(fields)},"message":${JSON.stringify(message)}}\n`)
   }
   const line = (members: string, message: string): void => {
     stream.write(`{"level":"info"${isoTime()},${members},"message":"${message}"}\n`)
   }
-  const levels = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-  return { ...levels, line: logger.isLevelEnabled('info') ? line : () => {} }
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    line: isWritten('info') ? line : () => {},
+  }
 }
 
 /** The members of a JSON object, each behind a comma. */
 function membersOf(fields: LogFields): string {
-  const text = JSON.stringify(fields)
+  const text = fields.error === undefined ? JSON.stringify(fields) : withError(fields)
   return text === '{}' ? '' : `,${text.slice(1, -1)}`
+}
+
+function withError(fields: LogFields): string {
+  try {
+    return JSON.stringify({ ...fields, error: describeError(fields.error) })
+  } catch {
+    // A part of it, such as its code, is no JSON. The line must not be lost, nor its writer be stopped.
+    return JSON.stringify({ ...fields, error: String(fields.error) })
+  }
 }
 
 /** Details of an error for the log: all causes, and the stack of the outermost error. */

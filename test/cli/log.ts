@@ -58,6 +58,21 @@ t.test('an error is told with its code, its stack and what caused it', async t =
   ])
 })
 
+t.test('an error that is no JSON loses neither the line nor what comes after it', async t => {
+  const body = `
+    const code = {}
+    code.self = code
+    log.warn({ agentId: 'a1', error: Object.assign(new Error('odd'), { code }) }, 'failed')
+    log.warn({ error: Object.assign(new Error('large'), { code: 1n }), file: 'f' }, 'failed')
+    log.info({}, 'after')
+  `
+  t.match(await logged(t, 'info', body), [
+    { agentId: 'a1', error: 'Error: odd', message: 'failed' },
+    { error: 'Error: large', file: 'f', message: 'failed' },
+    { message: 'after' },
+  ])
+})
+
 t.test('a process that ends at once gets its lines out first', async t => {
   const lines = await logged(t, 'info', `log.error({}, 'last words'); log.flush(); process.exit(0)`)
   t.match(lines, [{ message: 'last words' }])
