@@ -1,7 +1,6 @@
 import { type ActivityLog, createActivityLog } from '../limits/activity.ts'
-import { createHitTally, type HitTally } from '../limits/hit-tally.ts'
 import { createIncidents, type Incidents } from '../limits/incidents.ts'
-import { createShadowTally, type ShadowTally } from '../limits/shadow-tally.ts'
+import { RuleTally } from '../limits/rule-tally.ts'
 import type { Untold } from '../limits/untold.ts'
 
 /** Counters of exchanges that have ended. */
@@ -9,9 +8,9 @@ export interface RecentActivity {
   /** Recent activity of agents, denials by reviewers included. */
   readonly activity: ActivityLog
   /** Number of decisions by rule. */
-  readonly hits: HitTally
+  readonly hits: RuleTally
   /** Decisions that rules in shadow would have changed. */
-  readonly shadows: ShadowTally
+  readonly shadows: RuleTally
   /** Requests that were not simply allowed. */
   readonly incidents: Incidents
   close(): void
@@ -21,8 +20,8 @@ export interface RecentActivity {
 export function createRecentActivity(onUntold?: (untold: Untold) => void): RecentActivity {
   return {
     activity: createActivityLog(undefined, onUntold),
-    hits: createHitTally(),
-    shadows: createShadowTally(),
+    hits: new RuleTally(),
+    shadows: new RuleTally(),
     incidents: createIncidents(),
     close() {},
   }

@@ -1,32 +1,37 @@
-/** Counts what happened by a rule, since the start. In memory and bounded. */
-export interface Tallied<Key> {
+/** What happened by one rule. */
+export interface RuleCount {
   /** Name of the policy whose rule it is. */
   readonly policy: string
-  readonly key: Key
+  /** Null: the default of the policy. */
+  readonly rule: string | null
+  /** The effect that the rule would have had, in shadow. Null when it decided. */
+  readonly would: string | null
   readonly count: number
 }
 
-interface Entry<Key> {
-  readonly policy: string
-  readonly key: Key
+interface Entry extends RuleCount {
   count: number
   untold: number
 }
 
-export class RuleTally<Key> {
+/**
+ * Counts by rule since the start, in memory: of requests that were decided, for the authors of policies, and of decisions
+ * that rules in shadow would have changed, to be read before they are enforced. Each has a tally of its own.
+ */
+export class RuleTally {
   readonly #maxEntries: number
-  readonly #policies = new Map<string, Map<Key, Entry<Key>>>()
+  readonly #policies = new Map<string, Map<string | null, Entry>>()
   #entries = 0
   /** Those of which something is untold. */
-  #waiting: Entry<Key>[] = []
+  #waiting: Entry[] = []
 
-  /** @param maxEntries keys counted; those that come later are not, so that names that change cannot fill memory */
-  constructor(maxEntries: number) {
+  /** @param maxEntries what is counted; what comes later is not, so that names that change cannot fill memory */
+  constructor(maxEntries = 100_000) {
     this.#maxEntries = maxEntries
   }
 
-  note(policy: string, key: Key): void {
-    const entry = this.#of(policy, key)
+  note(policy: string, rule: string | null, would: string | null = null): void {
+    const entry = this.#of(policy, rule, would)
     if (entry === undefined) return
     if (entry.untold === 0) this.#waiting.push(entry)
     entry.untold += 1
@@ -34,32 +39,37 @@ export class RuleTally<Key> {
   }
 
   /** Takes a count that was made elsewhere: nobody is told of it again. */
-  hear({ policy, key, count }: Tallied<Key>): void {
-    const entry = this.#of(policy, key)
+  hear({ policy, rule, would, count }: RuleCount): void {
+    const entry = this.#of(policy, rule, would)
     if (entry !== undefined) entry.count += count
   }
 
   /** Counts of one policy, the highest first. */
-  of(policy: string): readonly Tallied<Key>[] {
-    return [...(this.#policies.get(policy)?.values() ?? [])].sort((left, right) => right.count - left.count)
+  of(policy: string): readonly RuleCount[] {
+    const counts = [...(this.#policies.get(policy)?.values() ?? [])].map(entry => countOf(entry, entry.count))
+    return counts.sort((left, right) => right.count - left.count)
   }
 
   /** What was noted here since this was asked last. */
-  untold(): readonly Tallied<Key>[] {
-    const told = this.#waiting.map(({ policy, key, untold }) => ({ policy, key, count: untold }))
+  untold(): readonly RuleCount[] {
+    const told = this.#waiting.map(entry => countOf(entry, entry.untold))
     for (const entry of this.#waiting) entry.untold = 0
     this.#waiting = []
     return told
   }
 
   /** Requests are counted here: what is known costs two look-ups and no object. */
-  #of(policy: string, key: Key): Entry<Key> | undefined {
+  #of(policy: string, rule: string | null, would: string | null): Entry | undefined {
+    // An effect has no space in its name.
+    const key = would === null ? rule : `${would} ${rule}`
     const known = this.#policies.get(policy)?.get(key)
     if (known !== undefined || this.#entries >= this.#maxEntries) return known
     this.#entries += 1
-    const entry = { policy, key, count: 0, untold: 0 }
-    const ofPolicy = this.#policies.get(policy) ?? new Map<Key, Entry<Key>>()
+    const entry = { policy, rule, would, count: 0, untold: 0 }
+    const ofPolicy = this.#policies.get(policy) ?? new Map<string | null, Entry>()
     this.#policies.set(policy, ofPolicy.set(key, entry))
     return entry
   }
 }
+
+const countOf = ({ policy, rule, would }: Entry, count: number): RuleCount => ({ policy, rule, would, count })

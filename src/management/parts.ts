@@ -9,9 +9,8 @@ import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
-import type { HitTally } from '../limits/hit-tally.ts'
 import type { Denials, Incidents } from '../limits/incidents.ts'
-import type { ShadowTally } from '../limits/shadow-tally.ts'
+import type { RuleTally } from '../limits/rule-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
@@ -31,9 +30,9 @@ export interface ManagementParts {
   /** State of the verification of the audit trail. */
   readonly verification: Pick<TrailVerification, 'state'>
   /** How often rules decided. */
-  readonly hits: Pick<HitTally, 'of'>
+  readonly hits: Pick<RuleTally, 'of'>
   /** How often rules in shadow would have decided otherwise. */
-  readonly shadows: Pick<ShadowTally, 'of'>
+  readonly shadows: Pick<RuleTally, 'of'>
   readonly hitl: {
     readonly queue: Queue
     readonly grants: Pick<Grants, 'list' | 'revoke'>

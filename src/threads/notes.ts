@@ -1,9 +1,8 @@
 /** Records of exchanges that have ended, as threads and gateways tell them each other. */
 import type { RecentActivity } from '../compose/activity.ts'
 import type { ActivityKind } from '../limits/activity.ts'
-import type { HitCount } from '../limits/hit-tally.ts'
 import type { Incident } from '../limits/incidents.ts'
-import type { ShadowCount } from '../limits/shadow-tally.ts'
+import type { RuleCount } from '../limits/rule-tally.ts'
 import type { Untold } from '../limits/untold.ts'
 import type { Counted } from './batch.ts'
 
@@ -15,7 +14,7 @@ export type Note =
   | SentNote
   | readonly [kind: 'incident', incident: Incident]
   | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
-  | readonly [kind: 'shadow', policy: string, rule: string, would: string]
+  | readonly [kind: 'shadow', policy: string, rule: string | null, would: string | null]
 
 export type Notes = readonly Counted<Note>[]
 
@@ -30,12 +29,12 @@ export interface Link {
 
 export const incidentNote = (incident: Incident): Counted<Note> => [['incident', incident], 1]
 
-export const shadowNote = ({ policy, rule, would, count }: ShadowCount): Counted<Note> => [
+export const shadowNote = ({ policy, rule, would, count }: RuleCount): Counted<Note> => [
   ['shadow', policy, rule, would],
   count,
 ]
 
-export const hitNote = ({ policy, rule, count }: HitCount): Counted<Note> => [['hit', policy, rule, count], 1]
+export const hitNote = ({ policy, rule, count }: RuleCount): Counted<Note> => [['hit', policy, rule, count], 1]
 
 const kinds: readonly ActivityKind[] = ['request', 'denied', 'held', 'humanDenied', 'toolChanged']
 
@@ -59,7 +58,7 @@ export function notesOf(untold: Untold): Notes {
 export function count({ activity, hits, shadows, incidents }: RecentActivity, [note, times]: Counted<Note>): void {
   if (note[0] === 'sent') activity.hear(note[1], { host: note[3], bytes: note[4] }, note[2], times)
   else if (note[0] === 'incident') incidents.note(note[1])
-  else if (note[0] === 'hit') hits.hear({ policy: note[1], rule: note[2], count: note[3] * times })
+  else if (note[0] === 'hit') hits.hear({ policy: note[1], rule: note[2], would: null, count: note[3] * times })
   else if (note[0] === 'shadow') shadows.hear({ policy: note[1], rule: note[2], would: note[3], count: times })
   else if (kinds.includes(note[0])) activity.hear(note[1], note[0], note[2], times)
 }
