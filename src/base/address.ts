@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { Memo } from './memo.ts'
 
 /** Class of an address, by the IANA special-purpose registries (RFC 6890) and the fixed addresses of clouds. */
 export type AddressClass =
@@ -160,8 +161,7 @@ export function parseRange(text: string): Range | undefined {
 const classes = ranges.map(([name, cidrs]) => ({ name, set: AddressRanges.of(cidrs) }))
 
 /** Classes found before: range sets are slow, and few addresses are asked for again and again. */
-const known = new Map<string, AddressClass>()
-const maxKnown = 10_000
+const known = new Memo<string, AddressClass>(10_000)
 
 /**
  * Class of an address in any spelling; the narrowest range that holds it wins. Text that is not an address is reserved,
@@ -173,7 +173,6 @@ export function classifyAddress(ip: string): AddressClass {
   const address = canonicalAddress(ip)
   const found =
     address === undefined ? 'reserved' : (classes.find(({ set }) => set.hasCanonical(address))?.name ?? 'public')
-  if (known.size >= maxKnown) known.clear()
   known.set(ip, found)
   return found
 }

@@ -2,6 +2,7 @@
  * Which names stand for secrets: of header fields, query and form parameters, cookies and members of JSON. The one list
  * for what is shown to reviewers, told as a reason, and logged.
  */
+import { Memo } from './memo.ts'
 
 /** Names that are secrets as a whole, without their hyphens. */
 const wholeNames = new Set(
@@ -74,14 +75,12 @@ export function isSecretName(name: string): boolean {
   const known = cache.get(name)
   if (known !== undefined) return known
   const secret = judge(normalise(name))
-  if (cache.size >= maxCached) cache.clear()
   cache.set(name, secret)
   return secret
 }
 
 /** Names repeat; their number is bounded, since others choose them. */
-const maxCached = 2_048
-const cache = new Map<string, boolean>()
+const cache = new Memo<string, boolean>(2_048)
 
 function judge(normal: string): boolean {
   if (harmless.has(normal)) return false

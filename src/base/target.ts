@@ -1,10 +1,10 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
 import { normaliseIpv6 } from './host.ts'
+import { Memo } from './memo.ts'
 import { Near } from './near.ts'
 import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
-import { forgetOldest } from './records.ts'
 
 /**
  * The one parsed URL of a proxied request. Policy, review record, audit and wire all use these strings, so that
@@ -28,8 +28,7 @@ const unsafeByte = /[^\x21-\x7e]/
 const dotSegment = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i
 const hostLabel = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 
-const maxOrigins = 4_096
-const origins = new Map<string, Origin>()
+const origins = new Memo<string, Origin>(4_096)
 
 /** Agents call the same few URLs again and again. Longer ones, and those with a query, are not kept. */
 const maxKnownLength = 512
@@ -87,7 +86,6 @@ function parseOrigin(scheme: 'http' | 'https', authority: string): Origin | stri
   const parsed = checkAuthority(scheme, authority)
   if (typeof parsed === 'string') return parsed
   origins.set(text, parsed)
-  forgetOldest(origins, maxOrigins)
   return parsed
 }
 

@@ -1,4 +1,5 @@
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
+import { Memo } from '../base/memo.ts'
 import { Near } from '../base/near.ts'
 import { ownVersion } from '../version.ts'
 
@@ -26,7 +27,7 @@ export interface FieldName {
 /** Bounds of the cache, since callers choose the names. */
 const maxKnown = 1_024
 const maxKnownLength = 64
-const known = new Map<string, FieldName>()
+const known = new Memo<string, FieldName>(maxKnown)
 const near = new Near<FieldName>(512)
 
 /** Fields that `readFields` notes. */
@@ -86,7 +87,6 @@ function learn(name: string): FieldName {
     steersGateway: steering.has(lower),
   }
   if (name.length > maxKnownLength) return learnt
-  if (known.size >= maxKnown) known.clear()
   known.set(name, learnt)
   return learnt
 }

@@ -1,3 +1,5 @@
+import { Memo } from '../base/memo.ts'
+
 /**
  * A table of numbers by key that all threads share: a fixed number of slots in one SharedArrayBuffer, found by a hash of
  * the key, and one lock. Work between `lock` and `unlock` takes well under a microsecond, so a thread that finds the lock
@@ -45,12 +47,13 @@ export class SharedTable {
   readonly #keys: Int32Array<SharedArrayBuffer>
   readonly #values: Float64Array<SharedArrayBuffer>
   /** Keys that this thread has seen: their hashes and places. */
-  readonly #places = new Map<string, Place>()
+  readonly #places: Memo<string, Place>
 
   /** @param thread number of this thread, from 0; no two at a time have the same */
   constructor(memory: SharedArrayBuffer, shape: TableShape, thread: number) {
     this.#shape = shape
     this.#thread = thread
+    this.#places = new Memo(shape.slots)
     this.#head = new Int32Array(memory, 0, headWords)
     this.#values = new Float64Array(memory, headWords * 4, shape.slots * shape.fields)
     this.#keys = new Int32Array(memory, headWords * 4 + shape.slots * shape.fields * 8, shape.slots * 2)
@@ -186,7 +189,6 @@ export class SharedTable {
   #placeOf(key: string): Place {
     const known = this.#places.get(key)
     if (known !== undefined) return known
-    if (this.#places.size >= this.#shape.slots) this.#places.clear()
     const low = hash(key, this.#head[seedWord]!)
     const high = hash(key, this.#head[seedWord + 1]!)
     // Both zero marks a slot as free.

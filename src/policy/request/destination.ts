@@ -1,9 +1,9 @@
 import { canonicalAddress, classifyAddress } from '../../base/address.ts'
+import { Memo } from '../../base/memo.ts'
 import type { Destination } from './input.ts'
 
 /** Found before: each allowed request asks for its destination, and there are few. */
-const known = new Map<string, Destination>()
-const mostKnown = 10_000
+const known = new Memo<string, Destination>(10_000)
 
 /** The destination as rules see it: the address in its one spelling, and its class. */
 export function destinationOf(ip: string): Destination {
@@ -12,7 +12,6 @@ export function destinationOf(ip: string): Destination {
   const kind = classifyAddress(ip)
   const special = kind === 'unspecified' || kind === 'multicast' || kind === 'embedded'
   const found: Destination = { ip: canonicalAddress(ip) ?? ip, class: special ? 'reserved' : kind }
-  if (known.size >= mostKnown) known.clear()
   known.set(ip, found)
   return found
 }

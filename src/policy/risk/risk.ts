@@ -1,3 +1,4 @@
+import { Memo } from '../../base/memo.ts'
 import type { Facts, RiskInterval, RiskSignal, RiskSource } from '../request/facts.ts'
 import type { Destination } from '../request/input.ts'
 import {
@@ -122,10 +123,10 @@ interface OriginSum {
 
 /** Origins whose sums are kept: they are few, and their requests many. */
 const mostOrigins = 4_096
-const originSums = new WeakMap<RiskSettings, Map<string, OriginSum>>()
+const originSums = new WeakMap<RiskSettings, Memo<string, OriginSum>>()
 
 function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
-  const sums = originSums.get(settings) ?? new Map<string, OriginSum>()
+  const sums = originSums.get(settings) ?? new Memo<string, OriginSum>(mostOrigins)
   if (sums.size === 0) originSums.set(settings, sums)
   const { origin } = facts.request
   const kind = facts.destination?.class
@@ -133,7 +134,6 @@ function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
   if (known !== undefined && known.class === kind) return known.sum
   const sum = new Sum()
   for (const signal of originSignals) sum.add(signal.points(facts, settings))
-  if (sums.size >= mostOrigins) sums.clear()
   sums.set(origin, { class: kind, sum })
   return sum
 }

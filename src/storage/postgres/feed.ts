@@ -2,7 +2,9 @@
  * The feed over the table of changes. A turn reads what came since the last one, and tells the other gateways that this one
  * lives and how far it has got: twice a second, when a notification wakes it, and after each own commit.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { forgetOldest } from '../../base/records.ts'
 import { type Clock, inTime } from '../../clock.ts'
 import { StartupError } from '../../errors.ts'
 import type { FleetClock } from '../../fleet/clock.ts'
@@ -268,8 +270,7 @@ export class PostgresFeeds {
     this.#passed = { seq, write }
     if (inForce === undefined) return
     this.#inForce.set(seq, inForce)
-    const [oldest] = this.#inForce.size > mostKept ? this.#inForce.keys() : []
-    if (oldest !== undefined) this.#inForce.delete(oldest)
+    forgetOldest(this.#inForce, mostKept)
     this.#open.add(inForce)
     inForce.catch(() => {}).finally(() => this.#open.delete(inForce))
   }

@@ -1,3 +1,4 @@
+import { Memo } from '../../../base/memo.ts'
 import { didYouMean } from '../../../base/nearest.ts'
 import type { Facts } from '../../request/facts.ts'
 import { memberOf } from '../../request/names.ts'
@@ -26,8 +27,7 @@ export interface Field {
 }
 
 /** Policies name the same few fields again and again. */
-const parsed = new Map<string, Field>()
-const maxParsed = 10_000
+const parsed = new Memo<string, Field>(10_000)
 
 /** The field that a path names; a string is what is wrong with it. */
 export function parseField(text: string): Field | string {
@@ -35,7 +35,6 @@ export function parseField(text: string): Field | string {
   if (known !== undefined) return known
   const field = readField(text)
   if (typeof field === 'string') return field
-  if (parsed.size >= maxParsed) parsed.clear()
   parsed.set(text, field)
   return field
 }
