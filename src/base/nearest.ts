@@ -3,6 +3,12 @@ const longestWord = 64
 
 /** `, did you mean X?` when one of the names is near to `given`, in any letter case; otherwise empty. */
 export function didYouMean(given: string, names: Iterable<string>): string {
+  const name = nearest(given, names)
+  return name === undefined ? '' : `, did you mean ${name}?`
+}
+
+/** The name that was probably meant by `given`, in any letter case. */
+export function nearest(given: string, names: Iterable<string>): string | undefined {
   const wanted = given.toLowerCase().slice(0, longestWord)
   let best: string | undefined
   let least = Math.max(2, Math.ceil(wanted.length / 3)) + 1
@@ -13,7 +19,7 @@ export function didYouMean(given: string, names: Iterable<string>): string {
     least = distance
     best = name
   }
-  return best === undefined ? '' : `, did you mean ${best}?`
+  return best
 }
 
 /** Letters inserted, removed or replaced between two words (Levenshtein), counted up to `enough`. */

@@ -11,7 +11,10 @@ Gives the first admin a new secret and makes it active again. With SQLite, stop 
 The secret is that of Security:Bootstrap:ClientSecret, or else a new one, written to bootstrap.json in
 Storage:DataDirectory; with PostgreSQL it must be configured. Every token that was issued before becomes void, those of agents too. The audit trail records it.
 
-${configHelp}`
+${configHelp}
+
+Example:
+  agent-gateway admin reset --config /etc/agent-gateway/gateway.yaml`
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)

@@ -13,7 +13,10 @@ Copies Storage:DataDirectory as it is at one moment into DIRECTORY, which must b
 runs: the database, signing.key and bootstrap.json. Keep the copy as private as the original.
 agent-gateway restore restores it. With Storage:Provider PostgreSQL use pg_dump.
 
-${configHelp}`,
+${configHelp}
+
+Example:
+  agent-gateway backup /var/backups/agent-gateway-$(date +%F)`,
   async run(shell) {
     const { given, dataDirectory } = readFolders(shell)
     const names = backUp(dataDirectory, resolve(given))
@@ -32,7 +35,10 @@ grant, and marks requests as unknown that were pending or had no known outcome: 
 new approval with "resend": true. The audit trail records it. Agents and policies are those of the backup: revoke again
 the agents that were revoked since.
 
-${configHelp}`,
+${configHelp}
+
+Example:
+  agent-gateway restore /var/backups/agent-gateway-2026-01-05`,
   async run(shell) {
     const { given, dataDirectory } = readFolders(shell)
     const stamp = new Date(systemClock.now()).toISOString().replaceAll(/[:.]/g, '-')

@@ -10,40 +10,66 @@ import { type Environment, misnamedVariables } from '../config/environment.ts'
 import { formatProblem } from '../config/given.ts'
 import { type Config, schema } from '../config/schema.ts'
 import { StartupError } from '../errors.ts'
-import type { PolicyEntry, PreparedSet } from '../policies/entry.ts'
+import type { PreparedSet } from '../policies/entry.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
-import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Configuration, configHelp, configOption, readConfiguration, tryConfiguration } from './configuration.ts'
 import { machineChecks } from './machine.ts'
-import { readArgs, type Shell } from './shell.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 
-export const help = `usage: agent-gateway check [--config FILE]
+export const help = `usage: agent-gateway check [--json] [--config FILE]
 
 Checks the configuration, the files and variables it names (certificate, credentials, webhooks), the policies and their
 tests, the data folder and the addresses, without starting the gateway. Prints every mistake with its place. Exit code 0
 when there is none, else 1. Run it as the user of the gateway. It does not check policies created over the API.
 
-${configHelp}`
+${jsonHelp}: ok, mistakes, policies
+${configHelp}
+
+Examples:
+  agent-gateway check --config /etc/agent-gateway/gateway.yaml
+  agent-gateway check --json | jq -r '.mistakes[]'`
+
+const options = { ...configOption, ...jsonOption } as const
 
 type Entries = PreparedSet['entries']
 
+interface CheckResult {
+  readonly mistakes: readonly string[]
+  /** With their rules counted: a file that was cut off may still be a valid policy. */
+  readonly policies: readonly { readonly name: string; readonly rules: number }[]
+}
+
 export async function run(shell: Shell): Promise<number> {
-  const { values } = readArgs(shell, configOption)
+  const { values } = readArgs(shell, options)
+  if (values.json === true) return printResult(shell, values.config)
   const configuration = readConfiguration(shell, values.config)
-  const { entries, lines: mistakes } = await readPolicies(configuration.config, configuration.baseDirectory)
-  const failing = mistakes.length > 0 ? [] : await failingTests(configuration, entries)
-  const misnamed = misnamedVariables(schema, shell.env).map(formatProblem)
-  const lines = [...misnamed, ...(await startProblems(configuration, shell.env)), ...mistakes, ...failing]
-  for (const line of lines) shell.complain(line)
-  if (lines.length > 0) return 1
-  const names = [...entries.values()].map(describePolicy).join(', ') || 'none'
-  shell.print(`${configuration.file?.path ?? 'defaults and environment'}: no mistakes; policies: ${names}`)
+  const { mistakes, policies } = await checkAll(configuration, shell.env)
+  for (const mistake of mistakes) shell.complain(mistake)
+  if (mistakes.length > 0) return 1
+  const names = policies.map(({ name, rules }) => `${name} (${rules} ${rules === 1 ? 'rule' : 'rules'})`)
+  shell.print(`${nameOf(configuration)}: no mistakes; policies: ${names.join(', ') || 'none'}`)
   return 0
 }
 
-/** With its rules counted: a file that was cut off may still be a valid policy. */
-function describePolicy({ document: { name, rules } }: PolicyEntry): string {
-  return `${name} (${rules.length} ${rules.length === 1 ? 'rule' : 'rules'})`
+async function printResult(shell: Shell, path: string | undefined): Promise<number> {
+  const configuration = tryConfiguration(shell, path)
+  const { mistakes, policies }: CheckResult =
+    'mistakes' in configuration ? { ...configuration, policies: [] } : await checkAll(configuration, shell.env)
+  const ok = mistakes.length === 0
+  printJson(shell, { ok, mistakes, policies })
+  return ok ? 0 : 1
 }
+
+async function checkAll(configuration: Configuration, env: Environment): Promise<CheckResult> {
+  const { entries, lines } = await readPolicies(configuration.config, configuration.baseDirectory)
+  const failing = lines.length > 0 ? [] : await failingTests(configuration, entries)
+  const misnamed = misnamedVariables(schema, env).map(formatProblem)
+  const mistakes = [...misnamed, ...(await startProblems(configuration, env)), ...lines, ...failing]
+  const policies = [...entries.values()].map(({ document: { name, rules } }) => ({ name, rules: rules.length }))
+  return { mistakes, policies }
+}
+
+const nameOf = ({ file }: Configuration) => file?.path ?? 'defaults and environment'
 
 /** A gateway does not start with a policy that fails its own tests. */
 function failingTests({ config, baseDirectory }: Configuration, entries: Entries): Promise<readonly string[]> {

@@ -1,4 +1,5 @@
 import { escapeLines } from '../base/deceptive.ts'
+import { didYouMean } from '../base/nearest.ts'
 import { StartupError } from '../errors.ts'
 import { ownVersion } from '../version.ts'
 import { type Command, type Shell, UsageError } from './shell.ts'
@@ -123,8 +124,13 @@ function usage(group: string): string {
 }
 
 function unknown(args: readonly string[]): string {
-  const groups = new Set(Object.keys(commands).map(name => name.split(' ')[0]))
+  const names = Object.keys(commands)
+  const groups = new Set(names.map(name => name.replace(/ .*/, '')))
+  const [first = ''] = args
   // `policy` alone is the beginning of several commands: the second word is missing or wrong.
-  const words = groups.has(args[0]) ? 2 : 1
-  return `agent-gateway: there is no command "${args.slice(0, words).join(' ')}".`
+  const isGroup = groups.has(first)
+  const given = args.slice(0, isGroup ? 2 : 1).join(' ')
+  const meant =
+    didYouMean(args.slice(0, 2).join(' '), names) || (isGroup ? '' : didYouMean(given, [...names, ...groups]))
+  return `agent-gateway: there is no command "${given}"${meant || '.'}`
 }

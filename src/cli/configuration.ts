@@ -27,11 +27,23 @@ export interface Configuration {
  * @throws StartupError with a line for each mistake, or when the file that was asked for cannot be read
  */
 export function readConfiguration(shell: Shell, path: string | undefined): Configuration {
+  const read = tryConfiguration(shell, path)
+  if ('mistakes' in read) throw new StartupError(['the configuration is not valid:', ...read.mistakes].join('\n  '))
+  return read
+}
+
+/**
+ * The same, or a line for each mistake in it.
+ *
+ * @throws StartupError when the file that was asked for cannot be read
+ */
+export function tryConfiguration(
+  shell: Shell,
+  path: string | undefined,
+): Configuration | { readonly mistakes: readonly string[] } {
   const file = readFile(path)
   const loaded = loadConfig({ file, env: shell.env })
-  if ('problems' in loaded) {
-    throw new StartupError(['the configuration is not valid:', ...loaded.problems.map(formatProblem)].join('\n  '))
-  }
+  if ('problems' in loaded) return { mistakes: loaded.problems.map(formatProblem) }
   return { config: loaded.config, file, baseDirectory: file === undefined ? '.' : dirname(resolve(file.path)) }
 }
 

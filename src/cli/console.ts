@@ -18,7 +18,11 @@ Asks the running gateway with the credential of the first admin.
                  if absent, the address in the configuration
   --url URL      address of the gateway in the browser, such as https://gateway.example; if absent,
                  the configured PublicUrl or that of --at
-${configHelp}`
+${configHelp}
+
+Examples:
+  agent-gateway console
+  agent-gateway console --as ada --url https://gateway.example`
 
 const options = {
   ...configOption,

@@ -15,7 +15,11 @@ removed, approved requests that may have been sent are not sent again by themsel
 removed, and every token becomes void. The audit trail records it. Then revoke again what was revoked since.
 
   --put-back     you put a dump back: do it although no gateway has found a loss
-${configHelp}`
+${configHelp}
+
+Examples:
+  agent-gateway fleet accept
+  agent-gateway fleet accept --put-back`
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, 'put-back': { type: 'boolean' } })

@@ -6,9 +6,9 @@ import type { MemberState } from '../fleet/view.ts'
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
-import { readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
 
-export const help = `usage: agent-gateway fleet status [--members N] [--at ADDRESS] [--config FILE]
+export const help = `usage: agent-gateway fleet status [--members N] [--json] [--at ADDRESS] [--config FILE]
 
 Prints the gateways that share the database, as the gateway that is asked sees them; * marks that one.
 Exit code 0 when all of them serve and have the changes of 2 seconds ago, else 1.
@@ -16,9 +16,14 @@ Exit code 0 when all of them serve and have the changes of 2 seconds ago, else 1
   --members N    fewer gateways than N are a failure too
   --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration
-${configHelp}`
+${jsonHelp}: ok, newest, members, problems
+${configHelp}
 
-const options = { ...configOption, at: { type: 'string' }, members: { type: 'string' } } as const
+Examples:
+  agent-gateway fleet status --members 3
+  agent-gateway fleet status --json | jq -r '.members[] | select(.state != "Serving") | .name'`
+
+const options = { ...configOption, ...jsonOption, at: { type: 'string' }, members: { type: 'string' } } as const
 
 interface Member {
   readonly name: string
@@ -53,10 +58,14 @@ export async function run(shell: Shell): Promise<number> {
   if (isLagging) await sleep(usualMs)
   const { newest, members } = isLagging ? await readFleet(gateway, token) : first
   const since = newest - first.newest
-  for (const line of table(members)) shell.print(line)
   const problems = [...missing(members, wanted), ...members.flatMap(member => problemsOf(member, since))]
-  for (const problem of problems) shell.complain(problem)
-  return problems.length === 0 ? 0 : 1
+  const ok = problems.length === 0
+  if (values.json === true) printJson(shell, { ok, newest, members, problems })
+  else {
+    for (const line of table(members)) shell.print(line)
+    for (const problem of problems) shell.complain(problem)
+  }
+  return ok ? 0 : 1
 }
 
 function countOf(given: string | undefined): number {

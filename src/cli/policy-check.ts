@@ -5,21 +5,25 @@ import { type PolicyInput, prepareSet } from '../policies/entry.ts'
 import { type PolicyFolder, readPolicyFiles } from '../policies/files.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import { parsePolicyInTurns } from '../policy/language/parse.ts'
-import { type LintWarning, lintPolicy } from '../policy/lint/lint.ts'
+import { type LintWarning, lintPolicy, type SilencedWarning } from '../policy/lint/lint.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { readArgs, type Shell } from './shell.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 
-export const help = `usage: agent-gateway policy check [FILE...] [--strict] [--config FILE]
+export const help = `usage: agent-gateway policy check [FILE...] [--strict] [--json] [--config FILE]
 
 Checks the policies in FILE, or else those of the configuration file and of Policy:Directory. Prints every
 mistake, and a warning (W_...) for what is valid but probably a mistake. Warnings that a rule silences are printed with the
 reason. Exit code 0 when there is no mistake, else 1.
 
   --strict       warnings count as mistakes; silenced ones do not
+${jsonHelp}: ok, policies, mistakes, warnings, silenced
+${configHelp}
 
-${configHelp}`
+Examples:
+  agent-gateway policy check policies/*.yaml --strict
+  agent-gateway policy check --json | jq -r '.warnings[] | .place + " " + .code'`
 
-const options = { ...configOption, strict: { type: 'boolean' } } as const
+const options = { ...configOption, ...jsonOption, strict: { type: 'boolean' } } as const
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, Number.POSITIVE_INFINITY)
@@ -27,16 +31,33 @@ export async function run(shell: Shell): Promise<number> {
   const { inputs, lines } = await (positionals.length > 0
     ? readPolicyFiles(positionals)
     : readConfigured(configuration))
-  const { entries, lines: mistakes } = await prepareSet(languageOf(configuration.config), inputs)
+  const prepared = await prepareSet(languageOf(configuration.config), inputs)
   const reports = await Promise.all(inputs.map(input => lintInput(input, configuration)))
-  const warnings = reports.flatMap(report => report.warnings)
-  const silenced = reports.flatMap(report => report.silenced)
-  for (const line of [...lines, ...mistakes]) shell.complain(line)
-  for (const line of [...warnings, ...silenced]) shell.print(line)
-  const bad = lines.length + mistakes.length
-  const counts = `policies: ${entries.size}, mistakes: ${bad}, warnings: ${warnings.length}`
+  const result: CheckResult = {
+    policies: prepared.entries.size,
+    mistakes: [...lines, ...prepared.lines],
+    warnings: reports.flatMap(({ warnings }) => warnings),
+    silenced: reports.flatMap(({ silenced }) => silenced),
+  }
+  const ok = result.mistakes.length === 0 && (values.strict !== true || result.warnings.length === 0)
+  if (values.json === true) printJson(shell, { ok, ...result })
+  else printLines(shell, result)
+  return ok ? 0 : 1
+}
+
+interface CheckResult extends Report {
+  /** How many have no mistake. */
+  readonly policies: number
+  readonly mistakes: readonly string[]
+}
+
+function printLines(shell: Shell, { policies, mistakes, warnings, silenced }: CheckResult): void {
+  const lineOf = ({ place, path, message }: Placed<LintWarning>) => `${place}: ${path}: ${message}`
+  for (const mistake of mistakes) shell.complain(mistake)
+  for (const warning of warnings) shell.print(`${lineOf(warning)} (${warning.code})`)
+  for (const warning of silenced) shell.print(`${lineOf(warning)} (${warning.code}, silenced: ${warning.reason})`)
+  const counts = `policies: ${policies}, mistakes: ${mistakes.length}, warnings: ${warnings.length}`
   shell.print(silenced.length === 0 ? counts : `${counts}, silenced: ${silenced.length}`)
-  return bad > 0 || (values.strict === true && warnings.length > 0) ? 1 : 0
 }
 
 function readConfigured({ config, baseDirectory }: Configuration): Promise<PolicyFolder> {
@@ -44,10 +65,12 @@ function readConfigured({ config, baseDirectory }: Configuration): Promise<Polic
   return readFixedPolicies({ directory, inline: config.Policies, clock: systemClock })
 }
 
-/** A line for each warning. */
+/** A warning, and where it is: `policies/x.yaml:8:5`. */
+type Placed<W extends LintWarning> = W & { readonly place: string }
+
 interface Report {
-  readonly warnings: readonly string[]
-  readonly silenced: readonly string[]
+  readonly warnings: readonly Placed<LintWarning>[]
+  readonly silenced: readonly Placed<SilencedWarning>[]
 }
 
 /** A document with mistakes has no warnings. */
@@ -55,9 +78,6 @@ async function lintInput({ document, where, createdAt }: PolicyInput, { config }
   const parsed = await parsePolicyInTurns(document, languageOf(config))
   if ('problems' in parsed) return { warnings: [], silenced: [] }
   const { warnings, silenced } = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })
-  const lineOf = ({ path, message }: LintWarning) => `${where(path)}: ${path}: ${message}`
-  return {
-    warnings: warnings.map(warning => `${lineOf(warning)} (${warning.code})`),
-    silenced: silenced.map(warning => `${lineOf(warning)} (${warning.code}, silenced: ${warning.reason})`),
-  }
+  const placed = <W extends LintWarning>(warning: W): Placed<W> => ({ place: where(warning.path), ...warning })
+  return { warnings: warnings.map(placed), silenced: silenced.map(placed) }
 }

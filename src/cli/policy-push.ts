@@ -19,7 +19,11 @@ The token of an admin is read from AGENT_GATEWAY_TOKEN; if absent, the credentia
   --prune        removes the policies made over the API that are not in FOLDER, unless something still names one
   --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration
-${configHelp}`
+${configHelp}
+
+Examples:
+  agent-gateway policy push policies
+  AGENT_GATEWAY_TOKEN=... agent-gateway policy push policies --prune --at https://gateway.example`
 
 const options = { ...configOption, at: { type: 'string' }, prune: { type: 'boolean' } } as const
 

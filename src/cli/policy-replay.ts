@@ -23,7 +23,10 @@ A line may contain the whole request instead, as POST /policies/{name}/explain t
   --log FILE     the log
   --all          include requests that another policy decided
 
-${configHelp}`
+${configHelp}
+
+Example:
+  agent-gateway policy replay --policy policies/support-agent.yaml --log access.log`
 
 const options = {
   ...configOption,

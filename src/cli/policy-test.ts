@@ -6,16 +6,20 @@ import { type PreparedSet, prepareSet } from '../policies/entry.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import type { DecisionSettings } from '../policy/evaluation/rulebook.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { readArgs, type Shell } from './shell.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 
-export const help = `usage: agent-gateway policy test [DIR] [--coverage] [--config FILE]
+export const help = `usage: agent-gateway policy test [DIR] [--coverage] [--json] [--config FILE]
 
 Runs the tests of policies: the files *.test.yaml of DIR (Policy:Directory if absent), against the policies in DIR
 and in the configuration file. Exit code 0 when all of them pass, else 1.
 
   --coverage     also list the rules that no test matches; such a rule makes the exit code 1
-
+${jsonHelp}: ok, passed, failed, mistakes, tests, unmatched
 ${configHelp}
+
+Examples:
+  agent-gateway policy test policies --coverage
+  agent-gateway policy test --json | jq -r '.tests[] | select(.faults != []) | .place'
 
 A test file:
 
@@ -28,7 +32,7 @@ A test file:
 
 A test without time runs on Monday, 2026-01-05, at 12:00 UTC.`
 
-const options = { ...configOption, coverage: { type: 'boolean' } } as const
+const options = { ...configOption, ...jsonOption, coverage: { type: 'boolean' } } as const
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, 1)
@@ -39,56 +43,85 @@ export async function run(shell: Shell): Promise<number> {
   const { suites, lines } = await readPolicySuites(directory)
   const mistakes = [...fixed.lines, ...policies.lines, ...lines]
   if (suites.length === 0 && mistakes.length === 0) mistakes.push(`${directory}: there is no *.test.yaml here`)
-  for (const line of mistakes) shell.complain(line)
-  const tally: Tally = { passed: 0, failed: 0, matched: new Map() }
-  for (const suite of suites) runSuite(shell, suite, { policies, settings: decisionSettings(config), tally })
-  const unmatched = values.coverage === true ? listUnmatched(shell, policies, tally) : 0
-  shell.print(`${tally.passed} passed, ${tally.failed} failed`)
-  return mistakes.length + tally.failed + unmatched === 0 ? 0 : 1
-}
-
-interface Tally {
-  passed: number
-  failed: number
-  /** Rules that some test matched, by policy. */
-  readonly matched: Map<string, Set<string>>
-}
-
-interface Ground {
-  readonly policies: PreparedSet
-  readonly settings: DecisionSettings
-  readonly tally: Tally
-}
-
-function runSuite(shell: Shell, suite: PolicySuite, { policies, settings, tally }: Ground): void {
-  const compiled = policies.entries.get(suite.policy)?.compiled
-  if (compiled === undefined) {
-    tally.failed += suite.tests.length
-    shell.complain(`${suite.place}: there is no policy ${suite.policy}`)
-    return
+  const outcomes = suites.map(suite => runSuite(suite, policies, decisionSettings(config)))
+  const tests = outcomes.flatMap(outcome => outcome.tests)
+  const passed = tests.filter(({ faults }) => faults.length === 0).length
+  const unmatched = values.coverage === true ? listUnmatched(policies, outcomes) : []
+  const result = {
+    ok: mistakes.length + unmatched.length === 0 && passed === tests.length,
+    ...{ passed, failed: tests.length - passed },
+    ...{ mistakes: [...mistakes, ...outcomes.flatMap(outcome => outcome.mistakes)], tests, unmatched },
   }
-  const seen = tally.matched.get(suite.policy) ?? new Set()
-  tally.matched.set(suite.policy, seen)
-  const rulebook = soloRulebook(compiled, settings)
-  for (const [index, test] of suite.tests.entries()) {
-    const { faults, matched } = runPolicyTest(rulebook, test)
-    for (const rule of matched) seen.add(rule)
-    tally[faults.length === 0 ? 'passed' : 'failed']++
-    if (faults.length === 0) shell.print(`ok      ${suite.policy}: ${test.name}`)
-    else shell.print(`FAILED  ${suite.policy}: ${test.name} (${suite.places[index]})`)
+  if (values.json === true) printJson(shell, result)
+  else printLines(shell, result)
+  return result.ok ? 0 : 1
+}
+
+interface TestResult {
+  readonly policy: string
+  readonly name: string
+  /** Where the test stands: `policies/x.test.yaml:4:5`. */
+  readonly place: string
+  /** Why it failed; empty when it passed. */
+  readonly faults: readonly string[]
+}
+
+/** Rules of a policy that no test matches. */
+interface Unmatched {
+  readonly policy: string
+  readonly rules: readonly string[]
+}
+
+interface Result {
+  readonly passed: number
+  readonly failed: number
+  readonly mistakes: readonly string[]
+  readonly tests: readonly TestResult[]
+  readonly unmatched: readonly Unmatched[]
+}
+
+function printLines(shell: Shell, { passed, failed, mistakes, tests, unmatched }: Result): void {
+  for (const mistake of mistakes) shell.complain(mistake)
+  for (const { policy, name, place, faults } of tests) {
+    shell.print(faults.length === 0 ? `ok      ${policy}: ${name}` : `FAILED  ${policy}: ${name} (${place})`)
     for (const fault of faults) shell.print(`        ${fault}`)
   }
+  for (const { policy, rules } of unmatched) shell.print(`no test matches  ${policy}: ${rules.join(', ')}`)
+  shell.print(`${passed} passed, ${failed} failed`)
 }
 
-/** Names the rules of the tested policies that no test matches; how many there are. */
-function listUnmatched(shell: Shell, { entries }: PreparedSet, { matched }: Tally): number {
-  let count = 0
-  for (const [name, seen] of matched) {
-    const compiled = entries.get(name)?.compiled
-    const rules = [...(compiled?.rules ?? []), ...(compiled?.shadowRules ?? [])].map(({ rule }) => rule.name)
-    const unmatched = rules.filter(rule => !seen.has(rule))
-    count += unmatched.length
-    if (unmatched.length > 0) shell.print(`no test matches  ${name}: ${unmatched.join(', ')}`)
+interface SuiteOutcome {
+  readonly policy: string
+  readonly mistakes: readonly string[]
+  readonly tests: readonly TestResult[]
+  /** Rules that some test matched. */
+  readonly matched: readonly string[]
+}
+
+function runSuite(suite: PolicySuite, { entries }: PreparedSet, settings: DecisionSettings): SuiteOutcome {
+  const { policy } = suite
+  const compiled = entries.get(policy)?.compiled
+  const rulebook = compiled && soloRulebook(compiled, settings)
+  const missing = `there is no policy ${policy}`
+  const ran = suite.tests.map((test, index) => {
+    const { faults, matched } =
+      rulebook === undefined ? { faults: [missing], matched: [] } : runPolicyTest(rulebook, test)
+    return { matched, result: { policy, name: test.name, place: suite.places[index]!, faults } }
+  })
+  return {
+    policy,
+    mistakes: rulebook === undefined ? [`${suite.place}: ${missing}`] : [],
+    tests: ran.map(({ result }) => result),
+    matched: ran.flatMap(({ matched }) => matched),
   }
-  return count
+}
+
+function listUnmatched({ entries }: PreparedSet, outcomes: readonly SuiteOutcome[]): readonly Unmatched[] {
+  return [...Map.groupBy(outcomes, ({ policy }) => policy)].flatMap(([policy, ofPolicy]) => {
+    const compiled = entries.get(policy)?.compiled
+    const matched = new Set(ofPolicy.flatMap(outcome => outcome.matched))
+    const names = [...(compiled?.rules ?? []), ...(compiled?.shadowRules ?? [])].map(({ rule }) => rule.name)
+    const rules = names.filter(name => !matched.has(name))
+    return rules.length === 0 ? [] : [{ policy, rules }]
+  })
 }

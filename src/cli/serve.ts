@@ -17,7 +17,10 @@ SIGTERM and SIGINT finish requests in flight (System:Server:StopDelaySeconds, Dr
 SIGHUP reloads the policies, the credentials of upstreams and the certificate.
 Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http; one named management, System:Server:Management.
 
-${configHelp}`
+${configHelp}
+
+Example:
+  agent-gateway serve --config /etc/agent-gateway/gateway.yaml`
 
 /** Tidying up may take so long beyond System:Server:StopDelaySeconds and DrainSeconds, milliseconds. */
 const closeGraceMs = 5_000

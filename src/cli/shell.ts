@@ -1,5 +1,7 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { asError } from '../base/as-error.ts'
+import { printableJson } from '../base/deceptive.ts'
+import { nearest } from '../base/nearest.ts'
 import type { Environment } from '../config/environment.ts'
 
 /** The process, for commands. Lines are given without their end. */
@@ -33,6 +35,16 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** The option of commands whose result other programs read. */
+export const jsonOption = { json: { type: 'boolean' } } as const
+
+export const jsonHelp = '  --json         print the result as one line of JSON'
+
+/** Deceptive characters are JSON escapes. */
+export function printJson(shell: Shell, result: object): void {
+  shell.print(printableJson(JSON.stringify(result)))
+}
+
 /**
  * The options and operands of a command.
  *
@@ -49,6 +61,9 @@ function parse<const T extends ParseArgsOptionsConfig>(shell: Shell, options: T)
     return parseArgs({ args: [...shell.args], options, allowPositionals: true, strict: true })
   } catch (error) {
     // Node's further sentences are about operands that look like options, which no command has.
-    throw new UsageError(asError(error).message.replace(/\. To specify .*/s, ''))
+    const message = asError(error).message.replace(/\. To specify .*/s, '')
+    const [, unknown = ''] = /^Unknown option '-+([^'=]+)/.exec(message) ?? []
+    const name = nearest(unknown, Object.keys(options))
+    throw new UsageError(name === undefined ? message : `${message}, did you mean --${name}?`)
   }
 }

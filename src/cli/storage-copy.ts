@@ -28,7 +28,10 @@ trail is verified link by link; the last hash is printed. The source stays as it
   --ca-file FILE certificates to trust, PEM; those of the system if absent
 ${configHelp}
 
-Do not start the source again after gateways have run on the copy: approved requests could be sent twice.`
+Do not start the source again after gateways have run on the copy: approved requests could be sent twice.
+
+Example:
+  agent-gateway storage copy --from data --to postgres://gateway@db/gateway --ca-file /etc/ssl/db.pem`
 
 const options = {
   ...configOption,

@@ -13,7 +13,10 @@ and create or drop nothing. Run it again after each update of the gateway.
   --owner        the address as the owner of the schema; Storage:PostgreSQL:ConnectionString if absent
                  Other users of this machine can read arguments (ps). Put an address with a password into the
                  environment instead: AGENT_GATEWAY_STORAGE_OWNER.
-${configHelp}`
+${configHelp}
+
+Example:
+  AGENT_GATEWAY_STORAGE_OWNER=postgres://owner:password@db/gateway agent-gateway storage migrate`
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, owner: { type: 'string' } })

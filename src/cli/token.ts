@@ -8,11 +8,12 @@ export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
 Asks the running gateway for a token of the first admin and prints it alone on a line.
 The credential is that of Security:Bootstrap or of bootstrap.json in Storage:DataDirectory.
 
-  curl -H "Authorization: Bearer $(agent-gateway token)" http://127.0.0.1:7080/agents
-
   --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration
-${configHelp}`
+${configHelp}
+
+Example:
+  curl -H "Authorization: Bearer $(agent-gateway token)" http://127.0.0.1:7080/agents`
 
 const options = { ...configOption, at: { type: 'string' } } as const
 

@@ -21,6 +21,13 @@ t.test('the trail of a running gateway is verified and exported, and what was ch
   const entries = exported.printed.map(line => JSON.parse(line))
   t.match(entries, [{ seq: 1, action: 'agent.register' }, { seq: 2 }, { seq: 3 }])
   t.ok(good.printed[0]?.endsWith(entries[2].hash))
+  const asJson = fakeShell(['audit', 'verify', '--json'], env)
+  t.equal(await runCommand(asJson), 0)
+  const result = { ok: true, entries: 3, lastHash: entries[2].hash }
+  t.strictSame(
+    asJson.printed.map(line => JSON.parse(line)),
+    [result],
+  )
 
   await gateway.close()
   const database = new DatabaseSync(join(gateway.directory, 'data/gateway.db'))
@@ -33,6 +40,10 @@ t.test('the trail of a running gateway is verified and exported, and what was ch
   t.equal(await runCommand(bad), 1)
   t.strictSame(bad.complained, ['broken at entry 2: record 2 was changed after it was written'])
   t.strictSame(bad.printed, [])
+  const badJson = fakeShell(['audit', 'verify', '--json'], env)
+  t.equal(await runCommand(badJson), 1)
+  t.match(JSON.parse(badJson.printed[0] ?? ''), { ok: false, firstBroken: 2, why: /record 2 was changed/ })
+  t.strictSame(badJson.complained, [])
 })
 
 t.test('where there is no trail, that is said', async t => {

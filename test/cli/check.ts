@@ -187,3 +187,18 @@ t.test('a variable that looks like a setting and is not read is named', async t 
   }
   t.equal(await complaints(folder, '', { HOSTS: '1', SYSTEM: '1', MY__OWN: '1', PROXY_URL: '1', LANG: 'C' }), '')
 })
+
+t.test('with --json the result is one line, whatever is wrong', async t => {
+  const bad = testdir(t, { 'gateway.yaml': 'Logging: { Level: loud }\n' })
+  const rule = '{ name: get, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }'
+  const good = testdir(t, { 'gateway.yaml': '{}\n', policies: { 'shop.yaml': `name: shop\nrules:\n  - ${rule}\n` } })
+  const mistake = `${bad}/gateway.yaml:1:12: Logging:Level: must be one of debug, info, warn, error, silent`
+  for (const [folder, code, result] of [
+    [bad, 1, { ok: false, mistakes: [mistake], policies: [] }],
+    [good, 0, { ok: true, mistakes: [], policies: [{ name: 'shop', rules: 1 }] }],
+  ] as const) {
+    const shell = fakeShell(['check', '--json', '--config', `${folder}/gateway.yaml`])
+    t.equal(await runCommand(shell), code)
+    t.strictSame([shell.printed.map(line => JSON.parse(line)), shell.complained], [[result], []])
+  }
+})

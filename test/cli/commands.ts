@@ -24,6 +24,22 @@ t.test('an unknown command is named, the commands are listed and the exit code i
   }
 })
 
+t.test('the command that was probably meant is suggested', async t => {
+  for (const [args, meant] of [
+    [['chek'], 'check'],
+    [['polcy', 'check'], 'policy check'],
+    [['policy', 'chekc'], 'policy check'],
+    [['fleet', 'Status'], 'fleet status'],
+    [['polic'], 'policy'],
+    [['servee', '--config', 'x'], 'serve'],
+  ] as const) {
+    const shell = fakeShell(args)
+    t.equal(await runCommand(shell), 2)
+    const [first = ''] = shell.complained[0]?.split('\n') ?? []
+    t.ok(first.endsWith(`", did you mean ${meant}?`), first)
+  }
+})
+
 t.test('the version is that of the package', async t => {
   for (const asked of ['--version', '-v']) {
     const shell = fakeShell([asked])
@@ -44,7 +60,12 @@ t.test('help is printed when it is asked for, for all and for each command', asy
     for (const name of names) {
       const one = fakeShell([...name.split(' '), '--help'])
       t.equal(await runCommand(one), 0, name)
-      t.ok(one.printed[0]?.startsWith(`usage: agent-gateway ${name} `), one.printed[0] ?? name)
+      const help = one.printed[0] ?? ''
+      t.ok(help.startsWith(`usage: agent-gateway ${name} `), help)
+      const [description = '', examples = ''] = help.split(/\n\nExamples?:\n/)
+      t.ok(examples.includes(`agent-gateway ${name}`), `${name} has an example`)
+      const used = examples.split('|').flatMap(part => part.match(/(?<=agent-gateway .*)--[a-z-]+/g) ?? [])
+      for (const option of used) t.ok(description.includes(option), `${name} explains ${option}`)
     }
   }
 })
@@ -65,6 +86,21 @@ t.test('an option that is not known is named, with the help of the command, and 
     const shell = fakeShell(args)
     t.equal(await runCommand(shell), 2)
     t.match(shell.complained[0], /^agent-gateway: .{0,60}\n\nusage: agent-gateway /)
+  }
+})
+
+t.test('the option that was probably meant is suggested', async t => {
+  for (const [args, message] of [
+    [['check', '--confg', 'x'], "Unknown option '--confg', did you mean --config?"],
+    [['policy', 'test', '--covrage=1'], "Unknown option '--covrage', did you mean --coverage?"],
+    [['check', '--x'], "Unknown option '--x'"],
+  ] as const) {
+    const shell = fakeShell(args)
+    t.equal(await runCommand(shell), 2)
+    t.ok(
+      shell.complained[0]?.startsWith(`agent-gateway: ${message}\n\nusage: agent-gateway `),
+      shell.complained[0] ?? '',
+    )
   }
 })
 

@@ -60,3 +60,30 @@ t.test('the shipped policies have no mistake and no warning', async t => {
   t.equal(code, 0, out.join('\n'))
   t.match(out.at(-1), /^policies: \d+, mistakes: 0, warnings: 0$/)
 })
+
+t.test('with --json mistakes and warnings are one line of JSON', async t => {
+  const folder = testdir(t, { 'doubtful.yaml': doubtful, 'wrong.yaml': wrong })
+  const { code, out, err } = await check(`${folder}/doubtful.yaml`, `${folder}/wrong.yaml`, '--json')
+  t.strictSame([code, out.length, err], [1, 1, []])
+  const place = `${folder}/doubtful.yaml:2:1`
+  t.match(JSON.parse(out[0] ?? ''), {
+    ok: false,
+    policies: 1,
+    mistakes: [/wrong\.yaml:3:\d+: .*E_OPERATOR/],
+    warnings: [{ place, code: 'W_CATCH_ALL', path: 'default', rule: null, message: /^the default is Allow/ }],
+    silenced: [],
+  })
+})
+
+t.test('--json with --strict is not ok when there is a warning', async t => {
+  const file = `${testdir(t, { 'doubtful.yaml': doubtful })}/doubtful.yaml`
+  const { code, out } = await check(file, '--json', '--strict')
+  t.match([code, JSON.parse(out[0] ?? '')], [1, { ok: false, mistakes: [] }])
+})
+
+t.test('deceptive characters are JSON escapes in it', async t => {
+  const file = `${testdir(t, { 'doubtful.yaml': doubtful })}/\u202edoubtful.yaml`
+  const { out } = await check(file, '--json')
+  t.match(out[0], '\\u202edoubtful.yaml')
+  t.ok(JSON.parse(out[0] ?? '').mistakes[0].startsWith(file))
+})

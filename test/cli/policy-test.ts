@@ -91,3 +91,23 @@ t.test('a gateway does not start, nor reload, with a policy that fails its own t
   t.equal(await runCommand(shell), 1)
   t.match(shell.complained[0], /shop\.test\.yaml:4:5: reads: decision: expected Deny, was Allow, .*\(E_TEST\)/)
 })
+
+t.test('with --json the tests and their faults are one line of JSON', async t => {
+  const more = `  - { name: posts, request: { method: POST, url: "https://shop.example/" }, expect: { decision: Allow } }\n`
+  const other = good.replace('policy: shop', 'policy: store')
+  const files = { 'shop.yaml': policy, 'shop.test.yaml': good + more, 'store.test.yaml': other }
+  const { code, out, err } = await run(testdir(t, files), '--json', '--coverage')
+  t.strictSame([code, out.length, err], [1, 1, []])
+  t.match(JSON.parse(out[0] ?? ''), {
+    ok: false,
+    passed: 1,
+    failed: 2,
+    mistakes: [/store\.test\.yaml:2:1: there is no policy store$/],
+    tests: [
+      { policy: 'shop', name: 'reads', place: /shop\.test\.yaml:4:5$/, faults: [] },
+      { policy: 'shop', name: 'posts', faults: [/^decision: expected Allow/, /^the reason/] },
+      { policy: 'store', name: 'reads', faults: ['there is no policy store'] },
+    ],
+    unmatched: [{ policy: 'shop', rules: ['refund'] }],
+  })
+})

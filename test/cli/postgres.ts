@@ -32,6 +32,9 @@ t.test('commands work on the database, or say what to use instead', async t => {
   t.match(await done('fleet', 'status', '--at', address), { code: 0, said: new RegExp(`^GATEWAY .*\n${row}$`) })
   const two = await done('fleet', 'status', '--members', '2', '--at', address)
   t.match(two, { code: 1, said: /1 of 2 gateways are missing/ })
+  const asJson = await done('fleet', 'status', '--members', '2', '--json', '--at', address)
+  const problems = ['1 of 2 gateways are missing']
+  t.match([asJson.code, JSON.parse(asJson.said)], [1, { ok: false, members: [{ state: 'Serving', lag: 0 }], problems }])
   await leaveMember(settings.admin, 'dead')
   const silent = await eventually(
     () => done('fleet', 'status', '--at', address),
