@@ -33,12 +33,12 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
     ])
   }
   return {
-    async listPendingRequests(call) {
-      const { status } = textsOf(call)
-      const past = pastOf[status ?? '']
-      if (past === undefined) return listReply(queue.pending({ ...filterOf(call), ...someOf(call) }))
+    listPendingRequests: call => listReply(queue.pending({ ...filterOf(call), ...someOf(call) })),
+    async listPastRequests(call) {
+      const { status = 'all', before: place } = textsOf(call)
+      const past = pastOf[status]
       const page = readPage(call)
-      const from = parsePlace(textsOf(call)['before'])
+      const from = parsePlace(place)
       const before = from && { decidedAt: from.at, id: from.id }
       const { items, totalCount, next } = await queue.history({ ...page, before }, { ...filterOf(call), ...past })
       const further = next && placeText(next.decidedAt, next.id)
@@ -73,9 +73,9 @@ function filterOf(call: Call): HitlFilter {
   }
 }
 
-/** What `status` asks for besides what is pending. */
+/** What `status` asks for. */
 const pastOf: Readonly<Record<string, HitlPastFilter>> = {
-  past: {},
+  all: {},
   approved: { statuses: ['Approved'] },
   denied: { statuses: ['Denied'] },
   decided: { statuses: ['Approved', 'Denied'] },

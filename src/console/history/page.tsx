@@ -13,7 +13,7 @@ import type { PastRequestPage } from '../types.ts'
 import { Past } from './past.tsx'
 
 const statuses = [
-  ['past', 'All'],
+  ['all', 'All'],
   ['approved', 'Approved'],
   ['denied', 'Denied'],
   ['expired', 'Expired'],
@@ -26,7 +26,7 @@ const statuses = [
 export const HistoryPage: Page = () => {
   const filters = search.value
   const of = (name: string) => filters.get(name) ?? undefined
-  const status = statuses.find(([value]) => value === of('status'))?.[0] ?? 'past'
+  const status = statuses.find(([value]) => value === of('status'))?.[0] ?? 'all'
   const asked = {
     status,
     agentId: of('agentId'),
@@ -36,7 +36,7 @@ export const HistoryPage: Page = () => {
     page: pageNumber(),
     pageSize: 50,
   }
-  const reading = useRead<PastRequestPage>(`/hitl${query(asked)}`)
+  const reading = useRead<PastRequestPage>(`/hitl/history${query(asked)}`)
   return (
     <Frame title="History" aside={<News reading={reading} />}>
       <div class="filters">

@@ -114,7 +114,7 @@ async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
     rule: rule ?? undefined,
     pageSize: 50,
   }
-  const list = await call<PastRequestPage>('GET', `/hitl${query(wanted)}`)
+  const list = await call<PastRequestPage>('GET', `/hitl/history${query(wanted)}`)
   const like = list.ok
     ? list.data.items.find(past => past.id !== view.id && groupOf(past) === groupOf(view))
     : undefined
