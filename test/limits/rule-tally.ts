@@ -30,7 +30,7 @@ t.test('others are told of each count once, and of none that they told', async t
   ])
 })
 
-t.test('what a rule would do in shadow is counted by effect', t => {
+t.test('what a rule would do in shadow is counted by effect', async t => {
   const shadows = new RuleTally()
   shadows.note('p', 'a b', 'Deny')
   shadows.note('p', 'a b', 'RequireApproval')
