@@ -33,13 +33,18 @@ export interface Identity {
   close(): Promise<void>
 }
 
+/** Secrets that may wait to be hashed, in all. */
+const mostSecretsWaiting = 32
+/** Span in which denials and losses count for a quarantine, milliseconds: the same in each gateway on a database. */
+const quarantineWindowMs = 300_000
+
 /** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, loginRoom } = parts
   const { TokenRequests } = config.Security.AgentAuth
   const secrets = createSecretHasher({
     cost: TokenRequests.BcryptCost,
-    queueLength: TokenRequests.QueueLength,
+    queueLength: mostSecretsWaiting,
     onCrash: error => log.error({ error }, 'the thread that checks secrets died; the next login starts a new one'),
   })
   try {
@@ -109,6 +114,6 @@ function quarantineRules({ Trust }: Config) {
   return {
     below: Trust.QuarantineBelow,
     denials: Trust.QuarantineDenials,
-    windowMs: Trust.QuarantineWindowSeconds * 1_000,
+    windowMs: quarantineWindowMs,
   }
 }

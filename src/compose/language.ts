@@ -19,8 +19,8 @@ export function languageOf({ Security, HumanInTheLoop }: Config): LanguageOption
 }
 
 export function decisionSettings(config: Config): DecisionSettings {
-  const { Policy, Logging } = config
-  return { risk: riskSettings(config), maxJsonValues: Policy.MaxJsonValues, scoresAllowed: Logging.Access }
+  const { Logging } = config
+  return { risk: riskSettings(config), scoresAllowed: Logging.Access }
 }
 
 function riskSettings({ HumanInTheLoop, Risk }: Config): RiskSettings {

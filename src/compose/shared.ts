@@ -133,10 +133,13 @@ export interface LimitsParts {
   readonly tokensFor: RateParts['tokensFor']
 }
 
+/** Failures within this time open a circuit, milliseconds. */
+const failuresWindowMs = 60_000
+
 export function openSharedLimits(config: Config, { memory, thread, log, tokensFor }: LimitsParts): SharedLimits {
   const { System } = config
   const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
-  const { Failures, WindowSeconds, OpenSeconds } = CircuitBreaker
+  const { Failures, OpenSeconds } = CircuitBreaker
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
   const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
@@ -157,7 +160,7 @@ export function openSharedLimits(config: Config, { memory, thread, log, tokensFo
     agentRate: createPace(paceOf(RateLimit), rateParts),
     managementRate: createManagementPace(paceOf(ManagementRateLimit), rateParts),
     breaker: createBreaker(
-      { failures: Failures, windowMs: WindowSeconds * 1_000, openMs: OpenSeconds * 1_000 },
+      { failures: Failures, windowMs: failuresWindowMs, openMs: OpenSeconds * 1_000 },
       circuits,
       ({ change, ...whose }) => log[change === 'closed' ? 'info' : 'warn'](whose, circuitWords[change]),
     ),

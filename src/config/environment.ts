@@ -50,11 +50,11 @@ function find(
   keys: readonly string[],
 ): { readonly setting: Setting<unknown> } | { readonly problem: string } {
   let node: Setting<unknown> | SettingTree = schema
-  for (const key of keys) {
+  for (const [index, key] of keys.entries()) {
     if (isSetting(node)) return { problem: 'unknown key' }
     // A shell can set no variable with a dash in its name.
     const child: Child | undefined = childOf(node, key) ?? childOf(node, key.replaceAll('_', '-'))
-    if (child === undefined) return { problem: unknownKey(node, key) }
+    if (child === undefined) return { problem: unknownKey(node, keys.slice(0, index + 1)) }
     node = child.node
   }
   return isSetting(node) ? { setting: node } : { problem: 'must be a setting, not a section' }

@@ -51,7 +51,7 @@ function readTree(walk: Walk, tree: SettingTree, map: Readonly<Record<string, un
   for (const [key, value] of Object.entries(map)) {
     const child = childOf(tree, key)
     const spot = below(above, key, child?.name ?? key)
-    if (child === undefined) report(walk, spot, unknownKey(tree, key))
+    if (child === undefined) report(walk, spot, unknownKey(tree, spot.keys))
     else if (seen.has(child.name)) report(walk, spot, 'must be given once')
     else readNode(walk, child.node, value, spot)
     if (child !== undefined) seen.add(child.name)

@@ -1,4 +1,5 @@
 import { didYouMean } from '../base/nearest.ts'
+import { adviceOnGone } from './gone.ts'
 import { isSetting, type Setting, type SettingTree } from './setting.ts'
 import type { Reading } from './value.ts'
 
@@ -54,8 +55,9 @@ export function childOf(tree: SettingTree, key: string): Child | undefined {
   return found && { name: found[0], node: found[1] }
 }
 
-export function unknownKey(tree: SettingTree, key: string): string {
-  return `unknown key${didYouMean(key, Object.keys(tree))}`
+/** @param keys on the way to the last of them, which the tree does not have */
+export function unknownKey(tree: SettingTree, keys: readonly string[]): string {
+  return adviceOnGone(keys) ?? `unknown key${didYouMean(keys.at(-1) ?? '', Object.keys(tree))}`
 }
 
 /** The values of a tree: what was given, else the default. Frozen all the way down. */

@@ -14,13 +14,12 @@ export const limits = {
   CircuitBreaker: {
     Failures: integer(
       5,
-      'Failures within WindowSeconds that open the circuit of an origin for the agent that saw them; failures to connect open it for all.',
+      'Failures within a minute that open the circuit of an origin for the agent that saw them; failures to connect open it for all.',
       {
         min: 1,
         max: 10_000,
       },
     ),
-    WindowSeconds: integer(60, 'Span in which failures count.', { min: 1, max: 86_400 }),
     OpenSeconds: integer(30, 'Time for which an open circuit refuses, until one probe may pass.', {
       min: 1,
       max: 86_400,

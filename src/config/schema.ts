@@ -95,7 +95,6 @@ export const schema = {
             min: 1,
           },
         ),
-        QueueLength: integer(32, 'Secrets waiting to be hashed, in all; more get 429.', { min: 1, max: 10_000 }),
         BcryptCost: integer(10, 'bcrypt cost of stored secrets.', { min: 4, max: 15 }),
       },
       ExternalIdentity: {
@@ -153,11 +152,6 @@ export const schema = {
     UnassignedEffect: choice(['Deny', 'Hitl', 'Allow'], 'Deny', 'Effect for an agent without a policy.'),
     AssignOnRegistration: optional('Policy of new agents, unless the call names one.'),
     Global: optional('Policy evaluated before every other; only its Deny and Hitl apply.'),
-    MaxJsonValues: integer(
-      100_000,
-      'Most values in a JSON or form body that rules read; a body with more is unreadable.',
-      { min: 1_000, max: 10_000_000 },
-    ),
     Mode: choice(['enforce', 'observe'], 'enforce', 'observe logs what would be refused or held and lets it pass.'),
   },
   Policies: documents('Policies written in this file, same shape as the files in Policy:Directory.'),
@@ -214,10 +208,9 @@ export const schema = {
       min: 0,
       max: 1,
     }),
-    QuarantineDenials: integer(10, 'Denials within QuarantineWindowSeconds that quarantine an agent; 0 is off.', {
+    QuarantineDenials: integer(10, 'Denials within five minutes that quarantine an agent; 0 is off.', {
       max: 1_000,
     }),
-    QuarantineWindowSeconds: integer(300, 'Span in which denials count.', { min: 1, max: 86_400 }),
   },
   HumanInTheLoop: {
     Threshold: number(defaultRisk.threshold, 'A risk score strictly above this sends an allowed request to review.', {

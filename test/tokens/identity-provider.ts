@@ -24,7 +24,7 @@ async function open(authority: string, jwt: object = {}) {
       CustomHeaderName: 'Gateway-Authorization',
       FallbackToAuthorization: false,
       TokenIssuance: { ...issuance, Secret: signingSecret, PreviousSecrets: [] },
-      TokenRequests: { PerAgentPerMinute: 5, PerAddressPerMinute: 20, QueueLength: 32, BcryptCost: 4 },
+      TokenRequests: { PerAgentPerMinute: 5, PerAddressPerMinute: 20, BcryptCost: 4 },
       ExternalIdentity: {
         ...externalSettings({ Authority: authority, RequireHttpsMetadata: false, ...jwt }),
         Console: { ClientId: undefined, Scope: 'openid' },

@@ -128,8 +128,8 @@ function evaluationAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBo
 }
 
 export function withBody(evaluation: Evaluation, body: RequestBody): Evaluation {
-  const { risk, maxJsonValues } = evaluation.rulebook
-  return { ...evaluation, facts: evaluation.facts.withBody(body, new RiskAssessment(risk), maxJsonValues) }
+  const { risk } = evaluation.rulebook
+  return { ...evaluation, facts: evaluation.facts.withBody(body, new RiskAssessment(risk)) }
 }
 
 function evaluatePolicies(rulebook: Rulebook, request: RequestHead): Evaluation {

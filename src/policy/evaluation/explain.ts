@@ -108,7 +108,7 @@ export class OpenExplanation {
     const known = new Facts(head, risk)
     // The rules are explained with the body, although the decision needs none of it.
     const hasBody = phase === 'body' && head.contentLength !== 0
-    this.#facts = hasBody ? known.withBody(body, risk, rulebook.maxJsonValues) : known
+    this.#facts = hasBody ? known.withBody(body, risk) : known
   }
 
   /** Steps that the last turn took. */

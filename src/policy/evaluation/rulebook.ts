@@ -5,8 +5,6 @@ import type { CompiledPolicy } from './compile.ts'
 /** Settings of decisions beside policies: the same for all agents. */
 export interface DecisionSettings {
   readonly risk: RiskSettings
-  /** Most values of a body that is read; 100,000 when absent. */
-  readonly maxJsonValues?: number
   /** Whether requests that are allowed have a score where nothing but the log asks for it; true when absent. */
   readonly scoresAllowed?: boolean
 }

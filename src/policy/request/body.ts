@@ -7,7 +7,7 @@ import { False, missing, True, type Truth, Unreadable, unreadable } from '../val
 import type { Form } from './form.ts'
 import { FormReading } from './form-reading.ts'
 import type { RequestBody } from './input.ts'
-import { defaultMaxJsonValues, JsonDocument, JsonReading } from './json.ts'
+import { JsonDocument, JsonReading, maxJsonValues } from './json.ts'
 import { memberOf } from './names.ts'
 
 export type BodyKind = 'none' | 'json' | 'form' | 'multipart' | 'text' | 'binary' | 'invalid' | 'truncated' | 'encoded'
@@ -30,7 +30,6 @@ export class BodyView {
   readonly #bytes: Buffer
   readonly #complete: boolean
   readonly #headers: BodyHeaders
-  readonly #maxValues: number
   #text: string | undefined
   #kind: BodyKind | undefined
   #json: JsonDocument | undefined
@@ -40,12 +39,11 @@ export class BodyView {
   #problem = ''
   readonly #searches = new Map<Search, Scan>()
 
-  constructor(body: RequestBody, headers: BodyHeaders, maxValues = defaultMaxJsonValues) {
+  constructor(body: RequestBody, headers: BodyHeaders) {
     const { buffer, byteOffset, byteLength } = body.bytes
     this.#bytes = Buffer.from(buffer, byteOffset, byteLength)
     this.#complete = body.complete
     this.#headers = headers
-    this.#maxValues = maxValues
   }
 
   get kind(): BodyKind {
@@ -163,7 +161,7 @@ export class BodyView {
   #classifyParsed(kind: 'json' | 'form'): BodyKind {
     if (this.#reading === undefined && !this.#isPlain()) return 'invalid'
     this.#reading ??=
-      kind === 'json' ? new JsonReading(this.#bytes, this.#maxValues) : new FormReading(this.#decode(), this.#maxValues)
+      kind === 'json' ? new JsonReading(this.#bytes, maxJsonValues) : new FormReading(this.#decode(), maxJsonValues)
     finish(this.#reading)
     const { result } = this.#reading
     this.#reading = undefined

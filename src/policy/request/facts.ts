@@ -54,13 +54,13 @@ export class Facts {
   }
 
   /** The same request with its body. */
-  withBody(body: RequestBody, risk: RiskSource, maxJsonValues?: number): Facts {
+  withBody(body: RequestBody, risk: RiskSource): Facts {
     const facts = new Facts(this.request, risk)
     // A value that was read is kept: a match must not be explained by a counter that has changed since.
     facts.#agent = this.#agent
     facts.#activity = this.#activity
     facts.#destination = this.#destination
-    facts.#body = new BodyView(body, this.#bodyHeaders(), maxJsonValues)
+    facts.#body = new BodyView(body, this.#bodyHeaders())
     return facts
   }
 

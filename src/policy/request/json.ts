@@ -5,7 +5,7 @@ import type { Budget, Work } from '../values/work.ts'
 import { type ParsePiece, PieceReader } from './json-pieces.ts'
 
 /** Most values that a body may have: members and elements, lists and objects included. */
-export const defaultMaxJsonValues = 100_000
+export const maxJsonValues = 100_000
 
 /** JSON that was read. */
 export class JsonDocument {
@@ -67,7 +67,7 @@ export const parsePiece: ParsePiece = (text, escapedNames) =>
 const parseExact = (text: string): unknown => new JsonReader(text, { numberOf: numericOf }).read()
 
 /** The same at once. */
-export function readJson(bytes: Buffer, maxValues = defaultMaxJsonValues): JsonDocument | string {
+export function readJson(bytes: Buffer, maxValues = maxJsonValues): JsonDocument | string {
   const reading = new JsonReading(bytes, maxValues)
   reading.advance({ left: Number.POSITIVE_INFINITY })
   return reading.result
