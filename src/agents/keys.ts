@@ -17,6 +17,8 @@ export interface ShownKey extends Omit<AgentKey, 'hash'> {
 }
 
 export interface KeyTerms {
+  /** UUID; random when absent. */
+  readonly id?: string
   readonly name: string
   /** Null: it does not expire. */
   readonly expiresAt: number | null
@@ -95,7 +97,12 @@ export function createAgentKeys({ store, clock, registry, onError }: AgentKeysPa
   }
 }
 
-const refusals = { notFound: 'not_found', wrongState: 'wrong_state', full: 'too_many_keys' } as const
+const refusals = {
+  notFound: 'not_found',
+  exists: 'already_exists',
+  wrongState: 'wrong_state',
+  full: 'too_many_keys',
+} as const
 
 function shownKey({ id, name, createdAt, expiresAt }: AgentKey, lastUsedAt: number | undefined): ShownKey {
   return { id, name, createdAt, expiresAt, lastUsedAt: lastUsedAt ?? null }

@@ -624,6 +624,7 @@ export interface Problem {
   readonly requestId: string
   readonly errors?: readonly FieldError[]
   readonly failure?: string
+  readonly created?: string
   readonly hitlId?: string
   readonly hitlStatus?: HitlStatus
   readonly replay?: Replay

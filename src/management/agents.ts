@@ -1,25 +1,15 @@
 import { detail, summarise, type Transition } from '../agents/agent.ts'
-import type { Registration } from '../agents/registration.ts'
 import type { By } from '../agents/registry.ts'
-import { generateSecret } from '../agents/secret.ts'
 import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
-import type { AgentRecord, Role } from '../storage/store.ts'
+import type { PolicyBook } from '../policies/book.ts'
+import type { Role } from '../storage/store.ts'
 import { bodyOf, type Call, done, type Handlers } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
-const weakSecretWarning = 'clientSecret: is short or easy to guess. Leave it out, and the gateway makes one'
-
-/** Operations of spec 4.2, and the roles and statuses that go with them. */
+/** Operations of spec 4.2 on agents that are registered, and the roles and statuses that go with them. */
 export function agentHandlers({ registry, book, clock }: ManagementParts): Handlers['guarded'] {
-  const policyProblem = (name: string | null | undefined) =>
-    name === undefined || name === null || book.entry(name) !== undefined
-      ? undefined
-      : refuse('invalid_body', undefined, {
-          errors: [{ field: 'policyName', message: 'must be the name of a policy' }],
-        })
-
   const change = (transition: Transition) => async (call: Call) =>
     doneUnlessRefused(await registry.transition(call.named, transition, by(call)))
 
@@ -29,15 +19,6 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
       const { items, totalCount } = cutPage(registry.values(), page)
       return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
     },
-    async registerAgent(call) {
-      const given = bodyOf<Omit<Registration, 'clientSecret'> & Partial<Registration>>(call)
-      const registration: Registration = { ...given, clientSecret: given.clientSecret ?? generateSecret() }
-      const problem = policyProblem(registration.policyName)
-      if (problem !== undefined) return problem
-      const agent = await registry.register(registration, by(call))
-      if (isRefusal(agent)) return agent
-      return registered(agent, given, registration.clientSecret)
-    },
     getAgent(call) {
       const agent = registry.get(call.named)
       return agent === undefined ? refuse('not_found') : jsonReply(200, detail(agent, clock.now()))
@@ -46,7 +27,9 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
     async assignPolicy(call) {
       const { policyName } = bodyOf<{ readonly policyName: string | null }>(call)
       if (registry.get(call.named) === undefined) return refuse('not_found')
-      return policyProblem(policyName) ?? doneUnlessRefused(await registry.setPolicy(call.named, policyName, by(call)))
+      return (
+        policyProblem(book, policyName) ?? doneUnlessRefused(await registry.setPolicy(call.named, policyName, by(call)))
+      )
     },
     async assignRoles(call) {
       const { roles } = bodyOf<{ readonly roles: readonly Role[] }>(call)
@@ -68,13 +51,12 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
   }
 }
 
-function registered(agent: AgentRecord, given: Partial<Registration>, clientSecret: string): Reply {
-  const { id, name, weakSecret } = agent
-  // An agent of the identity provider needs no secret; rotating it creates one.
-  const isShown = given.clientSecret !== undefined || given.externalSubject === undefined
-  const secret = isShown ? { clientSecret } : {}
-  const warnings = weakSecret ? { warnings: [weakSecretWarning] } : {}
-  return jsonReply(201, { id, name, ...secret, ...warnings }, ['Location', `/agents/${id}`])
+/** Why an agent cannot have this policy. */
+export function policyProblem(book: Pick<PolicyBook, 'entry'>, name: string | null | undefined): Refusal | undefined {
+  if (name === undefined || name === null || book.entry(name) !== undefined) return undefined
+  return refuse('invalid_body', undefined, {
+    errors: [{ field: 'policyName', message: 'must be the name of a policy' }],
+  })
 }
 
 /** The actor that the audit trail names. */

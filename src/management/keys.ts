@@ -1,23 +1,44 @@
-import type { ShownKey } from '../agents/keys.ts'
-import { isRefusal, refuse } from '../errors.ts'
-import { jsonReply } from '../http/respond.ts'
+import type { KeyTerms, ShownKey } from '../agents/keys.ts'
+import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
 import { by } from './agents.ts'
-import { bodyOf, done, type Handlers } from './call.ts'
+import { bodyOf, type Call, done, type Handlers } from './call.ts'
+import { createOnce } from './idempotency.ts'
 import type { ManagementParts } from './parts.ts'
 
+/** Latest keys of an agent, revoked ones too, among which a repeat is looked for. */
+const maxLooked = 200
+
 /** Keys of agents, for clients with static header fields. */
-export function keyHandlers({ keys, clock }: ManagementParts): Handlers['guarded'] {
+export function keyHandlers({ keys, clock, store }: ManagementParts): Handlers['guarded'] {
+  async function create(call: Call, id: Pick<KeyTerms, 'id'>): Promise<Reply | Refusal> {
+    const { name, expiresAt: until = null } = bodyOf<{ readonly name: string; readonly expiresAt?: string | null }>(
+      call,
+    )
+    const expiresAt = until === null ? null : Date.parse(until)
+    if (expiresAt !== null && !(expiresAt > clock.now())) {
+      return refuse('invalid_body', undefined, { errors: [{ field: 'expiresAt', message: 'must be in the future' }] })
+    }
+    const created = await keys.create(call.named, { ...id, name, expiresAt }, by(call))
+    return isRefusal(created) ? created : jsonReply(201, { ...shown(created.shown), key: created.key })
+  }
+
   return {
-    async createKey(call) {
-      const { name, expiresAt: until = null } = bodyOf<{ readonly name: string; readonly expiresAt?: string | null }>(
-        call,
-      )
-      const expiresAt = until === null ? null : Date.parse(until)
-      if (expiresAt !== null && !(expiresAt > clock.now())) {
-        return refuse('invalid_body', undefined, { errors: [{ field: 'expiresAt', message: 'must be in the future' }] })
-      }
-      const created = await keys.create(call.named, { name, expiresAt }, by(call))
-      return isRefusal(created) ? created : jsonReply(201, { ...shown(created.shown), key: created.key })
+    createKey(call) {
+      const subject = call.named.toLowerCase()
+      return createOnce(call, {
+        within: ['createKey', subject],
+        // The trail also knows keys that were revoked: what used one must not go on with another.
+        wasCreated: async id => {
+          const { items } = await store.audit.list(
+            { page: 1, pageSize: maxLooked },
+            { subject, action: 'agent.addKey' },
+          )
+          return items.some(({ details }) => details['keyId'] === id)
+        },
+        onRepeat: 'Revoke the key, DELETE /keys/{keyId}, and create one with another Idempotency-Key.',
+        create: id => create(call, id),
+      })
     },
     async listKeys(call) {
       const found = await keys.list(call.named)

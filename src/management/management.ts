@@ -14,6 +14,7 @@ import { openApi, withPublicMetrics } from './openapi.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
+import { registrationHandlers } from './registration.ts'
 import { createRouter, type Management } from './router.ts'
 import { signInHandlers } from './sign-in.ts'
 import { verdictHandlers } from './verdicts.ts'
@@ -47,6 +48,7 @@ export function createManagement(parts: ManagementParts): Management {
   const guarded = {
     ...signIn.guarded,
     ...(metrics.isPublic ? {} : metricsHandlers(parts)),
+    ...registrationHandlers(parts),
     ...agentHandlers(parts),
     ...keyHandlers(parts),
     ...policyHandlers(parts),

@@ -4,6 +4,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'
 import { by } from './agents.ts'
 import { bodyOf, done, type Handlers } from './call.ts'
+import { readIdempotencyKey } from './idempotency.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -26,7 +27,9 @@ export function policyHandlers({ book, explain, hits, shadows }: ManagementParts
       })
     },
     async createPolicy(call) {
-      const entry = await book.create(call.body, by(call))
+      const key = readIdempotencyKey(call)
+      if (isRefusal(key)) return key
+      const entry = await book.create(call.body, by(call), key !== undefined)
       if (isRefusal(entry)) return entry
       return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
     },

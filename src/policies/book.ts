@@ -25,8 +25,11 @@ export interface PolicyBook {
   entry(name: string): PolicyEntry | undefined
   /** Sorted by name. The same array as long as nothing changes. */
   list(): readonly PolicyEntry[]
-  /** Refusals: invalid_policy, already_exists. */
-  create(document: unknown, by: PolicyEditor): Promise<PolicyEntry | Refusal>
+  /**
+   * Refusals: invalid_policy, already_exists. When it is repeatable, the policy that was made over the API and says the same is
+   * the result.
+   */
+  create(document: unknown, by: PolicyEditor, isRepeatable?: boolean): Promise<PolicyEntry | Refusal>
   /** Several in one commit. Refusals: invalid_policy, read_only, in_use. */
   push(push: PolicyPush, by: PolicyEditor): Promise<Pushed | Refusal>
   /** Refusals: invalid_policy, not_found, read_only. */
@@ -70,7 +73,7 @@ export function createBook(options: BookOptions): PolicyBook {
     get: name => shelf.inForce.get(name)?.compiled,
     entry: name => shelf.inForce.get(name),
     list: () => shelf.list,
-    create: (document, by) => edits(() => createPolicy(parts, document, by)),
+    create: (document, by, isRepeatable = false) => edits(() => createPolicy(parts, document, by, isRepeatable)),
     push: (push, by) => edits(() => pushPolicies(parts, push, by)),
     replace: (name, document, by) => edits(() => replacePolicy(parts, name, document, by)),
     remove: (name, by) => edits(() => removePolicy(parts, name, by)),

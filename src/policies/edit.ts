@@ -26,19 +26,33 @@ export interface EditParts {
 
 type Outcome = Promise<PolicyEntry | Refusal>
 
-/** The audit entry of a change keeps the document, so that the trail shows what each version said. */
-export async function createPolicy(parts: EditParts, document: unknown, by: PolicyEditor): Outcome {
+/**
+ * The audit entry of a change keeps the document, so that the trail shows what each version said.
+ *
+ * @param isRepeatable a policy of the API that says the same already is no mistake
+ */
+export async function createPolicy(
+  parts: EditParts,
+  document: unknown,
+  by: PolicyEditor,
+  isRepeatable: boolean,
+): Outcome {
   const { store, clock, shelf } = parts
   const now = clock.now()
   const entry = await prepareEdit(parts, document, now)
   if (isRefusal(entry)) return entry
   const { name } = entry.document
-  if (shelf.inForce.has(name)) return refuse('already_exists')
+  const existing = () => {
+    const before = shelf.inForce.get(name)
+    const isSame = before?.source === 'api' && before.compiled.version === entry.compiled.version
+    return isSame && isRepeatable ? before : refuse('already_exists')
+  }
+  if (shelf.inForce.has(name)) return existing()
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
   const details = { after: entry.compiled.version, document: entry.document }
   const audit = { at: now, ...by, action: 'policy.create', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.insert(record, audit))
-  return stored === 'exists' ? refuse('already_exists') : entry
+  return stored === 'exists' ? existing() : entry
 }
 
 export async function replacePolicy(parts: EditParts, name: string, document: object, by: PolicyEditor): Outcome {

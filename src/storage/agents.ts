@@ -93,13 +93,13 @@ export interface AgentTable {
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
   /** `lastAdmin` as in `update`. */
   remove(id: string, entry: AuditEntry): Promise<'removed' | 'notFound' | 'lastAdmin'>
-  /** `full`: the agent has `most` keys already. `wrongState`: it is revoked. */
+  /** `exists`: the agent has a key with this id. `full`: it has `most` keys already. `wrongState`: it is revoked. */
   addKey(
     id: string,
     key: AgentKey,
     most: number,
     entry: AuditEntry,
-  ): Promise<'stored' | 'notFound' | 'wrongState' | 'full'>
+  ): Promise<'stored' | 'notFound' | 'exists' | 'wrongState' | 'full'>
   /** False when there was no such key. */
   removeKey(id: string, keyId: string, entry: AuditEntry): Promise<boolean>
   /** The last use of each key of the agent that was used. */

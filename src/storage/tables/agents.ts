@@ -103,6 +103,7 @@ export const agents: Operations<'agents'> = {
     const agent = await find(unit.db, id, true)
     if (agent === undefined) return 'notFound'
     if (agent.status === 'Revoked') return 'wrongState'
+    if (agent.keys.some(({ id }) => id === key.id)) return 'exists'
     if (agent.keys.length >= most) return 'full'
     await unit.db
       .insertInto('agent_keys')

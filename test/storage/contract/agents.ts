@@ -204,6 +204,7 @@ export function agents(t: Test, engine: Engine): void {
     t.equal(await store.agents.addKey('a1', key('k1'), 2, entry('agent.addKey')), 'stored')
     const second = { ...key('k2'), createdAt: 2_000, expiresAt: 9_000 }
     t.equal(await store.agents.addKey('a1', second, 2, entry('agent.addKey')), 'stored')
+    t.equal(await store.agents.addKey('a1', key('k1'), 3, entry('agent.addKey')), 'exists')
     t.equal(await store.agents.addKey('a1', key('k3'), 2, entry('agent.addKey')), 'full')
     t.match(await store.agents.update('a1', { policyName: 'p' }, entry('agent.policy')), { keys: [key('k1'), second] })
     t.strictSame(
