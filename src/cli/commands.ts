@@ -49,7 +49,7 @@ const commands: Readonly<Record<string, Entry>> = {
     load: () => import('./storage-migrate.ts'),
   },
   'storage copy': {
-    summary: 'copy all data to PostgreSQL or back, while the gateway is stopped',
+    summary: 'copy all data to PostgreSQL, while the gateway is stopped',
     load: () => import('./storage-copy.ts'),
   },
 }

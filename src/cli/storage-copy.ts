@@ -1,4 +1,4 @@
-/** Takes a gateway from SQLite to PostgreSQL, and back. */
+/** Takes a gateway from SQLite to PostgreSQL. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { verifyTrail } from '../audit/trail.ts'
@@ -6,23 +6,23 @@ import { schemaName } from '../config/formats.ts'
 import { StartupError } from '../errors.ts'
 import { type Copied, copyTables, type Ends, trailOf } from '../storage/copy.ts'
 import type { PostgresSettings } from '../storage/postgres/settings.ts'
-import { fillPostgres, readPostgres } from '../storage/postgres/whole.ts'
+import { fillPostgres } from '../storage/postgres/whole.ts'
 import type { Db } from '../storage/schema.ts'
-import { fillSqlite, readSqlite } from '../storage/sqlite/whole.ts'
+import { readSqlite } from '../storage/sqlite/whole.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway storage copy --from data --to postgres://user@host/database [OPTIONS]
-       agent-gateway storage copy --from postgres://user@host/database --to data [OPTIONS]
 
-Copies everything of a gateway from the data folder (SQLite) to an empty PostgreSQL schema, or back: agents and their
-keys, policies, held requests with their sealed bodies and answers, grants, seen tools and the audit trail. Stop the
-gateways first. The copy is made completely or not at all. Before it counts, every table is read back, and the audit
-trail is verified link by link; the last hash is printed. The source stays as it is.
+Copies everything of a gateway from the data folder (SQLite) to an empty PostgreSQL schema: agents and their keys,
+policies, held requests with their sealed bodies and answers, grants, seen tools and the audit trail. Stop the gateway
+first. The copy is made completely or not at all. Before it counts, every table is read back, and the audit trail is
+verified link by link; the last hash is printed. The source stays as it is. There is no way back to a data folder.
 
-  --from, --to   a data folder, or postgres://user:password@host:port/database
+  --from DIR     the data folder
+  --to ADDRESS   postgres://user:password@host:port/database
                  Other users of this machine can read arguments (ps). Put an address with a password into the
-                 environment instead: AGENT_GATEWAY_STORAGE_FROM, AGENT_GATEWAY_STORAGE_TO.
+                 environment instead: AGENT_GATEWAY_STORAGE_TO.
   --schema NAME  schema in the database, agent_gateway if absent; created by the copy
   --tls MODE     VerifyFull (default), or Off for a database on this machine
   --ca-file FILE certificates to trust, PEM; those of the system if absent
@@ -42,14 +42,6 @@ const options = {
   'ca-file': { type: 'string' },
 } as const
 
-/** Reads or fills one of the ends. */
-interface End {
-  /** Path of a data folder; undefined for a database. */
-  readonly folder: string | undefined
-  read<T>(work: (db: Db) => Promise<T>): Promise<T>
-  fill<T>(work: (db: Db) => Promise<T>): Promise<T>
-}
-
 interface Result {
   readonly copied: readonly Copied[]
   readonly lastHash: string
@@ -60,26 +52,19 @@ export async function run(shell: Shell): Promise<number> {
   // An operand may be an address with a password: it is not repeated.
   if (positionals.length > 0) throw new UsageError('name the source with --from and the target with --to')
   const configuration = readConfiguration(shell, values.config)
-  const end = (name: 'from' | 'to') => openEnd(shell, { name, ...values, given: values[name] })
-  const [from, to] = [end('from'), end('to')]
-  if ((from.folder === undefined) === (to.folder === undefined)) {
-    throw new UsageError('one of --from and --to must be a data folder, the other one postgres://...')
-  }
+  const folder = folderOf(values.from)
+  const settings = settingsOf(shell, values)
   const proceed = createBrake(shell)
-  const { copied, lastHash } = await from
-    .read(async source => {
-      // First, so that no transaction of the target waits for it.
-      const lastHash = await verified(source, 'source')
-      return to.fill(target => copyVerified({ from: source, to: target, proceed }, lastHash))
-    })
-    .catch(error => {
-      throw inOptions(error, to.folder === undefined ? '--to' : '--from')
-    })
+  const { copied, lastHash } = await readSqlite(folder, async source => {
+    // First, so that no transaction of the target waits for it.
+    const lastHash = await verified(source, 'source')
+    return fillPostgres(settings, target => copyVerified({ from: source, to: target, proceed }, lastHash))
+  }).catch(error => {
+    throw inOptions(error)
+  })
   for (const { table, rows } of copied) shell.print(`${table.padEnd(14)}${rows}`)
   shell.print(`the audit trail was verified at the target; the last hash is ${lastHash}`)
-  for (const line of from.folder === undefined ? keysOfFolder : keysOfDatabase(configuration, from.folder)) {
-    shell.print(line)
-  }
+  for (const line of keysOfDatabase(configuration, folder)) shell.print(line)
   return 0
 }
 
@@ -114,41 +99,29 @@ function createBrake(shell: Shell): () => void {
   }
 }
 
-interface Named {
-  readonly name: 'from' | 'to'
-  readonly given: string | undefined
+const isAddress = (place: string): boolean => /[=@]|:\/\//.test(place)
+
+function folderOf(given: string | undefined): string {
+  if (given === undefined || given === '') throw new UsageError('--from is missing')
+  if (isAddress(given) && !existsSync(given)) {
+    throw new UsageError('--from must be a data folder: there is no copy out of a database')
+  }
+  return resolve(given)
+}
+
+interface Target {
+  readonly to?: string | undefined
   readonly schema: string
   readonly tls: string
   readonly 'ca-file'?: string | undefined
 }
 
-function openEnd(shell: Shell, named: Named): End {
-  const { name } = named
-  const place = named.given ?? shell.env[`AGENT_GATEWAY_STORAGE_${name.toUpperCase()}`]
-  if (place === undefined || place === '') throw new UsageError(`--${name} is missing`)
-  if (/^postgres(ql)?:/i.test(place)) return databaseEnd(shell, toSettings(place, named))
-  if (/[=@]|:\/\//.test(place) && !existsSync(place)) {
-    throw new StartupError(`--${name}: must be a data folder or postgres://user:password@host:port/database`)
+function settingsOf(shell: Shell, { to, schema, tls, 'ca-file': caFile }: Target): PostgresSettings {
+  const connectionString = to ?? shell.env['AGENT_GATEWAY_STORAGE_TO']
+  if (connectionString === undefined || connectionString === '') throw new UsageError('--to is missing')
+  if (!/^postgres(ql)?:/i.test(connectionString)) {
+    throw new UsageError('--to must be postgres://user:password@host:port/database')
   }
-  const folder = resolve(place)
-  return {
-    folder,
-    read: work => readSqlite(folder, work),
-    fill: work => fillSqlite(folder, work),
-  }
-}
-
-function databaseEnd(shell: Shell, settings: PostgresSettings): End {
-  const onWatch = (names: string): void =>
-    shell.complain(`registered, and watched for a minute to see whether they run: ${names}`)
-  return {
-    folder: undefined,
-    read: work => readPostgres(settings, { onWatch }, work),
-    fill: work => fillPostgres(settings, work),
-  }
-}
-
-function toSettings(connectionString: string, { schema, tls, 'ca-file': caFile }: Named): PostgresSettings {
   const problem = schemaName(schema)
   if (problem !== undefined) throw new StartupError(`--schema: ${problem}`)
   if (tls !== 'VerifyFull' && tls !== 'Off') throw new StartupError('--tls: must be VerifyFull or Off')
@@ -156,19 +129,14 @@ function toSettings(connectionString: string, { schema, tls, 'ca-file': caFile }
 }
 
 /** The problem in the words of this command, which reads no settings of the database. */
-function inOptions(error: unknown, name: string): unknown {
+function inOptions(error: unknown): unknown {
   if (!(error instanceof StartupError)) return error
   const message = error.message
-    .replaceAll('Storage:PostgreSQL:ConnectionString', name)
+    .replaceAll('Storage:PostgreSQL:ConnectionString', '--to')
     .replaceAll('Storage:PostgreSQL:Tls', '--tls')
     .replaceAll(/(Storage:PostgreSQL:)?CaFile/g, '--ca-file')
   return new StartupError(message)
 }
-
-const keysOfFolder = [
-  'A gateway on the folder needs the same Security:AgentAuth:TokenIssuance:Secret and Security:Sealing:Secret as those on',
-  'the database: without them held requests cannot be sent.',
-]
 
 /** What gateways on the database need to open what is sealed. Names keys, but never shows them. */
 function keysOfDatabase({ config: { Security } }: Configuration, folder: string): readonly string[] {

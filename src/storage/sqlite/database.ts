@@ -149,15 +149,8 @@ function makePrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
 }
 
-/**
- * Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage.
- *
- * @param fill writes the first rows, in one transaction
- */
-export async function createDatabase(
-  directory: string,
-  fill: (db: Db) => Promise<void> = async () => {},
-): Promise<void> {
+/** Under another name first: a crash then leaves no half-made gateway.db, and an empty one is always damage. */
+async function createDatabase(directory: string): Promise<void> {
   const file = join(directory, 'gateway.db')
   assertNotLost(file, directory)
   const draft = `${file}.new`
@@ -167,9 +160,6 @@ export async function createDatabase(
   const opened = connect(draft)
   try {
     await migrateWhole(opened, migrations)
-    opened.connection.exec('begin')
-    await fill(opened.db)
-    opened.connection.exec('commit')
   } finally {
     opened.connection.close()
   }

@@ -1,12 +1,11 @@
-/** A data folder as a whole: read while no gateway runs on it, or filled from elsewhere. */
-import { existsSync, rmSync } from 'node:fs'
+/** A data folder as a whole, read while no gateway runs on it. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { StartupError } from '../../errors.ts'
 import { copiedTables } from '../copy.ts'
 import type { Db } from '../schema.ts'
-import { claimFolder, createDatabase, openDatabase } from './database.ts'
-import { markFile } from './mark.ts'
+import { openDatabase } from './database.ts'
 
 /**
  * Calls `work` with the tables in `directory`. No gateway can start on it meanwhile.
@@ -23,34 +22,6 @@ export async function readSqlite<T>(directory: string, work: (db: Db) => Promise
   } finally {
     database.close()
   }
-}
-
-/**
- * Makes the database in `directory`, with what `work` puts into it: all of that or nothing.
- * @throws StartupError when there is a database already
- */
-export async function fillSqlite<T>(directory: string, work: (db: Db) => Promise<T>): Promise<T> {
-  const file = join(directory, 'gateway.db')
-  assertNone(directory)
-  const lock = claimFolder(directory)
-  try {
-    assertNone(directory)
-    let result: T | undefined
-    await createDatabase(directory, async db => {
-      result = await work(db)
-    })
-    // It was set when the database was made.
-    return result as T
-  } finally {
-    for (const draft of [`${file}.new`, `${file}.new-journal`]) rmSync(draft, { force: true })
-    lock.close()
-  }
-}
-
-function assertNone(directory: string): void {
-  const names = ['gateway.db', 'gateway.db-wal', 'gateway.db-shm', markFile]
-  const found = names.filter(name => existsSync(join(directory, name)))
-  if (found.length > 0) throw new StartupError(`${directory} is not empty: ${found.join(', ')}. Name a new folder.`)
 }
 
 interface Column {
