@@ -81,6 +81,7 @@ function testFiles(): readonly string[] {
     'test/clients/{node_modules,fixtures}/**',
     'test/storage/contract.ts',
     'test/storage/contract/**',
+    'test/storage/long-life/{server,statements}.ts',
     'test/*/child/**',
     'test/system/**',
   ]

@@ -24,7 +24,7 @@ async function shows(page: Page, body: string | Buffer, type: string): Promise<s
   return id
 }
 
-t.test('both of two equal names are shown, and numbers as they are written', async t => {
+t.test('T08 both of two equal names are shown, and numbers as they are written', async t => {
   const page = await signedIn(t, reviewer)
   const body = '{"to":"friend","amount":12345678901234567891,"to":"attacker","x":1e400,"y":-0.10,"":{"":[]}}'
   const id = await shows(page, body, 'application/json')

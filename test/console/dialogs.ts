@@ -57,7 +57,7 @@ for (const [key, name] of [
   })
 }
 
-t.test('a dialog ends when another reviewer decides, and names that person', async t => {
+t.test('T08 a dialog ends when another reviewer decides, and names that person', async t => {
   const grace = await bench.newReviewer({ name: 'grace' })
   const page = await signedIn(t, reviewer)
   const [one, two] = [await hold('/first'), await hold('/second')]

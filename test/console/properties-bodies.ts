@@ -101,7 +101,7 @@ async function claim(selector: string): Promise<string> {
   return String(await page.evaluate(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ''`))
 }
 
-t.test('random requests', { timeout: 1_200_000 }, async t => {
+t.test('T08 random requests', { timeout: 1_200_000 }, async t => {
   const sent = fc.record({ query: randomQuery, body: randomBody })
   const pair = sent.chain(first => fc.tuple(fc.constant(first), variantOf(first), variantOf(first)))
   const property = fc.asyncProperty(pair, async ([first, second, third]) => {

@@ -54,7 +54,7 @@ t.test('lists that differ behind thousands of values differ', async t => {
   t.match(await compared({ body: list('1') }, { body: list('2') }), '[60000] 1 2')
 })
 
-t.test('the first of two equal names is a difference', async t => {
+t.test('T08 the first of two equal names is a difference', async t => {
   t.match(await compared({ body: '{"to":1,"to":2}' }, { body: '{"to":3,"to":2}' }), 'to 1 3')
 })
 

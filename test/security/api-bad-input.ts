@@ -295,8 +295,9 @@ const tests: Readonly<Record<string, (t: Test) => Promise<void>>> = {
     const { text } = await manage('GET', `/hitl/${id}`, undefined, reviewer.token)
     t.notMatch(text, 'canary-secret')
     const headers = Object.entries(JSON.parse(text).pending.headers as Record<string, string>)
-    for (const name of names)
-      t.match(headers.find(([other]) => other.toLowerCase() === name.toLowerCase())?.[1], '[REDACTED]', name)
+    const shown = (name: string) => headers.find(([other]) => other.toLowerCase() === name.toLowerCase())?.[1]
+    for (const name of names.slice(0, -1)) t.match(shown(name), '[REDACTED]', name)
+    t.equal(shown('Proxy-Authorization'), undefined, 'it is not sent, and so not held')
   },
   async A094(t) {
     const own = await gateway.agent({ policyName: 'held', roles: ['agent', 'reviewer'] })

@@ -44,6 +44,6 @@ t.test(
     union all select array_to_string(setconfig, ' ') from pg_db_role_setting s join pg_roles r on r.oid = s.setrole where rolname = $1`,
       [role],
     )
-    t.match(rows.map(({ limit }) => limit).join(' '), /lock_timeout=1200/)
+    t.match(rows.map(({ limit }) => limit).join(' '), new RegExp(`lock_timeout=${(own.timeoutSeconds ?? 0) * 600}`))
   },
 )

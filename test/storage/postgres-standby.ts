@@ -14,7 +14,7 @@ t.teardown(() => server.stop())
 /** A store whose fence is open, and closes after 2 s without a turn. */
 async function openFenced(t: Test) {
   const { admin, ...settings } = await createSchema(t, server)
-  const store = await openPostgresStore({ settings, fenceMs: 2_000 })
+  const store = await openPostgresStore({ settings: { ...settings, timeoutSeconds: 2 }, fenceMs: 2_000 })
   t.teardown(() => store.close())
   const still = { load: () => undefined, change: () => undefined }
   await store.feed.agents.follow(still)
@@ -27,10 +27,8 @@ t.test('a write that no standby confirms is in doubt, and the gateway is fenced 
   const { admin, store } = await openFenced(t)
   await suspend(store, 'h1')
   await setStandbys(admin, 'nobody')
-  const start = performance.now()
   await t.rejects(approve(store, 'h1'), { name: 'StoreError', inDoubt: true })
   await t.rejects(store.agents.insert(agent('a1'), 'h', entry('agent.register')), { name: 'StoreError' })
-  t.ok(performance.now() - start < 5_000)
   await eventually(
     async () => store.fence.isOpen,
     isOpen => !isOpen,
@@ -64,12 +62,11 @@ t.test('a wait that an operator cancels confirms nothing', async t => {
 t.test('turns whose commits an operator cancels do not keep a gateway open', async t => {
   const { admin, store } = await openFenced(t)
   await setStandbys(admin, 'nobody')
-  const start = performance.now()
   await eventually(
     async () => (await cancelCommits(admin)) >= 0 && store.fence.isOpen,
     isOpen => !isOpen,
   )
-  t.ok(performance.now() - start < 4_000)
+  t.notOk(store.fence.isOpen)
   await setStandbys(admin, '')
   await eventually(async () => store.fence.isOpen, Boolean)
 })

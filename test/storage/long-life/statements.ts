@@ -49,7 +49,7 @@ export function byItself(life: LongLife): readonly Bounded[] {
     { what: 'the probe', rows: 40, asked: call('probe', 'ping') },
     { what: 'a batch of requests expires', rows: 60 * batch, asked: call('hitl', 'expire', late, batch) },
     { what: 'a batch of past requests is removed', rows: 40 * batch, asked: call('hitl', 'prune', now, batch) },
-    { what: 'a batch of grants is removed', rows: 10 * batch, asked: call('grants', 'prune', late, batch) },
+    { what: 'a batch of grants is removed', rows: 20 * batch, asked: call('grants', 'prune', late, batch) },
   ]
 }
 
