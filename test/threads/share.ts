@@ -51,7 +51,7 @@ t.test('each thing is told once, what is heard goes on to the other links, and c
   mock.timers.tick(1_000)
   t.strictSame([threads.sent, fleet.sent], [[told], [told, heard]])
   t.match(recent.activity.of('a1', 11), { requestsLastMinute: 6, deniedLast10m: 2 })
-  t.strictSame(recent.hits.of('p'), [{ policy: 'p', rule: 'r', count: 8 }])
+  t.strictSame(recent.hits.of('p'), [{ policy: 'p', rule: 'r', would: null, count: 8 }])
   t.strictSame(recent.shadows.of('p'), [{ policy: 'p', rule: 'r', would: 'Deny', count: 5 }])
 })
 
