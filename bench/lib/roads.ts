@@ -75,6 +75,8 @@ const nodePeer = (name: string, script: string, about: string, work?: Work): Roa
 interface GatewayRoad {
   readonly rules?: number
   readonly bodyRule?: boolean
+  /** In the place of the policy of those rules. */
+  readonly policy?: object
   readonly setup?: Partial<GatewaySetup>
   readonly work?: Work
 }
@@ -84,13 +86,13 @@ export const benchPolicy = (rules: number, bodyRule = false): object =>
   policyDocument({ name: 'bench', rules: denyRules(rules), upstream: host, bodyRule })
 
 function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
-  const { rules = 100, bodyRule = false, setup = {}, work } = options
+  const { rules = 100, bodyRule = false, policy = benchPolicy(rules, bodyRule), setup = {}, work } = options
   return {
     name,
     about,
     ...(work === undefined ? {} : { work }),
     async open(place) {
-      const policies = [benchPolicy(rules, bodyRule), ...(setup.policies ?? [])]
+      const policies = [policy, ...(setup.policies ?? [])]
       const { upstream, cores, built = false, nodeOptions = [], root } = place
       const trusted = upstream.certificate === undefined ? {} : { Proxy: { CaFile: upstream.certificate } }
       const settings = { ...trusted, ...setup.settings }
@@ -155,6 +157,16 @@ const manyPolicies = Array.from({ length: 999 }, (_, index) =>
   policyDocument({ name: `other-${index}`, rules: denyRules(10), upstream: host }),
 )
 
+/** Held until the end of the run: nobody decides, and there is room for all. */
+const held = gateway('held', 'POST of 2 KiB that is held for review', {
+  policy: { name: 'bench', default: 'Hitl' },
+  setup: { settings: { HumanInTheLoop: { MaxPendingRequests: 1_000_000, MaxPendingPercentPerAgent: 100 } } },
+  work: {
+    ...{ name: 'held', about: 'POST of 2 KiB', method: 'POST', path: '/items', perSlice: 200, goal: 0 },
+    body: JSON.stringify({ amount: 5, note: 'x'.repeat(2_048 - 24) }),
+  },
+})
+
 /** The database is on the cores of the others: an allowed request must not need it. */
 const onPostgres: Road = {
   name: 'postgres',
@@ -192,6 +204,7 @@ export const roads: readonly Road[] = [
   gateway('gateway', 'full road: token, rate limit, circuit, egress, 100 deny rules'),
   gateway('gateway-1000', 'full road, 1,000 deny rules', { rules: 1_000 }),
   onPostgres,
+  held,
   gateway('gateway-log', 'full road, 100 deny rules, access log', { setup: { accessLog: true } }),
   haproxyRules(100),
   haproxyRules(1_000),
