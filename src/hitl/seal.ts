@@ -2,8 +2,9 @@
  * The sealed copy of a held request, and of the upstream's answer to it: AES-256-GCM over a binary frame. The id is part of
  * the authenticated data, so that no copy can replace another.
  */
-import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
 import type { HeldFacts, HeldRequest, PartDigests, StoredAnswer } from './model.ts'
+import { takeRandom } from './random.ts'
 
 /** First byte of a sealed copy; a new layout gets a new number. */
 const version = 1
@@ -53,7 +54,7 @@ export function partDigests({ url, rawHeaders, body }: HeldRequest): PartDigests
 }
 
 export function digestOf(bytes: Uint8Array | string): string {
-  return createHash('sha256').update(bytes).digest('hex')
+  return hash('sha256', bytes)
 }
 
 /** Seals the frame of a request together with its facts: one copy, so that neither can be exchanged. */
@@ -82,24 +83,18 @@ export function openHeld(
  * @param label what is sealed, for whom: `held:<id>`, `body:<id>` or `response:<id>`
  */
 export function seal(key: Uint8Array, label: string, plain: Uint8Array): Buffer {
-  const nonce = takeNonce()
+  const nonce = takeRandom(nonceBytes)
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
   cipher.setAAD(Buffer.from(label))
-  const sealed = [cipher.update(plain), cipher.final()]
-  return Buffer.concat([Buffer.of(version), nonce, ...sealed, cipher.getAuthTag()])
-}
-
-/** Random bytes for many nonces at once: to ask the system for each takes as long as to seal. */
-const pool = Buffer.alloc(512 * nonceBytes)
-let taken = pool.length
-
-function takeNonce(): Buffer {
-  if (taken === pool.length) {
-    randomFillSync(pool)
-    taken = 0
-  }
-  taken += nonceBytes
-  return Buffer.from(pool.subarray(taken - nonceBytes, taken))
+  // Of its own memory: a copy for the storage thread takes all the memory that a buffer is part of.
+  const sealed = Buffer.allocUnsafeSlow(1 + nonceBytes + plain.byteLength + tagBytes)
+  sealed[0] = version
+  sealed.set(nonce, 1)
+  sealed.set(cipher.update(plain), 1 + nonceBytes)
+  // GCM is as long as its plain text: nothing is left for the end.
+  cipher.final()
+  sealed.set(cipher.getAuthTag(), sealed.length - tagBytes)
+  return sealed
 }
 
 /** Undefined when the copy was changed, sealed under none of these keys, or for something else. */
@@ -130,13 +125,15 @@ function frame(texts: readonly string[], body: Uint8Array): Frame {
 }
 
 function framed(texts: readonly string[], body: Uint8Array): Buffer {
-  const parts: Uint8Array[] = [uint32(texts.length)]
+  const ofTexts = texts.reduce((sum, text) => sum + 4 + Buffer.byteLength(text), 4)
+  const bytes = Buffer.allocUnsafe(ofTexts + body.byteLength)
+  let at = bytes.writeUInt32BE(texts.length)
   for (const text of texts) {
-    const bytes = Buffer.from(text)
-    parts.push(uint32(bytes.length), bytes)
+    const length = bytes.write(text, at + 4)
+    at = bytes.writeUInt32BE(length, at) + length
   }
-  parts.push(body)
-  return Buffer.concat(parts)
+  bytes.set(body, at)
+  return bytes
 }
 
 function parseFrame(bytes: Buffer): { texts: string[]; body: Buffer } {
@@ -148,10 +145,4 @@ function parseFrame(bytes: Buffer): { texts: string[]; body: Buffer } {
     at = end
   }
   return { texts, body: bytes.subarray(at) }
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
 }

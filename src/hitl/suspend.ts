@@ -2,7 +2,6 @@
  * Holding a request: redacted for people, sealed for the wire, both stored before the agent is answered (spec 3.2).
  */
 import { isUtf8 } from 'node:buffer'
-import { randomBytes } from 'node:crypto'
 import { mark, redactText } from '../base/redact.ts'
 import { isSecretName } from '../base/secret-names.ts'
 import { largestHeld } from '../config/check.ts'
@@ -17,6 +16,7 @@ import {
   type Suspension,
   shortUrl,
 } from './model.ts'
+import { takeRandom } from './random.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
 import { summaryView } from './view.ts'
@@ -58,7 +58,7 @@ function storedDecision({ request, decision, findings }: Suspension): StoredDeci
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
   const now = options.clock.now()
   const { request, decision, agent, call = { kind: 'polls' } } = held
-  const id = randomBytes(16).toString('base64url')
+  const id = takeRandom(16).toString('base64url')
   return {
     id,
     agentId: agent.id,

@@ -1,0 +1,15 @@
+import { randomFillSync } from 'node:crypto'
+
+/** Random bytes for many at once: to ask the system for each nonce takes as long as to seal. */
+const pool = Buffer.alloc(8_192)
+let taken = pool.length
+
+/** Fresh random bytes of the system's generator. No byte is given twice. */
+export function takeRandom(length: number): Buffer {
+  if (taken + length > pool.length) {
+    randomFillSync(pool)
+    taken = 0
+  }
+  taken += length
+  return Buffer.from(pool.subarray(taken - length, taken))
+}
