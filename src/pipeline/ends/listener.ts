@@ -1,9 +1,8 @@
 import type { Clock } from '../../clock.ts'
 import type { Config } from '../../config/schema.ts'
 import type { ActivityLog } from '../../limits/activity.ts'
-import type { HitTally } from '../../limits/hit-tally.ts'
 import type { Incidents } from '../../limits/incidents.ts'
-import type { ShadowTally } from '../../limits/shadow-tally.ts'
+import type { RuleTally } from '../../limits/rule-tally.ts'
 import type { Log } from '../../log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { ClientIp } from '../client-ip.ts'
@@ -29,8 +28,8 @@ export interface EndParts {
   readonly log: Pick<Log, 'line'>
   readonly clientIpOf: ClientIp
   readonly activity: ActivityLog
-  readonly hits: Pick<HitTally, 'note'>
-  readonly shadows: ShadowTally
+  readonly hits: Pick<RuleTally, 'note'>
+  readonly shadows: RuleTally
   readonly incidents: Pick<Incidents, 'note'>
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics | undefined

@@ -1,1 +1,0 @@
-export type { RuleTally as HitTally } from './rule-tally.ts'

@@ -1,1 +1,0 @@
-export type { RuleTally as ShadowTally } from './rule-tally.ts'
