@@ -49,8 +49,7 @@ export const agents: Operations<'agents'> = {
   },
 
   async update(unit, id, change, entry, from) {
-    if (endsAdmin(change)) await unit.alone('admins')
-    const before = await find(unit.db, id, true)
+    const before = await (endsAdmin(change) ? findToEnd(unit, id) : find(unit.db, id, true))
     if (before === undefined) return 'notFound'
     if (from !== undefined && !from.includes(before.status)) return 'wrongState'
     if (await isTaken(unit.db, id, change.externalSubject)) return 'subjectTaken'
@@ -88,8 +87,7 @@ export const agents: Operations<'agents'> = {
   },
 
   async remove(unit, id, entry) {
-    await unit.alone('admins')
-    const before = await find(unit.db, id, true)
+    const before = await findToEnd(unit, id)
     if (before === undefined) return 'notFound'
     if (await isLastAdmin(unit.db, before)) return 'lastAdmin'
     await unit.db.deleteFrom('agents').where('id', '=', id).execute()
@@ -196,6 +194,20 @@ async function isLastAdmin(db: Db, { id, status, roles }: AgentRecord): Promise<
   if (status !== 'Active' || !roles.includes('admin')) return false
   const others = db.selectFrom('agents').select('id').where('status', '=', 'Active').where('id', '!=', id)
   return (await others.where('roles', 'like', '%"admin"%').limit(1).executeTakeFirst()) === undefined
+}
+
+/**
+ * An agent that may be no active admin afterwards, locked. Of several admins who end each other one must see that it is the
+ * last; the changes of other agents wait for nobody.
+ */
+async function findToEnd(unit: Unit, id: string): Promise<AgentRecord | undefined> {
+  const isAdmin = (agent: AgentRecord | undefined) => agent?.roles.includes('admin') === true
+  const wasAdmin = isAdmin(await find(unit.db, id))
+  if (wasAdmin) await unit.alone('admins')
+  const agent = await find(unit.db, id, true)
+  // It may have become one meanwhile.
+  if (!wasAdmin && isAdmin(agent)) await unit.alone('admins')
+  return agent
 }
 
 async function find(db: Db, id: string, toChange = false): Promise<AgentRecord | undefined> {
