@@ -64,9 +64,7 @@ export function createListening(parts: ListeningParts): Listening {
   const { Server } = config.System
   const [forAgents, ...others] = entrypointsOf(parts)
   const agents = openEntrypoint(parts, forAgents, parts.limits.connections)
-  // Agents can take all of their connections: those of people are counted apart.
-  const people = others.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config)))
-  const opened = [agents, ...people]
+  const opened = [agents]
   return {
     adopt: connection => agents.listener.adopt(connection),
     async join(port) {
@@ -84,6 +82,8 @@ export function createListening(parts: ListeningParts): Listening {
       return cutOff
     },
     async listen() {
+      // One thread alone serves people. Agents can take all of their connections: those of people are counted apart.
+      opened.push(...others.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
       const addresses: Address[] = []
       for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
