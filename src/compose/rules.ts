@@ -6,9 +6,10 @@ import type { WorkTurns } from '../pipeline/work-turns.ts'
 import { describeChanges } from '../policies/changes.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { openPolicies, type Policies } from '../policies/open.ts'
+import { createRulebooks } from '../policies/rulebooks.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { type OpenExplanation, openExplanation } from '../policy/evaluation/explain.ts'
-import { createRulebook, type DecisionSettings, type Rulebook } from '../policy/evaluation/rulebook.ts'
+import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { DescriptionProblem, RequestDescription } from '../policy/request/describe.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Base } from './base.ts'
@@ -90,55 +91,4 @@ function userOf(name: string, { Policy }: Config, registry: Registry): string | 
   if (Policy.AssignOnRegistration === name) return 'the setting Policy:AssignOnRegistration'
   const user = registry.values().find(agent => agent.policyName === name)
   return user === undefined ? undefined : `agent ${user.id}`
-}
-
-/** The policies in force, as a decision needs them. `list` is another array after each change. */
-export interface CompiledBook {
-  get(name: string): CompiledPolicy | undefined
-  list(): readonly { readonly compiled: CompiledPolicy }[]
-}
-
-function isSame(left: Rulebook, right: Rulebook): boolean {
-  const { shadows } = right
-  if (left.policy !== right.policy || left.global !== right.global || left.policyName !== right.policyName) return false
-  return left.shadows.length === shadows.length && left.shadows.every((shadow, index) => shadow === shadows[index])
-}
-
-/** Which rules apply to an agent. */
-export function createRulebooks(config: Config, settings: DecisionSettings, book: CompiledBook): Rules['rulebookOf'] {
-  const { UnassignedEffect: unassignedEffect, Global } = config.Policy
-  // One a policy name, good as long as the policies in force are the same.
-  const known = new Map<string | null, Rulebook>()
-  let older: ReadonlyMap<string | null, Rulebook> = known
-  let inForce = book.list()
-
-  const make = (assigned: string | null): Rulebook => {
-    const global = Global === undefined ? undefined : book.get(Global)
-    // A guardrail that was taken away while the gateway runs denies everything, like any policy that is not there.
-    const policyName = Global !== undefined && global === undefined ? Global : assigned
-    const policy = policyName === null ? undefined : book.get(policyName)
-    const shadows = inForce
-      .map(({ compiled }) => compiled)
-      .filter(({ policy: { shadowOf } }) => shadowOf === policyName)
-    return createRulebook({
-      ...{ policy, policyName, unassignedEffect, global, ...settings },
-      shadows: policyName === null ? [] : shadows,
-    })
-  }
-
-  return ({ policyName }) => {
-    if (inForce !== book.list()) {
-      inForce = book.list()
-      older = new Map(known)
-      known.clear()
-    }
-    const before = known.get(policyName)
-    if (before !== undefined) return before
-    const made = make(policyName)
-    const same = older.get(policyName)
-    // A request that waits is decided again when its rulebook is another one: not for a change of other policies.
-    const rulebook = same !== undefined && isSame(same, made) ? same : made
-    known.set(policyName, rulebook)
-    return rulebook
-  }
 }

@@ -7,30 +7,13 @@ import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
 import { leaseShape } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
+import type { SharedMemory } from '../limits/shared-memory.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import { rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 import { passedToAgents } from './entrypoints.ts'
 import { createManagementPace, createPace, type Pace, paceOf, type RateParts, sharesRates } from './rates.ts'
-
-/** Memory shared by all threads of a gateway: limits hold for all of them together. */
-export interface SharedMemory {
-  readonly rates: SharedArrayBuffer
-  /** Tokens leased from the buckets of the fleet; absent when each gateway counts by itself. */
-  readonly leases: SharedArrayBuffer | undefined
-  /** One number: the gateways of the fleet. */
-  readonly gateways: SharedArrayBuffer
-  readonly circuits: SharedArrayBuffer
-  readonly connections: SharedArrayBuffer
-  /** Proxied requests under way, by agent. */
-  readonly requests: SharedArrayBuffer
-  /** Bytes of bodies that are held, by agent. */
-  readonly heldBytes: SharedArrayBuffer
-  readonly metrics: SharedArrayBuffer
-  /** Proxied requests under way: one number a thread, which that thread alone writes. */
-  readonly inFlight: SharedArrayBuffer
-}
 
 interface Given {
   readonly passedSockets?: readonly PassedPlace[]

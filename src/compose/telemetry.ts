@@ -1,12 +1,13 @@
 import type { TrailVerification } from '../audit/verification.ts'
 import type { AcceptCounts } from '../http/accept.ts'
+import type { SharedMemory } from '../limits/shared-memory.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import { exposition, type Reading } from '../telemetry/exposition.ts'
 import { clientConnections, requests, upstreamConnections, webSockets } from '../telemetry/layout.ts'
 import { createMetrics, type Metrics, readTotals, type Totals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { Base } from './base.ts'
-import type { SharedLimits, SharedMemory } from './shared.ts'
+import type { SharedLimits } from './shared.ts'
 
 export interface TelemetryParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store' | 'fleet'> {
   readonly limits: SharedLimits

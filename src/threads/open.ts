@@ -1,11 +1,13 @@
+import { extname } from 'node:path'
 import type { ToolNotes } from '../agents/tools.ts'
 import type { Base } from '../compose/base.ts'
 import type { Hitl } from '../compose/hitl.ts'
 import type { Identity } from '../compose/identity.ts'
 import type { Listening } from '../compose/listening.ts'
 import type { Rules } from '../compose/rules.ts'
-import type { SharedLimits, SharedMemory } from '../compose/shared.ts'
+import type { SharedLimits } from '../compose/shared.ts'
 import type { Environment } from '../config/environment.ts'
+import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { Methods } from '../link.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
@@ -41,6 +43,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefin
   const asksForLookup = lookup !== undefined
   return createPool({
     count: Threads - 1,
+    program: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
     data: {
       config,
       baseDirectory,

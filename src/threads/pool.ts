@@ -1,4 +1,3 @@
-import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type Clock, inTime } from '../clock.ts'
 import { type Methods, openLink } from '../link.ts'
@@ -15,6 +14,8 @@ type PolicyList = readonly Pick<PolicyEntry, 'document' | 'compiled'>[]
 export interface PoolOptions {
   /** Threads beside the main one. */
   readonly count: number
+  /** File that each of them runs. */
+  readonly program: URL
   readonly data: Omit<ThreadData, 'thread' | 'agents' | 'tokenEpoch' | 'fence'>
   /** Agents and policies at the start of a thread. */
   readonly agents: () => readonly AgentRecord[]
@@ -144,10 +145,10 @@ class ThreadPool implements Pool {
 
   /** Starts a thread with the agents and policies in force; it gets every change from here on. */
   async #start(thread: number): Promise<void> {
-    const { data, agents, tokenEpoch, methods, clock, log } = this.#options
+    const { program, data, agents, tokenEpoch, methods, clock, log } = this.#options
     const fence = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     const workerData: ThreadData = { ...data, thread, agents: agents(), tokenEpoch: tokenEpoch(), fence }
-    const worker = new Worker(threadFile, { workerData, name: `gateway-${thread}` })
+    const worker = new Worker(program, { workerData, name: `gateway-${thread}` })
     worker.once('error', error => log.error({ error }, `thread ${thread} died`))
     const started = clock.steady()
     const onEnd = () => this.#ended(thread, member, clock.steady() - started)
@@ -213,8 +214,6 @@ class ThreadPool implements Pool {
     if (member.listens) await inTime(done, deafMs, () => member.end())
   }
 }
-
-const threadFile = new URL(`./thread${extname(import.meta.url)}`, import.meta.url)
 
 /** Requests that were cut off. */
 function drainOne(member: Member, limitMs: number): Promise<number> {
