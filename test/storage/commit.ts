@@ -86,6 +86,36 @@ t.test('an unknown method fails alone', async t => {
   t.match(replies, [done, { failure: /no operation probe.pong/ }, done])
 })
 
+t.test('a call that fails leaves nothing behind, and those of its transaction hold', async t => {
+  const { connection, commit } = failingOnce(0)
+  await commit([ping(0)])
+  let deletions = 0
+  connection.function('fails', () => Number([2, 4].includes(++deletions)))
+  connection.exec('create table deletions (at integer)')
+  // Each call inserts and deletes. That of the second fails: run together with the others, and run apart from them.
+  connection.exec(`create trigger each_call before delete on probe begin
+    insert into deletions values (1);
+    select raise(abort, 'no') where fails();
+  end`)
+  t.match(await commit([ping(1), ping(2), ping(3)]), [done, { failure: /probe.ping: no/ }, done])
+  const count = (table: string) => connection.prepare(`select count(*) as rows from ${table}`).get()?.['rows']
+  t.equal(count('probe'), 0, 'the insertion of the second is undone')
+  t.equal(count('deletions'), 2, 'each call is counted once')
+})
+
+t.test('calls that all succeed share their transaction without a savepoint', async t => {
+  const { connection, commit } = failingOnce(0)
+  await commit([ping(0)])
+  const begun: string[] = []
+  const exec = connection.exec.bind(connection)
+  connection.exec = statement => {
+    begun.push(statement)
+    exec(statement)
+  }
+  t.strictSame(await commit([ping(1), ping(2)]), [done, done])
+  t.strictSame(begun, ['begin immediate', 'commit'])
+})
+
 t.test('a call that was given up is not begun, and one that was begun cannot be given up', async t => {
   const { claims, commit } = failingOnce(0)
   await commit([ping(0)])

@@ -43,16 +43,20 @@ export class Committer {
   }
 
   /** Runs `calls` in one transaction. Each either holds, once this resolves, or has changed nothing. */
-  async commit(calls: readonly Call[]): Promise<Reply[]> {
+  commit(calls: readonly Call[]): Promise<Reply[]> {
+    return this.#commit(calls, 'together')
+  }
+
+  async #commit(calls: readonly Call[], how: Manner): Promise<Reply[]> {
     try {
       this.#assertSound()
       this.#connection.exec('begin immediate')
     } catch (error) {
       return calls.map(call => failed(call, error))
     }
+    const replies: Reply[] = []
     try {
-      const replies: Reply[] = []
-      for (const call of calls) replies.push(await this.#attempt(call))
+      for (const call of calls) replies.push(await (how === 'together' ? this.#run(call) : this.#runApart(call)))
       this.#connection.exec('commit')
       this.#assertSound()
       this.#noteCommit()
@@ -60,7 +64,9 @@ export class Committer {
     } catch (error) {
       if (this.#connection.isTransaction) this.#connection.exec('rollback')
       if (isFailedSync(error)) this.#stop(lostWrite)
-      return calls.length === 1 ? calls.map(call => failed(call, error)) : this.#oneByOne(calls)
+      if (calls.length === 1) return calls.map(call => failed(call, error))
+      const isCall = how === 'together' && replies.length < calls.length
+      return isCall ? this.#commit(calls, 'apart') : this.#oneByOne(calls)
     }
   }
 
@@ -97,15 +103,20 @@ export class Committer {
     return replies
   }
 
-  async #attempt(call: Call): Promise<Reply> {
+  async #run(call: Call): Promise<Reply> {
     if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
+    const notes = new Notes(this.#db, this.#options.subscriptions)
+    const value = await run(notes, call)
+    await flush(notes)
+    return { value, changes: notes.changes }
+  }
+
+  async #runApart(call: Call): Promise<Reply> {
     this.#connection.exec('savepoint call')
     try {
-      const notes = new Notes(this.#db, this.#options.subscriptions)
-      const value = await run(notes, call)
-      await flush(notes)
+      const reply = await this.#run(call)
       this.#connection.exec('release call')
-      return { value, changes: notes.changes }
+      return reply
     } catch (error) {
       // Some errors, a full disk among them, make SQLite roll back all of the transaction.
       if (!this.#connection.isTransaction) throw error
@@ -114,6 +125,12 @@ export class Committer {
     }
   }
 }
+
+/**
+ * Of calls that share a transaction, hardly one ever fails: together they need no savepoints, each of which copies all pages
+ * that its call changes. When one fails after all, they are run apart, so that it takes none of the others with it.
+ */
+type Manner = 'together' | 'apart'
 
 const givenUp = new Error('given up before it was begun')
 
