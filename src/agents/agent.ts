@@ -1,4 +1,4 @@
-import { type Refusal, type RefusalCode, refuse } from '../errors.ts'
+import { type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
 import type { AgentRecord, AgentStatus } from '../storage/store.ts'
 import { trustNow } from './trust.ts'
 

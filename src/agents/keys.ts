@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { hashKey, keyPrefix } from '../base/agent-key.ts'
-import type { Clock } from '../clock.ts'
-import { type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { AgentKey, AuditEntry, Store } from '../storage/store.ts'
 import type { By, Registry } from './registry.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import { chosenSecretProblem } from '../config/entropy.ts'
-import { type Refusal, refuse } from '../errors.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
 import { secretProblem } from './secret.ts'

@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Role, Store } from '../storage/store.ts'
 import { type Transition, transitions, trustScore } from './agent.ts'
 import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'

@@ -1,8 +1,8 @@
 /** The thread that makes and compares hashes of secrets. */
 import { parentPort } from 'node:worker_threads'
 import { compareSync, hashSync } from 'bcryptjs'
-import { openLink } from '../link.ts'
-import { giveWay } from '../priority.ts'
+import { openLink } from '../runtime/link.ts'
+import { giveWay } from '../runtime/priority.ts'
 
 export interface SecretCalls {
   hash(secret: string, cost: number): Promise<string>

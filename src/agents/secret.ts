@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { type Refusal, refuse } from '../errors.ts'
-import { type Link, openLink } from '../link.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
+import { type Link, openLink } from '../runtime/link.ts'
 import type { SecretCalls } from './secret-worker.ts'
 
 /** bcrypt reads no more. */

@@ -6,8 +6,8 @@
  * what it has not seen.
  */
 import { hash } from 'node:crypto'
-import type { Clock } from '../clock.ts'
-import { LRUCache } from '../lru.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { LRUCache } from '../runtime/lru.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
 
 /** A tool that an agent sees, and the digest of its definition. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { type AgentRecord, type AuditEntry, type Store, StoreError } from '../storage/store.ts'
 import { createStandingBook, type Noted, type StandingBook } from './standing.ts'
 import {

@@ -2,7 +2,7 @@
  * Entries of the audit trail that a caller can cause again and again, such as refusals. Each is a durable write, and is kept
  * for good. So the first of a kind becomes an entry at once, and those of the following minute become one entry with a count.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry } from '../storage/store.ts'
 
 export interface Repeats {

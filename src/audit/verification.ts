@@ -3,8 +3,9 @@
  * end, again each hour or as soon as the end is reached, and new entries in between. Of several gateways one does it. The
  * result is for people; `audit verify` does the same at once.
  */
-import type { Clock } from '../clock.ts'
-import type { Log } from '../log.ts'
+
+import type { Log } from '../log/log.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { genesis } from '../storage/chain.ts'
 import type { AuditTable, Link } from '../storage/store.ts'
 import { type KeptPass, type PassSeal, parsePass, type VerificationState } from './kept-pass.ts'

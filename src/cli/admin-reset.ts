@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { bootstrapFile, resetAdmin } from '../agents/bootstrap.ts'
 import { createSecretHasher } from '../agents/secret.ts'
-import { createClock, openStorage, type StorageParts, usesPostgres } from '../compose/storage.ts'
+import { createClock, openStorage, type StorageParts, usesPostgres } from '../gateway/storage.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell } from './shell.ts'
 

@@ -1,7 +1,7 @@
 /** Commands that read the audit trail, also while a gateway writes it. */
 import { resolve } from 'node:path'
 import { exportTrail, type Trail, verifyTrail } from '../audit/trail.ts'
-import { postgresSettings, usesPostgres } from '../compose/storage.ts'
+import { postgresSettings, usesPostgres } from '../gateway/storage.ts'
 import { openPostgresTrail } from '../storage/postgres/trail.ts'
 import { openSqliteTrail } from '../storage/sqlite/trail.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'

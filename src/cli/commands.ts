@@ -1,7 +1,7 @@
 import { escapeLines } from '../base/deceptive.ts'
 import { didYouMean } from '../base/nearest.ts'
-import { StartupError } from '../errors.ts'
-import { ownVersion } from '../version.ts'
+import { StartupError } from '../base/refusals.ts'
+import { ownVersion } from '../runtime/version.ts'
 import { type Command, type Shell, UsageError } from './shell.ts'
 
 interface Entry {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
+import { StartupError } from '../base/refusals.ts'
 import { formatProblem } from '../config/given.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { StartupError } from '../errors.ts'
 import type { Shell } from './shell.ts'
 
 /** The option that every command with a configuration takes. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../base/refusals.ts'
 import type { MemberState } from '../fleet/view.ts'
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
-import { systemClock } from '../clock.ts'
-import { languageOf } from '../compose/language.ts'
 import { type PolicyInput, prepareSet } from '../policies/entry.ts'
 import { type PolicyFolder, readPolicyFiles } from '../policies/files.ts'
+import { languageOf } from '../policies/language.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import { parsePolicyInTurns } from '../policy/language/parse.ts'
 import { type LintWarning, lintPolicy, type SilencedWarning } from '../policy/lint/lint.ts'
+import { systemClock } from '../runtime/clock.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 

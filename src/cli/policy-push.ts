@@ -1,6 +1,6 @@
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../base/refusals.ts'
 import type { PolicyInput } from '../policies/entry.ts'
 import { readPolicyFolder } from '../policies/files.ts'
 import { requestAdminToken } from './admin-token.ts'

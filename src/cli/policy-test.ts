@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
-import { systemClock } from '../clock.ts'
-import { decisionSettings, languageOf, soloRulebook } from '../compose/language.ts'
-import { type PolicySuite, readPolicySuites, runPolicyTest } from '../compose/policy-tests.ts'
 import { type PreparedSet, prepareSet } from '../policies/entry.ts'
+import { decisionSettings, languageOf, soloRulebook } from '../policies/language.ts'
 import { readFixedPolicies } from '../policies/open.ts'
+import { type PolicySuite, readPolicySuites, runPolicyTest } from '../policies/policy-tests.ts'
 import type { DecisionSettings } from '../policy/evaluation/rulebook.ts'
+import { systemClock } from '../runtime/clock.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 

@@ -1,5 +1,5 @@
-import { postgresSettings, usesPostgres } from '../compose/storage.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../base/refusals.ts'
+import { postgresSettings, usesPostgres } from '../gateway/storage.ts'
 import { migrateAs } from '../storage/postgres/roles.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell } from './shell.ts'

@@ -3,8 +3,8 @@
  * one call with all others that wait, one call at a time. Tokens of attempts that did not fail are given back.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { inTime } from '../clock.ts'
 import type { LeaseAsk } from '../limits/lease.ts'
+import { inTime } from '../runtime/clock.ts'
 import type { Lease } from './leases.ts'
 
 /** Least time between two calls, milliseconds. */

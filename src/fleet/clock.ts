@@ -3,7 +3,7 @@
  * local wall clock changes nothing. A jump of the database's clock is followed slowly: nothing lapses early, and nothing
  * that has lapsed is valid again.
  */
-import { type Clock, clockIn, systemClock } from '../clock.ts'
+import { type Clock, clockIn, systemClock } from '../runtime/clock.ts'
 
 /** What a turn tells of the time. Steady milliseconds, but for `now`. */
 export interface TimeSample {

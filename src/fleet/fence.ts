@@ -2,7 +2,7 @@
  * The fence of a gateway that shares agents and policies with others: it serves only while it certainly has
  * every change that the others assume it has. A change is answered when each other gateway has it, or was fenced.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /** Both clocks when a turn began. */
 export interface Moment {

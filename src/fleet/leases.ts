@@ -1,8 +1,8 @@
 /** Leases tokens of rate limits for this gateway: all keys that need some in one call, one call at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Clock, inTime } from '../clock.ts'
 import { type LeaseAnswer, type LeaseAsk, type Tokens, usableMs } from '../limits/lease.ts'
 import type { LeasedBuckets } from '../limits/leased-bucket.ts'
+import { type Clock, inTime } from '../runtime/clock.ts'
 
 /** Least time between two calls, milliseconds. */
 const pauseMs = 10

@@ -1,5 +1,5 @@
 /** What gateways on one database must agree on, so that each can take what the others have signed and sealed. */
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../base/refusals.ts'
 
 /** What a gateway publishes of it. Fingerprints begin with what the key is for: `tokens ...` or `sealing ...`. */
 export interface Terms {

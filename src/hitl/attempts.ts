@@ -2,7 +2,7 @@
  * Attempts of this process to send approved requests. Their leases run on the steady clock: a jump of the wall clock
  * must not let a second attempt begin. The wall clock counts for attempts that a former process has left behind.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { OwnAttempts } from '../storage/store.ts'
 
 export interface AttemptLease {

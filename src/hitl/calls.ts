@@ -4,7 +4,7 @@
  * knows its own.
  */
 
-import type { Refusal } from '../errors.ts'
+import type { Refusal } from '../base/refusals.ts'
 import { type EndedCall, type HitlBrief, type Store, StoreError } from '../storage/store.ts'
 import type { EventLog } from './events.ts'
 import type { Person } from './model.ts'

@@ -4,7 +4,7 @@
  * answered so: never a Deny, never a risk above the threshold.
  */
 import { randomUUID } from 'node:crypto'
-import { type FieldError, type Refusal, refuse } from '../errors.ts'
+import { type FieldError, type Refusal, refuse } from '../base/refusals.ts'
 import {
   type AuditEntry,
   type GrantFilter,

@@ -1,8 +1,8 @@
 /** What webhooks are sent: the event as JSON or as a text for people, signed. */
 import { createHmac } from 'node:crypto'
 import { printableJson } from '../base/deceptive.ts'
-import type { Clock } from '../clock.ts'
 import type { Config } from '../config/schema.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { HitlEvent } from './events.ts'
 
 export type Hook = Config['HumanInTheLoop']['Webhooks'][number]

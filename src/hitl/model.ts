@@ -3,9 +3,9 @@
  */
 import type { Readable } from 'node:stream'
 import { escapeLines } from '../base/deceptive.ts'
-import type { Clock } from '../clock.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
-import { type Refusal, refuse } from '../errors.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { AgentRecord, AuditEntry, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
 import type { AttemptLease } from './attempts.ts'
 import type { EventLog } from './events.ts'

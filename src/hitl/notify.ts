@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { Delivery, Subscription } from '../storage/deliveries.ts'
 import type { EventNote } from '../storage/events.ts'
 import type { Store } from '../storage/store.ts'

@@ -1,7 +1,7 @@
 /**
  * The queue of held requests, as the proxy pipeline and the management API use it (spec 3.2, 4.5).
  */
-import type { Refusal } from '../errors.ts'
+import type { Refusal } from '../base/refusals.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import {
   type Caller,

@@ -4,7 +4,7 @@
  */
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import { fieldValues } from '../http/headers.ts'
 import { isOwnField } from '../http/names.ts'
 import type { HitlBrief, ReplayOutcome } from '../storage/store.ts'

@@ -2,7 +2,7 @@
  * One verdict on several requests, each with an outcome of its own. Approvals are for one group: a reviewer who looks at
  * one of them has seen what the others are.
  */
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
 import type { HitlBrief } from '../storage/store.ts'
 import { place } from './grants.ts'
 import type { Approval, Approved, Verdict } from './model.ts'

@@ -3,9 +3,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { mark, redactText } from '../base/redact.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import { isSecretName } from '../base/secret-names.ts'
 import { largestHeld } from '../config/check.ts'
-import { type Refusal, refuse } from '../errors.ts'
 import type { Full, HitlBrief, HitlLimits, HitlRecord } from '../storage/store.ts'
 import {
   type HitlOptions,

@@ -2,7 +2,7 @@
  * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. If several verdicts come at the same time,
  * the store accepts one; the others are refused with the recorded outcome.
  */
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { EndedCall, HitlBrief } from '../storage/store.ts'
 import type { Attempts } from './attempts.ts'
 import { grantProblem } from './grants.ts'

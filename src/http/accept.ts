@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
 import type { Addressing } from './addressing.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { ServerResponse as NodeResponse } from './node-http.ts'

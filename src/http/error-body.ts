@@ -1,6 +1,6 @@
 /** Bodies of refusals: a problem document, in a form whose reason the client of each provider shows. */
 import { printableJson } from '../base/deceptive.ts'
-import { type Refusal, refusalKinds } from '../errors.ts'
+import { type Refusal, refusalKinds } from '../base/refusals.ts'
 import { fieldValues } from './headers.ts'
 import { prefersJson } from './media-types.ts'
 

@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { type FieldName, fieldName } from './names.ts'
 
 /** Most header fields of a request; node itself would drop the rest silently. */

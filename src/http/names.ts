@@ -1,7 +1,7 @@
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
 import { Memo } from '../base/memo.ts'
 import { Near } from '../base/near.ts'
-import { ownVersion } from '../version.ts'
+import { ownVersion } from '../runtime/version.ts'
 
 /** Properties of a header field name, computed once: nearly all messages use the same few dozen names. */
 export interface FieldName {

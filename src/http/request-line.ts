@@ -1,4 +1,4 @@
-import { howToCall, type Refusal, refuse } from '../errors.ts'
+import { howToCall, type Refusal, refuse } from '../base/refusals.ts'
 import { type Addressing, bareMark, byPath, byUrl, proxyPrefix } from './addressing.ts'
 import type { VirtualHosts } from './virtual-hosts.ts'
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
-import { type Refusal, refusalKinds } from '../errors.ts'
+import { type Refusal, refusalKinds } from '../base/refusals.ts'
 import { type ErrorFormat, refusalBody } from './error-body.ts'
 import { requestIdField, versionField } from './names.ts'
 

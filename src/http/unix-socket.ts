@@ -5,7 +5,7 @@ import type { Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { asError } from '../base/as-error.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../base/refusals.ts'
 
 export interface UnixPlace {
   readonly path: string

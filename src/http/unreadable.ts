@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { howToCall, type Refusal, type RefusalCode, refusalKinds, refuse } from '../errors.ts'
+import { howToCall, type Refusal, type RefusalCode, refusalKinds, refuse } from '../base/refusals.ts'
 import { problemOf } from './error-body.ts'
 import { http2Answer } from './http2-preface.ts'
 import { requestIdField, versionField } from './names.ts'

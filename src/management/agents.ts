@@ -1,6 +1,6 @@
 import { detail, summarise, type Transition } from '../agents/agent.ts'
 import type { By } from '../agents/registry.ts'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { Role } from '../storage/store.ts'

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { exportTrail } from '../audit/trail.ts'
 import { escapeDeceptiveIn } from '../base/deceptive.ts'
-import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
+import { type FieldError, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { AuditFilter, AuditRecord } from '../storage/store.ts'
 import { type Call, type Handlers, textsOf } from './call.ts'

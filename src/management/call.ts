@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Refusal } from '../errors.ts'
+import type { Refusal } from '../base/refusals.ts'
 import type { Reply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 

@@ -1,8 +1,8 @@
 import { createReadStream, existsSync } from 'node:fs'
-import { refuse } from '../errors.ts'
+import { openApiText } from '../api/openapi.ts'
+import { refuse } from '../base/refusals.ts'
 import type { Reply } from '../http/respond.ts'
 import type { Handlers } from './call.ts'
-import { openApiText } from './openapi.ts'
 
 /**
  * Folder of the files of swagger-ui-dist. The published package contains copies: as a dependency, swagger-ui-dist would

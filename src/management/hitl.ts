@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { fieldValues } from '../http/headers.ts'
 import type { Reply } from '../http/respond.ts'
 import type { Call } from './call.ts'

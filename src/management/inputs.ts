@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Check } from '../api/check.ts'
+import type { BodyRule, Operation, QueryParameter } from '../api/openapi.ts'
 import { parseStrictJson } from '../base/json.ts'
 import { didYouMean } from '../base/nearest.ts'
 import { isObject } from '../base/records.ts'
-import { type FieldError, isRefusal, type Refusal, refuse } from '../errors.ts'
+import { type FieldError, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { readBody } from '../http/body.ts'
 import type { Call } from './call.ts'
-import type { Check } from './check.ts'
-import type { BodyRule, Operation, QueryParameter } from './openapi.ts'
 
 const maxBodyBytes = 1_048_576
 /** Unknown query parameters that a refusal names, and characters of each: more would help nobody. */

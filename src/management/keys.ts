@@ -1,5 +1,5 @@
 import type { KeyTerms, ShownKey } from '../agents/keys.ts'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import { by } from './agents.ts'
 import { bodyOf, type Call, done, type Handlers } from './call.ts'

@@ -1,3 +1,4 @@
+import { openApi, withPublicMetrics } from '../api/openapi.ts'
 import { StoreError } from '../storage/store.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
@@ -10,7 +11,6 @@ import { healthHandlers, metricsHandlers, proxyHealthHandlers } from './health.t
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
 import { keyHandlers } from './keys.ts'
-import { openApi, withPublicMetrics } from './openapi.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'

@@ -1,7 +1,7 @@
 /** Which calls of the management API are for this gateway, and asked for by its own pages. */
 import type { IncomingMessage } from 'node:http'
 import { canonicalAddress, classifyAddress } from '../base/address.ts'
-import { howToCall, type Refusal, refuse } from '../errors.ts'
+import { howToCall, type Refusal, refuse } from '../base/refusals.ts'
 import type { ManagementParts } from './parts.ts'
 
 interface Host {

@@ -1,6 +1,6 @@
 import { detail } from '../agents/agent.ts'
 import { escapeDeceptive } from '../base/deceptive.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { Incident, Ranked } from '../limits/incidents.ts'
 import type { AuditRecord } from '../storage/store.ts'

@@ -1,4 +1,4 @@
-import { isRefusal, refuse } from '../errors.ts'
+import { isRefusal, refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'

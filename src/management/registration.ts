@@ -1,6 +1,6 @@
 import type { Registration } from '../agents/registration.ts'
 import { generateSecret } from '../agents/secret.ts'
-import { isRefusal, type Refusal } from '../errors.ts'
+import { isRefusal, type Refusal } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { by, policyProblem } from './agents.ts'

@@ -1,15 +1,15 @@
 import type { ServerResponse } from 'node:http'
 import findMyWay from 'find-my-way'
-import { howToCall, isRefusal, type Refusal, refuse } from '../errors.ts'
+import { createChecks } from '../api/check.ts'
+import { type OpenApiDocument, type Operation, readOperations } from '../api/openapi.ts'
+import { howToCall, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { Incoming } from '../http/accept.ts'
 import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
 import type { Service } from '../http/service.ts'
 import { orUnavailable } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
-import { createChecks } from './check.ts'
 import type { Guard } from './guard.ts'
 import { createInputs, type Inputs } from './inputs.ts'
-import { type OpenApiDocument, type Operation, readOperations } from './openapi.ts'
 
 /** Room for the longest name, of a policy: 128 characters, each percent-encoded. */
 const maxParamLength = 384

@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal } from '../errors.ts'
+import { isRefusal, type Refusal } from '../base/refusals.ts'
 import type { Approval, Approved, Verdict } from '../hitl/model.ts'
 import type { SeveralVerdicts } from '../hitl/several.ts'
 import { inertHead } from '../http/inert.ts'

@@ -1,4 +1,4 @@
-import type { Refusal } from '../errors.ts'
+import type { Refusal } from '../base/refusals.ts'
 import { resetConnection } from '../http/reset.ts'
 import { sendRefusal } from '../http/respond.ts'
 import { errorFormatOf } from './error-format.ts'

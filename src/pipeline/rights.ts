@@ -4,7 +4,7 @@
  * longer act, its requests under way end before that change is answered.
  */
 import { agentProblem } from '../agents/agent.ts'
-import { type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { keyIdOf } from '../tokens/agent-key.ts'
 import { answer } from './answer.ts'

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts'
 import { sentBytes } from '../http/sent-bytes.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { Exchange, Progress } from './exchange.ts'
 
 /** The exchanges in flight. It finds stalled clients, which would hold memory and connections forever. */

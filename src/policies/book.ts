@@ -1,4 +1,4 @@
-import type { Refusal } from '../errors.ts'
+import type { Refusal } from '../base/refusals.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Store } from '../storage/store.ts'
 import { createPolicy, type EditParts, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'

@@ -1,5 +1,5 @@
 /** Puts several policies in the place of those made over the API before, in one commit. */
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { PolicyEdit } from '../storage/store.ts'
 import type { EditParts, PolicyEditor } from './edit.ts'
 import { type PolicyEntry, prepare } from './entry.ts'

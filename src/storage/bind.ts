@@ -1,6 +1,6 @@
 /** A store from a function that makes calls: what the engines have in common. */
 import { keysOf } from '../base/records.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { methods, type TableName, type Tables } from './methods.ts'
 import type { Store } from './store.ts'
 

@@ -1,7 +1,7 @@
 /** Copies all that a gateway keeps from one engine to another, a few rows at a time, and reads it back. */
 import { createHash, hash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../base/refusals.ts'
 import type { Db, Schema } from './schema.ts'
 import type { AuditTable } from './store.ts'
 import { audit } from './tables/audit.ts'

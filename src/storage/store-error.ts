@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 
 /**
  * The store failed or cannot be reached. Nothing was changed, unless the message says that this is unknown: the

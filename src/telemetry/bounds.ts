@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { type BoundName, bounds } from './layout.ts'
 import type { Metrics } from './metrics.ts'
 import { createQuiet } from './quiet.ts'

@@ -2,7 +2,7 @@
  * The numbers of the last hour in steps of 10 s and of the last day in steps of 5 min, for plots. In memory: some hundred
  * kilobytes, and lost with a restart.
  */
-import { refusalKinds } from '../errors.ts'
+import { refusalKinds } from '../base/refusals.ts'
 import { decisions, duration, type Family, type Histogram, overhead, requests } from './layout.ts'
 import type { Totals } from './metrics.ts'
 

@@ -1,5 +1,5 @@
 import { failureKinds } from '../base/failure-kinds.ts'
-import { refusalKinds } from '../errors.ts'
+import { refusalKinds } from '../base/refusals.ts'
 
 /**
  * The metrics and their cells in memory. The values of every label are a closed set: nothing that a caller chooses, such as

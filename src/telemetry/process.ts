@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { Reading } from './exposition.ts'
 
 /** Resources that the process uses, under the names that dashboards expect. */

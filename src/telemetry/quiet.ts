@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /** Events that callers cause are logged once in this time for each key, milliseconds. */
 const quietMs = 60_000

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
-import { inTime } from '../clock.ts'
-import type { Link } from '../link.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
+import { inTime } from '../runtime/clock.ts'
+import type { Link } from '../runtime/link.ts'
 import type { ThreadCalls } from './protocol.ts'
 
 /** Longest wait for a terminated thread, milliseconds. Some system calls cannot be interrupted. */

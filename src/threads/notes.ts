@@ -1,7 +1,8 @@
 /** Records of exchanges that have ended, as threads and gateways tell them each other. */
-import type { RecentActivity } from '../compose/activity.ts'
+
 import type { ActivityKind } from '../limits/activity.ts'
 import type { Incident } from '../limits/incidents.ts'
+import type { RecentActivity } from '../limits/recent-activity.ts'
 import type { RuleCount } from '../limits/rule-tally.ts'
 import type { Untold } from '../limits/untold.ts'
 import type { Counted } from './batch.ts'

@@ -1,6 +1,6 @@
 import { BroadcastChannel } from 'node:worker_threads'
-import { createRecentActivity, type RecentActivity } from '../compose/activity.ts'
 import type { Incident } from '../limits/incidents.ts'
+import { createRecentActivity, type RecentActivity } from '../limits/recent-activity.ts'
 import { Untold } from '../limits/untold.ts'
 import type { Board } from '../storage/postgres/board.ts'
 import { createBatch } from './batch.ts'

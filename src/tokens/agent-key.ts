@@ -1,6 +1,6 @@
 import { hashKey, isAgentKey } from '../base/agent-key.ts'
-import type { Clock } from '../clock.ts'
-import { LRUCache } from '../lru.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { LRUCache } from '../runtime/lru.ts'
 import { type Claims, isAlive, never } from './claims.ts'
 import type { Verify } from './verify.ts'
 

@@ -3,7 +3,7 @@
  * time is over like any other. Codes are in the store, so that each gateway on it takes them, and only one of them.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { AgentRecord, AuditEntry, CodeTable } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
 import type { SigningKeys } from './key.ts'

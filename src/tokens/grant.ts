@@ -1,6 +1,6 @@
 import { networkOf } from '../base/address.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { uuid } from '../config/formats.ts'
-import { isRefusal, type Refusal, refuse } from '../errors.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { ConsoleSignIn, SessionReply } from './console.ts'

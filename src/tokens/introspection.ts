@@ -4,9 +4,9 @@
  */
 import { parseStrictJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
-import type { Clock } from '../clock.ts'
 import { createFairLine } from '../limits/fair-line.ts'
-import { LRUCache } from '../lru.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { LRUCache } from '../runtime/lru.ts'
 import { type Claims, isAlive, isTime, leewaySeconds, never } from './claims.ts'
 import type { TokenProblem } from './problem.ts'
 import type { Verified } from './verify.ts'

@@ -1,8 +1,8 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { StartupError } from '../base/refusals.ts'
 import { secretProblem } from '../config/entropy.ts'
-import { StartupError } from '../errors.ts'
-import { readPrivateFile, writePrivateFile } from '../storage/private-file.ts'
+import { readPrivateFile, writePrivateFile } from '../runtime/private-file.ts'
 
 type CryptoKey = import('node:crypto').webcrypto.CryptoKey
 

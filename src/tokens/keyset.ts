@@ -1,6 +1,6 @@
 import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from 'jose'
 import { isObject } from '../base/records.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /** Keys are fetched again at this age: tokens of a withdrawn key end within it. */
 const freshMs = 300_000

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts'
-import { LRUCache } from '../lru.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { LRUCache } from '../runtime/lru.ts'
 
 const windowMs = 60_000
 /** Keys remembered. The oldest are forgotten first, so a flood of made-up keys costs no more memory. */

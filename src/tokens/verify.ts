@@ -1,6 +1,6 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { Near } from '../base/near.ts'
-import { LRUCache } from '../lru.ts'
+import { LRUCache } from '../runtime/lru.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
 import type { TokenParts } from './issue.ts'

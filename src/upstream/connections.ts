@@ -1,7 +1,7 @@
 import type { OnReadOpts } from 'node:net'
 import { matchesAnyHost } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { type CarrierEvents, Connection, type ConnectionOwner, type OnSocket, type Pool } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { createDial, type Dial } from './dial.ts'

@@ -2,7 +2,7 @@ import { connect as connectTcp, type OnReadOpts, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, createSecureContext, getCACertificates } from 'node:tls'
 import { literalAddress, unmapped } from '../base/address.ts'
 import type { Origin } from '../base/origin.ts'
-import { LRUCache } from '../lru.ts'
+import { LRUCache } from '../runtime/lru.ts'
 import { UpstreamError } from './handler.ts'
 
 export interface DialSettings {

@@ -1,7 +1,7 @@
 import { type AddressClass, AddressRanges, canonicalAddress, classifyAddress } from '../base/address.ts'
 import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
-import { type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import { Gateways } from './gateways.ts'
 
 export interface EgressSettings {

@@ -1,7 +1,7 @@
 /** The table of failures on the way to an upstream: the same for agents, approved requests and requests of the gateway. */
 import { classifyAddress } from '../base/address.ts'
 import type { FailureKind } from '../base/failure-kinds.ts'
-import { type Refusal, refuse } from '../errors.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Outcome } from '../limits/breaker.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { type BoundName, failures } from '../telemetry/layout.ts'

@@ -1,4 +1,4 @@
-import { LRUCache } from '../lru.ts'
+import { LRUCache } from '../runtime/lru.ts'
 
 /** Connections are kept for this share of the idle time after which the upstream closed one. */
 const share = 0.75

@@ -1,7 +1,7 @@
 import { literalAddress } from '../base/address.ts'
-import type { Clock } from '../clock.ts'
 import { createFairLine } from '../limits/fair-line.ts'
-import { LRUCache } from '../lru.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { LRUCache } from '../runtime/lru.ts'
 
 /**
  * Addresses of a host name, in the order to try. Rejects when there is none: with the code `ETIMEOUT` when the name

@@ -1,5 +1,5 @@
 import type { Origin } from '../base/origin.ts'
-import type { Refusal } from '../errors.ts'
+import type { Refusal } from '../base/refusals.ts'
 import type { Egress } from './egress.ts'
 import { isPublicName, refuseFailure } from './failure.ts'
 import type { Resolution, ResolveFailure, Resolver } from './resolve.ts'

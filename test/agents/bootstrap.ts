@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type BootstrapOptions, bootstrapAdmin, bootstrapFile, parseCredential } from '../../src/agents/bootstrap.ts'
-import { StartupError } from '../../src/errors.ts'
+import { StartupError } from '../../src/base/refusals.ts'
 import { by, openBench, openOwn } from '../fixtures/registry.ts'
 import { testdir } from '../fixtures/testdir.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Registry } from '../../src/agents/registry.ts'
-import { isRefusal } from '../../src/errors.ts'
+import { isRefusal } from '../../src/base/refusals.ts'
 import { type AgentRecord, type Store, StoreError } from '../../src/storage/store.ts'
 import { by, openBench, openOwn, secret } from '../fixtures/registry.ts'
 

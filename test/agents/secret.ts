@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { createSecretHasher, generateSecret, secretProblem } from '../../src/agents/secret.ts'
-import { isRefusal } from '../../src/errors.ts'
+import { isRefusal } from '../../src/base/refusals.ts'
 import { cpuRatio, isAlike } from '../fixtures/cpu-time.ts'
 
 type Options = Parameters<typeof createSecretHasher>[0]

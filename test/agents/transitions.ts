@@ -1,6 +1,6 @@
 import t from 'tap'
 import { detail, refuseStatus, summarise, type Transition, transitions } from '../../src/agents/agent.ts'
-import { isRefusal } from '../../src/errors.ts'
+import { isRefusal } from '../../src/base/refusals.ts'
 import type { AgentStatus } from '../../src/storage/store.ts'
 import { by, openBench } from '../fixtures/registry.ts'
 

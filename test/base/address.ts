@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { AddressRanges, canonicalAddress, classifyAddress, networkOf, parseRange } from '../../src/base/address.ts'
-import { runPolicyTest } from '../../src/compose/policy-tests.ts'
+import { runPolicyTest } from '../../src/policies/policy-tests.ts'
 import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { explainDescription } from '../../src/policy/evaluation/explain.ts'
 import { destinationOf } from '../../src/policy/request/destination.ts'

@@ -2,26 +2,25 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { refusalKinds } from '../../src/base/refusals.ts'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
-import { refusalKinds } from '../../src/errors.ts'
 import { bounds } from '../../src/telemetry/layout.ts'
 import { readSources, type Source, type SourceFunction } from '../fixtures/source.ts'
 
 /** From the bottom up. A file imports from lower layers and its own part only. */
 const layers = [
   ['base'],
-  ['errors.ts', 'clock.ts', 'lru.ts', 'priority.ts', 'version.ts', 'watchdog.ts'],
-  ['log-lines.ts', 'log-output.ts', 'link.ts', 'watchdog-thread.ts'],
-  ['log.ts'],
+  ['runtime'],
+  ['log'],
   ['policy', 'limits'],
   ['fleet'],
-  ['config', 'http', 'storage', 'telemetry'],
-  ['policies', 'agents', 'tokens', 'upstream', 'audit', 'hitl'],
+  ['config'],
+  ['api', 'http', 'storage', 'telemetry'],
+  ['policies', 'agents', 'tokens', 'upstream', 'credentials', 'audit', 'hitl'],
   ['pipeline', 'management'],
-  ['compose'],
   ['threads'],
-  ['gateway.ts'],
+  ['gateway'],
   ['cli'],
   ['main.ts'],
 ]
@@ -35,7 +34,7 @@ const policyRooms = ['values', 'detectors', 'turns', 'request', 'language', 'ris
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const sources = readSources()
 
-/** `policy` for src/policy/language/parse.ts, `errors.ts` for src/errors.ts. */
+/** `policy` for src/policy/language/parse.ts, `main.ts` for src/main.ts. */
 const partOf = (path: string): string => path.split('/')[1] as string
 const layerOf = (path: string): number => layers.findIndex(layer => layer.includes(partOf(path)))
 
@@ -152,7 +151,7 @@ t.test('no function takes more than 4 parameters or nests deeper than 3', async 
 })
 
 t.test('only clock.ts reads the time', async t => {
-  t.strictSame(usedOutside('src/clock.ts', /^(Date\.now|performance\.now|process\.hrtime|newDate\(\))/), [])
+  t.strictSame(usedOutside('src/runtime/clock.ts', /^(Date\.now|performance\.now|process\.hrtime|newDate\(\))/), [])
 })
 
 t.test('only main.ts reads the environment', async t => {
@@ -219,7 +218,7 @@ t.test('every refusal, limit and setting is used outside the table that declares
   const quoted = (names: Iterable<string>) => Array.from(names, name => `'${name}'`)
   const words = new Set(outside(/^src\/config\/(schema|proxy|limits|server)/).match(/\w+/g))
   const settings = [...settingsOf(schema)].map(([path]) => path)
-  t.strictSame(unused(quoted(Object.keys(refusalKinds)), outside(/errors\.ts$/)), [])
+  t.strictSame(unused(quoted(Object.keys(refusalKinds)), outside(/refusals\.ts$/)), [])
   t.strictSame(unused(quoted(bounds.cells.keys()), outside(/layout\.ts$/)), [])
   t.strictSame(
     settings.filter(

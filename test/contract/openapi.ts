@@ -4,11 +4,11 @@ import { promisify } from 'node:util'
 import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core'
 import { oas } from '@stoplight/spectral-rulesets'
 import t from 'tap'
-import { refusalKinds } from '../../src/errors.ts'
+import { createChecks } from '../../src/api/check.ts'
+import { openApi, readOperations } from '../../src/api/openapi.ts'
+import { refusalKinds } from '../../src/base/refusals.ts'
 import type { Handlers } from '../../src/management/call.ts'
-import { createChecks } from '../../src/management/check.ts'
 import type { Guard } from '../../src/management/guard.ts'
-import { openApi, readOperations } from '../../src/management/openapi.ts'
 import { createRouter } from '../../src/management/router.ts'
 import { startControl } from '../fixtures/control.ts'
 
@@ -87,7 +87,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'clients/mcp-host',
     'fixtures/idp',
     'http/respond',
-    'pipeline/answer-body',
+    'pipeline/outbound/answer-body',
     'security/tokens-on-the-wire',
   ],
   'it calls operations where they are not served': ['listeners/management'],

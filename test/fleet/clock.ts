@@ -1,6 +1,6 @@
 import t from 'tap'
-import { clockIn } from '../../src/clock.ts'
 import { FleetClock, type TimeSample } from '../../src/fleet/clock.ts'
+import { clockIn } from '../../src/runtime/clock.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 const hour = 3_600_000

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { systemClock } from '../../src/clock.ts'
 import { Fence } from '../../src/fleet/fence.ts'
 import { FenceWatch } from '../../src/fleet/fence-watch.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
 /** An open fence that is watched, and when its falls were told. */

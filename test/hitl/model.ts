@@ -1,7 +1,7 @@
 /** Threat T06 of SECURITY.md. */
 import fc from 'fast-check'
 import t from 'tap'
-import { isRefusal, refuse } from '../../src/errors.ts'
+import { isRefusal, refuse } from '../../src/base/refusals.ts'
 import type { ReplayResult } from '../../src/hitl/model.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'

@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { buffer, text } from 'node:stream/consumers'
 import t from 'tap'
-import { isRefusal, type Refusal, refuse } from '../../src/errors.ts'
+import { isRefusal, type Refusal, refuse } from '../../src/base/refusals.ts'
 import type { Approved } from '../../src/hitl/model.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'

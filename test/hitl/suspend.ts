@@ -1,7 +1,7 @@
 /** Threat T23 of SECURITY.md. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { isRefusal } from '../../src/errors.ts'
+import { isRefusal } from '../../src/base/refusals.ts'
 import {
   agent,
   answered,

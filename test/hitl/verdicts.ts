@@ -1,7 +1,7 @@
 /** Threats T01, T36 of SECURITY.md. */
 
 import t from 'tap'
-import { isRefusal } from '../../src/errors.ts'
+import { isRefusal } from '../../src/base/refusals.ts'
 import { agent, code, openDesk, otherAgent, reviewer, secondReviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import { testdir } from '../fixtures/testdir.ts'
 

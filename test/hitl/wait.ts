@@ -1,5 +1,5 @@
 import t from 'tap'
-import { refuse } from '../../src/errors.ts'
+import { refuse } from '../../src/base/refusals.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { agent, answered, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import { testdir } from '../fixtures/testdir.ts'

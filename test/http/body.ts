@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Refusal } from '../../src/errors.ts'
+import type { Refusal } from '../../src/base/refusals.ts'
 import { readBody } from '../../src/http/body.ts'
 import { openRaw } from '../fixtures/raw.ts'
 

@@ -2,9 +2,9 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import t, { type Test } from 'tap'
-import { refuse } from '../../src/errors.ts'
+import { refuse } from '../../src/base/refusals.ts'
 import { jsonReply, sendRefusal, sendReply } from '../../src/http/respond.ts'
-import { ownVersion } from '../../src/version.ts'
+import { ownVersion } from '../../src/runtime/version.ts'
 import { openRaw } from '../fixtures/raw.ts'
 
 async function serve(t: Test, answer: (res: ServerResponse) => unknown): Promise<number> {

@@ -31,7 +31,7 @@ async function unlogged(t: Test, threads: number, stdout: NonNullable<RunSetup['
   return { ...served, id, request: () => call('GET', path, token) }
 }
 
-// Lines of all threads are written by the first, and test/cli/log-output.ts has more of what may happen to them.
+// Lines of all threads are written by the first, and test/log/output.ts has more of what may happen to them.
 for (const [threads, stdout, what] of [
   [1, openSync('/dev/full', 'w'), 'on a full disk'],
   [2, 'unread', 'that nobody reads'],

@@ -1,7 +1,7 @@
 /** Threat T38 of SECURITY.md. */
 
 import t from 'tap'
-import { openApi, readOperations } from '../../src/management/openapi.ts'
+import { openApi, readOperations } from '../../src/api/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 
 const { call, admin, registry, book, agent, suspend, upstream } = await startControl(t)

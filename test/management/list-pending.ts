@@ -1,6 +1,6 @@
 import t from 'tap'
-import { createChecks } from '../../src/management/check.ts'
-import { openApi } from '../../src/management/openapi.ts'
+import { createChecks } from '../../src/api/check.ts'
+import { openApi } from '../../src/api/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 
 t.test('pending requests are listed, oldest first', async t => {

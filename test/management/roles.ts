@@ -1,7 +1,7 @@
 /** Threat T01 of SECURITY.md. */
 
 import t from 'tap'
-import { openApi, readOperations } from '../../src/management/openapi.ts'
+import { openApi, readOperations } from '../../src/api/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 import { openRaw } from '../fixtures/raw.ts'
 

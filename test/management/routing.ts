@@ -1,7 +1,7 @@
 /** Threat T39 of SECURITY.md. */
 
 import t from 'tap'
-import { openApi } from '../../src/management/openapi.ts'
+import { openApi } from '../../src/api/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 
 const { call, admin } = await startControl(t)

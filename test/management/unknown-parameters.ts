@@ -1,6 +1,6 @@
 /** A query parameter that an operation does not declare is refused, as an unknown member of a body is. */
 import t from 'tap'
-import { openApi, readOperations } from '../../src/management/openapi.ts'
+import { openApi, readOperations } from '../../src/api/openapi.ts'
 import { startControl } from '../fixtures/control.ts'
 
 const { call, admin } = await startControl(t)

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import t from 'tap'
 import { freeBytes } from '../../src/http/free-bytes.ts'
 import { createBodyMemory } from '../../src/pipeline/body-memory.ts'
-import { holdBody } from '../../src/pipeline/hold-body.ts'
+import { holdBody } from '../../src/pipeline/steps/hold-body.ts'
 import { Upload } from '../../src/upstream/upload.ts'
 
 const size = 4 * 2 ** 20

@@ -2,7 +2,7 @@ import fs, { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'n
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { StartupError } from '../../src/errors.ts'
+import { StartupError } from '../../src/base/refusals.ts'
 import type { PolicyBook } from '../../src/policies/book.ts'
 import type { PolicyChanges } from '../../src/policies/changes.ts'
 import { openPolicies } from '../../src/policies/open.ts'

@@ -1,7 +1,7 @@
 /** A first turn that took too long ended the start with the trace of an error instead of one line. */
 
 import t from 'tap'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { escapeDeceptive, escapeLines, printableJson } from '../../src/base/deceptive.ts'
 import { runCommand } from '../../src/cli/commands.ts'
-import { gatherLines } from '../../src/log-lines.ts'
+import { gatherLines } from '../../src/log/lines.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'

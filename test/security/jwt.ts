@@ -1,7 +1,7 @@
 /** Threat T09 of SECURITY.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { StartupError } from '../../src/errors.ts'
+import { StartupError } from '../../src/base/refusals.ts'
 import { openSigningKeys } from '../../src/tokens/key.ts'
 import { forge, hmac, part } from '../fixtures/forge.ts'
 import { cases, internal, refuses, runCases, withHeaders } from '../fixtures/jwt-cases.ts'

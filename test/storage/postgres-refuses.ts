@@ -1,7 +1,7 @@
 /** What a start says about a database that it cannot use: one line, what to change, never a secret, nothing created. */
 
 import t from 'tap'
-import { StartupError } from '../../src/errors.ts'
+import { StartupError } from '../../src/base/refusals.ts'
 import { serverProblem } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { startMs } from '../../src/storage/postgres/patience.ts'

@@ -1,7 +1,7 @@
 /** Threat T12 of SECURITY.md. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { isRefusal, type Refusal } from '../../src/errors.ts'
+import { isRefusal, type Refusal } from '../../src/base/refusals.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
 import { createConsoleSignIn } from '../../src/tokens/console.ts'
 import { createGrant, type GrantParts } from '../../src/tokens/grant.ts'

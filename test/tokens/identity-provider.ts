@@ -1,6 +1,6 @@
 import t from 'tap'
-import { systemClock } from '../../src/clock.ts'
-import { isRefusal } from '../../src/errors.ts'
+import { isRefusal } from '../../src/base/refusals.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { openTokens } from '../../src/tokens/open.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { openOwnRequests } from '../fixtures/own-requests.ts'

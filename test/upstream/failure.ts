@@ -1,6 +1,6 @@
 import t from 'tap'
 import { failureKinds } from '../../src/base/failure-kinds.ts'
-import { refuse } from '../../src/errors.ts'
+import { refuse } from '../../src/base/refusals.ts'
 import {
   failureKind,
   isPublicDestination,

@@ -1,5 +1,5 @@
 import { Gathered } from '../../base/gathered.ts'
-import { type Refusal, refuse } from '../../errors.ts'
+import { type Refusal, refuse } from '../../base/refusals.ts'
 import type { Sendable } from '../exchange.ts'
 import type { ReaderParts } from '../parts.ts'
 import type { Output, Rewriter } from './interest.ts'

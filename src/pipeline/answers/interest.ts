@@ -1,4 +1,4 @@
-import type { Refusal } from '../../errors.ts'
+import type { Refusal } from '../../base/refusals.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 
 /** The interest of one reader in the answer to one request. */

@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal } from '../../errors.ts'
+import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Decided, Sendable } from '../exchange.ts'
 import type { Parts, ReaderParts } from '../parts.ts'

@@ -1,5 +1,5 @@
 /** Which answers may list the tools of an MCP server, and how they are read: denied tools are taken out. */
-import type { Refusal } from '../../errors.ts'
+import type { Refusal } from '../../base/refusals.ts'
 import { fieldValues } from '../../http/headers.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Exchange, Sendable } from '../exchange.ts'

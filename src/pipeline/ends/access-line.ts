@@ -1,6 +1,6 @@
 import { redactPath } from '../../base/redact.ts'
-import { refusalKinds } from '../../errors.ts'
-import type { LogFields } from '../../log.ts'
+import { refusalKinds } from '../../base/refusals.ts'
+import type { LogFields } from '../../log/log.ts'
 import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/decision.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { Exchange } from '../exchange.ts'

@@ -4,7 +4,7 @@
  */
 import { parseStrictJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
-import type { Refusal } from '../../errors.ts'
+import type { Refusal } from '../../base/refusals.ts'
 import { fieldValues } from '../../http/headers.ts'
 
 export type RpcId = string | number

@@ -1,11 +1,11 @@
 /** MCP clients: their JSON-RPC requests get JSON-RPC answers, and they can cancel held requests. */
 import { hash } from 'node:crypto'
-import { isRefusal, type Refusal, type RefusalCode } from '../../errors.ts'
+import { isRefusal, type Refusal, type RefusalCode } from '../../base/refusals.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
 import { type Admitted, type Decided, type Exchange, isAdmitted } from '../exchange.ts'
-import { holdBody } from '../hold-body.ts'
 import type { Parts } from '../parts.ts'
+import { holdBody } from '../steps/hold-body.ts'
 import { isFromMcp, maxCancellation, type RpcId, readCancellation, readRpcCall } from './json-rpc.ts'
 import { RpcAnswer } from './rpc-answer.ts'
 

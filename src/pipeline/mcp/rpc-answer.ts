@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import { printableJson } from '../../base/deceptive.ts'
 import { parseJson } from '../../base/json.ts'
-import { type Refusal, refuse } from '../../errors.ts'
+import { type Refusal, refuse } from '../../base/refusals.ts'
 import type { StoredAnswer } from '../../hitl/model.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { jsonReply, ownHeaders, sendReply } from '../../http/respond.ts'

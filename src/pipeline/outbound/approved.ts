@@ -1,7 +1,7 @@
 /** Held requests that were approved, as calls. Time, trust, counters and the agent's data are those of now. */
 import { agentProblem } from '../../agents/agent.ts'
+import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
-import { type Refusal, refuse } from '../../errors.ts'
 import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/model.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'

@@ -1,5 +1,5 @@
+import type { Refusal } from '../../base/refusals.ts'
 import type { Target } from '../../base/target.ts'
-import type { Refusal } from '../../errors.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { Decision } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'

@@ -1,15 +1,15 @@
 /** Requests that arrive, as calls. */
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../errors.ts'
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../base/refusals.ts'
 import { fieldValues, withoutNominated, withoutTokens } from '../../http/headers.ts'
 import { decideHead } from '../../policy/evaluation/decide.ts'
 import type { DecisionSource } from '../../policy/evaluation/decision.ts'
 import { isMcpEndpoint } from '../../policy/evaluation/mcp-endpoint.ts'
 import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
-import { closeCircuit, passCircuit } from '../circuit.ts'
 import type { Admitted, Decided } from '../exchange.ts'
-import { type HeldBody, holdBody } from '../hold-body.ts'
 import type { OutboundParts } from '../parts.ts'
 import { holds } from '../rights.ts'
+import { closeCircuit, passCircuit } from '../steps/circuit.ts'
+import { type HeldBody, holdBody } from '../steps/hold-body.ts'
 import type { CallKind } from './call.ts'
 import { RequestView } from './request-view.ts'
 

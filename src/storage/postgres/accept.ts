@@ -1,6 +1,6 @@
 /** Goes on with a database that has lost history: what it calls unsent, granted or valid may not be so. */
 import { randomUUID } from 'node:crypto'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import { markRestored, type Restored } from '../restored.ts'
 import { Notes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, schemaLock } from './commit-write.ts'

@@ -1,6 +1,6 @@
 /** What a gateway does when the database has lost history: all stop until people accept it, or it goes on by itself. */
 import type { ClientBase } from 'pg'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { acceptHistory } from './accept.ts'
 import type { Connections } from './connection.ts'
 import type { Found, History } from './history.ts'

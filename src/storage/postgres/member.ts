@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import type { PeerRow, Peers, Told } from '../../fleet/peers.ts'
 import { DisagreementError, disagreement, type Terms } from '../../fleet/terms.ts'
 import { isOlder } from '../../fleet/version.ts'

@@ -1,8 +1,8 @@
 /** A start waits some time for a database that is slow, or restarts. What people must mend fails at once. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { asError } from '../../base/as-error.ts'
-import type { Clock } from '../../clock.ts'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Feed, Feeds } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
 

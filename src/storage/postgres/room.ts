@@ -1,7 +1,7 @@
 /** Whether the disk of the database has room. */
 import { randomBytes } from 'node:crypto'
 import { asError } from '../../base/as-error.ts'
-import { inTime } from '../../clock.ts'
+import { inTime } from '../../runtime/clock.ts'
 import { StoreError } from '../store-error.ts'
 import type { Connections } from './connection.ts'
 

@@ -1,6 +1,6 @@
 /** Settings of a session, where a connection pooler keeps none: they must be those of the role. */
 import type { ClientBase } from 'pg'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import { serverLimits } from './connection.ts'
 import { type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
 

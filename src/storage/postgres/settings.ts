@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { asError } from '../../base/as-error.ts'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 
 export interface PostgresSettings {
   /** postgres://user:password@host:port/database. A secret. */

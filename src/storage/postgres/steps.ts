@@ -1,7 +1,7 @@
 /** The steps of the schema: which are missing, and whether gateways of other versions may run beside them. */
 import { sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import { fencedForSureMs } from '../../fleet/peers.ts'
 import { isOlder } from '../../fleet/version.ts'
 import { createMigrations, migrate } from '../migrations.ts'

@@ -1,5 +1,5 @@
 import { asError } from '../../base/as-error.ts'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import type { Db } from '../schema.ts'
 import type { AuditTable } from '../store.ts'
 import { audit } from '../tables/audit.ts'

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Subscription } from '../deliveries.ts'
 import { isAwaited } from '../feed.ts'
 import { type Asked, run } from '../operations.ts'

@@ -1,6 +1,6 @@
 /** The connection of the turns: it listens, and is dropped when a turn fails or takes too long. */
 import pg, { type Client } from 'pg'
-import { type Clock, inTime } from '../../clock.ts'
+import { type Clock, inTime } from '../../runtime/clock.ts'
 import { StoreError } from '../store-error.ts'
 import { configOf, cutOff, endClient, watchClient } from './connection.ts'
 import { type PostgresSettings, pastPooler } from './settings.ts'

@@ -1,6 +1,6 @@
 /** A schema of the database as a whole, filled from elsewhere. */
 import type { PoolClient } from 'pg'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import { copiedTables, describeRows } from '../copy.ts'
 import type { Db } from '../schema.ts'
 import { Connections } from './connection.ts'

@@ -2,7 +2,7 @@
 import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import { assertSound, assertUnused, backupVersion, claimFolder } from './database.ts'
 
 /** Files that a gateway needs to start, beside its database. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, systemClock } from '../../clock.ts'
-import type { Watch } from '../../watchdog.ts'
+import { type Clock, systemClock } from '../../runtime/clock.ts'
+import type { Watch } from '../../runtime/watchdog.ts'
 import { type Call, createStore } from '../bind.ts'
 import type { Subscription } from '../deliveries.ts'
 import type { EventHistory, StoredEvent } from '../events.ts'

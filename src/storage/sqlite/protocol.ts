@@ -1,5 +1,5 @@
 /** Messages between the main thread and the storage thread. */
-import type { Watch } from '../../watchdog.ts'
+import type { Watch } from '../../runtime/watchdog.ts'
 import type { Subscription } from '../deliveries.ts'
 import type { Change } from '../feed.ts'
 import type { Asked } from '../operations.ts'

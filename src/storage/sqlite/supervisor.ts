@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { inTime } from '../../clock.ts'
+import { inTime } from '../../runtime/clock.ts'
 import { StoreError } from '../store.ts'
 import { startThread, type Thread, type ThreadOptions } from './thread.ts'
 

@@ -1,9 +1,9 @@
 /** The main thread's end of the storage thread. */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { inTime } from '../../clock.ts'
-import { StartupError } from '../../errors.ts'
-import { type Failure, type Link, openLink } from '../../link.ts'
+import { StartupError } from '../../base/refusals.ts'
+import { inTime } from '../../runtime/clock.ts'
+import { type Failure, type Link, openLink } from '../../runtime/link.ts'
 import { isWrite } from '../methods.ts'
 import type { Asked } from '../operations.ts'
 import { StoreError } from '../store.ts'

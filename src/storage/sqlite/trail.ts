@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { asError } from '../../base/as-error.ts'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import type { AuditTable } from '../store.ts'
 import { audit } from '../tables/audit.ts'
 import { kyselyOver } from './database.ts'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { StartupError } from '../../errors.ts'
+import { StartupError } from '../../base/refusals.ts'
 import { copiedTables } from '../copy.ts'
 import type { Db } from '../schema.ts'
 import { openDatabase } from './database.ts'

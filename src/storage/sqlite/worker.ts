@@ -1,9 +1,9 @@
 /** The storage thread: the only one that touches the database, so no wait for the disk ever holds up a request. */
 import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { openLink } from '../../link.ts'
-import { giveWay } from '../../priority.ts'
-import { watchFirstThread } from '../../watchdog.ts'
+import { openLink } from '../../runtime/link.ts'
+import { giveWay } from '../../runtime/priority.ts'
+import { watchFirstThread } from '../../runtime/watchdog.ts'
 import { isWrite } from '../methods.ts'
 import { StoreError } from '../store.ts'
 import { Claims } from './claims.ts'

@@ -4,7 +4,7 @@
  */
 import { appendFileSync, writeSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { isRefusal } from '../../../src/errors.ts'
+import { isRefusal } from '../../../src/base/refusals.ts'
 import { answered, openDesk, suspended, verdict } from '../../fixtures/hitl.ts'
 
 const [directory, upstream] = process.argv.slice(2) as [string, string]

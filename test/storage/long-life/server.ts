@@ -1,7 +1,7 @@
 /** What PostgreSQL reads, by its own counters: it counts what a connection did when that ends. */
 import pg from 'pg'
 import type { Test } from 'tap'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { isWrite } from '../../../src/storage/methods.ts'
 import { type Asked, run } from '../../../src/storage/operations.ts'
 import { createBoard } from '../../../src/storage/postgres/board.ts'

@@ -1,6 +1,7 @@
 /** A first thread that hangs while the thread of the storage, or one of its own, watches it. */
+
+import { beginBeats, createWatch, watchInThread } from '../../../src/runtime/watchdog.ts'
 import { openSqliteStore } from '../../../src/storage/sqlite/open.ts'
-import { beginBeats, createWatch, watchInThread } from '../../../src/watchdog.ts'
 
 const [, , watcher, when] = process.argv
 const watch = createWatch(2)

@@ -1,0 +1,281 @@
+import type { FailureKind } from './failure-kinds.ts'
+
+/**
+ * The one table of refusals: answers the gateway makes itself instead of forwarding (spec.md section 7).
+ * A refusal is a value, matched on its code. `title` and `detail` are safe to show to anyone.
+ */
+interface RefusalKind {
+  readonly status: number
+  readonly title: string
+  readonly detail: string
+}
+
+export const refusalKinds = {
+  invalid_request: { status: 400, title: 'Invalid request', detail: 'The request line or a header is malformed.' },
+  token_misplaced: {
+    status: 400,
+    title: 'Token misplaced',
+    detail: 'A token of this gateway must only be in its header field. The request was not sent; replace the token.',
+  },
+  invalid_target: {
+    status: 400,
+    title: 'Invalid target',
+    detail: 'The path after /proxy/ must be an absolute http or https URL.',
+  },
+  invalid_body: {
+    status: 400,
+    title: 'Invalid body',
+    detail: 'The request body must match the schema of this operation.',
+  },
+  invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
+  invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
+  browser_refused: {
+    status: 403,
+    title: 'Not for browsers',
+    detail:
+      'A browser must not load pages, scripts or images of an upstream from the origin of the gateway. Use fetch, or a virtual host.',
+  },
+  unauthenticated: {
+    status: 401,
+    title: 'Unauthorized',
+    detail: 'The token or the code is missing, wrong or no longer valid. Get a new token with POST /tokens.',
+  },
+  agent_revoked: {
+    status: 403,
+    title: 'Agent revoked',
+    detail: 'This agent has been revoked, which is final. Register a new one.',
+  },
+  agent_quarantined: {
+    status: 403,
+    title: 'Agent quarantined',
+    detail: 'This agent is quarantined. An admin can lift the quarantine.',
+  },
+  agent_inactive: {
+    status: 403,
+    title: 'Agent inactive',
+    detail: 'This agent is deactivated. An admin can activate it.',
+  },
+  policy_denied: { status: 403, title: 'Denied by policy', detail: 'The policy of this agent denies the request.' },
+  mcp_post_only: { status: 405, title: 'POST only', detail: 'MCP clients may send messages here, and nothing else.' },
+  mcp_mismatch: {
+    status: 400,
+    title: 'MCP header mismatch',
+    detail: 'The MCP header fields of the request must match its body.',
+  },
+  policy_error: {
+    status: 403,
+    title: 'Policy could not be evaluated',
+    detail: 'The policy could not be evaluated, so the request was refused.',
+  },
+  egress_denied: {
+    status: 403,
+    title: 'Destination not allowed',
+    detail: 'The gateway does not connect to this destination.',
+  },
+  credential_conflict: {
+    status: 403,
+    title: 'Credential conflict',
+    detail: 'The gateway sets this header field for this upstream. Leave it out.',
+  },
+  forbidden: { status: 403, title: 'Forbidden', detail: 'This operation needs a role that the caller does not have.' },
+  own_request: {
+    status: 403,
+    title: 'Own request',
+    detail: 'Reviewers must not decide their own requests. Ask another reviewer.',
+  },
+  foreign_origin: {
+    status: 403,
+    title: 'Foreign origin',
+    detail: 'The Host or Origin header does not belong to this gateway.',
+  },
+  hitl_denied: { status: 403, title: 'Denied by a reviewer', detail: 'A reviewer denied the request.' },
+  not_found: { status: 404, title: 'Not found', detail: 'Nothing exists under this path, id or name.' },
+  method_not_allowed: {
+    status: 405,
+    title: 'Method not allowed',
+    detail: 'This method is not supported here. See the Allow header.',
+  },
+  already_exists: { status: 409, title: 'Already exists', detail: 'This name is in use. Choose another one.' },
+  already_decided: { status: 409, title: 'Already decided', detail: 'The request has been decided already.' },
+  withdrawn: {
+    status: 409,
+    title: 'Withdrawn',
+    detail: 'The agent withdrew the request, or its client left, before a verdict. It was not sent.',
+  },
+  last_admin: {
+    status: 409,
+    title: 'Last admin',
+    detail:
+      'This is the last active admin. Make another agent an admin first: POST /agents, or PUT /agents/{agentId}/roles.',
+  },
+  wrong_state: { status: 409, title: 'Wrong state', detail: 'The state of the agent or request does not allow this.' },
+  read_only: {
+    status: 409,
+    title: 'Read-only',
+    detail: 'This policy comes from a file. Change the file; the gateway reloads it.',
+  },
+  too_many_keys: {
+    status: 409,
+    title: 'Too many keys',
+    detail: 'This agent has as many keys as it may have. Revoke one first.',
+  },
+  in_use: { status: 409, title: 'In use', detail: 'Another object still refers to this. Change that one first.' },
+  digest_mismatch: {
+    status: 409,
+    title: 'Digest mismatch',
+    detail: 'The stored request is not the one that was shown. It was not sent.',
+  },
+  not_as_seen: {
+    status: 412,
+    title: 'Not as seen',
+    detail: 'If-Match does not name the digest of this request. Read it again before you decide.',
+  },
+  body_too_large: { status: 413, title: 'Body too large', detail: 'The request body is larger than allowed here.' },
+  unsupported_media_type: {
+    status: 415,
+    title: 'Unsupported media type',
+    detail: 'Send the body as Content-Type: application/json.',
+  },
+  expectation_failed: {
+    status: 417,
+    title: 'Expectation failed',
+    detail: 'Only Expect: 100-continue is supported.',
+  },
+  websocket_not_supported: {
+    status: 426,
+    title: 'WebSocket not supported',
+    detail: 'The gateway opens no WebSocket to this host. Call the upstream over HTTP.',
+  },
+  rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
+  agent_busy: {
+    status: 429,
+    title: 'Too many requests at once',
+    detail: 'This agent has too many requests under way. Wait until one of them ends.',
+  },
+  hitl_queue_full: {
+    status: 429,
+    title: 'Review queue full',
+    detail: 'Too many requests are waiting for review. Try again later.',
+  },
+  hitl_storage_full: {
+    status: 429,
+    title: 'Review storage full',
+    detail: 'Requests that were held for review take all the storage that they may use. Try again later.',
+  },
+  too_many_logins: {
+    status: 429,
+    title: 'Too many token requests',
+    detail: 'Too many credentials are being checked. Wait as Retry-After says.',
+  },
+  headers_too_large: {
+    status: 431,
+    title: 'Headers too large',
+    detail: 'The header section is larger than allowed. Send fewer or shorter header fields.',
+  },
+  request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive in time.' },
+  internal: { status: 500, title: 'Internal error', detail: 'The gateway failed. The log has the cause.' },
+  upstream_failed: {
+    status: 502,
+    title: 'Upstream failed',
+    detail: 'The upstream could not be reached, or the connection broke.',
+  },
+  tool_list_unreadable: {
+    status: 502,
+    title: 'Tool list unreadable',
+    detail: 'The gateway cannot read the list of tools of the MCP server, so it cannot remove those that are denied.',
+  },
+  answer_not_kept: {
+    status: 502,
+    title: 'Answer not kept',
+    detail: 'The request was approved and sent; the answer of the upstream is not available.',
+  },
+  circuit_open: {
+    status: 503,
+    title: 'Circuit open',
+    detail: 'The upstream failed repeatedly. Wait as Retry-After says.',
+  },
+  upstream_busy: {
+    status: 503,
+    title: 'Upstream busy',
+    detail: 'Too many requests to this upstream are already waiting. Try again later.',
+  },
+  busy: {
+    status: 503,
+    title: 'Gateway busy',
+    detail: 'The gateway is at a limit of its own. Wait as Retry-After says.',
+  },
+  review_pending: {
+    status: 503,
+    title: 'Review pending',
+    detail: 'The request is held for review, and nobody has decided it yet. Try again as Retry-After says.',
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'Storage unavailable',
+    detail: 'The gateway cannot record this now, so nothing was done. Try again later.',
+  },
+  fenced: {
+    status: 503,
+    title: 'Out of date',
+    detail: 'The gateway cannot reach its database, so it does not know the latest changes. Try again shortly.',
+  },
+  draining: { status: 503, title: 'Shutting down', detail: 'The gateway is stopping. Try again shortly.' },
+  upstream_timeout: { status: 504, title: 'Upstream timeout', detail: 'The upstream did not answer in time.' },
+  http_version_not_supported: {
+    status: 505,
+    title: 'HTTP version not supported',
+    detail: 'The gateway serves HTTP/1.0 and HTTP/1.1.',
+  },
+  loop_detected: { status: 508, title: 'Loop detected', detail: 'The request has already passed this gateway.' },
+} as const satisfies Record<string, RefusalKind>
+
+/** For clients that forgot `/proxy/`, or that have the gateway as their HTTP_PROXY. */
+export const howToCall =
+  'Upstreams are called as /proxy/<URL>, such as /proxy/https://example.com/path; HTTP_PROXY does not work here.'
+
+export type RefusalCode = keyof typeof refusalKinds
+
+/** One mistake in what the caller sent: `field` is a JSON path (`rules[0].effect`) or a parameter name. */
+export interface FieldError {
+  readonly field: string
+  readonly message: string
+  readonly code?: string
+}
+
+/** Further contents of a refusal. */
+export interface RefusalExtras {
+  /** Header fields of the answer, flat: name, value, name, value. */
+  readonly headers?: readonly string[]
+  /** Every mistake found, for `errors` in the problem document. */
+  readonly errors?: readonly FieldError[]
+  /** Why, for the log alone: it may tell of addresses and settings that the caller must not learn. */
+  readonly cause?: string | undefined
+  /** Kind of an upstream failure, for the log alone. */
+  readonly failure?: FailureKind
+  /** Further members of the problem document (RFC 9457 section 3.2). */
+  readonly members?: Readonly<Record<string, unknown>>
+}
+
+export interface Refusal extends RefusalExtras {
+  readonly refusal: RefusalCode
+  readonly status: number
+  readonly detail: string
+}
+
+/** A refusal with its status; `detail` replaces the table's text and must be safe to show to the caller. */
+export function refuse(code: RefusalCode, detail?: string, extras?: RefusalExtras): Refusal {
+  const kind = refusalKinds[code]
+  return { refusal: code, status: kind.status, detail: detail ?? kind.detail, ...extras }
+}
+
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'refusal' in value
+}
+
+/**
+ * A start-up failure that is the operator's to mend: printed as its message alone, exit code 1, no stack.
+ * The message says what is wrong and what to do next.
+ */
+export class StartupError extends Error {
+  override readonly name = 'StartupError'
+}

@@ -1,0 +1,135 @@
+import { resolve } from 'node:path'
+import { type HostPattern, matchesAnyHost, parseHostPatterns } from '../base/host.ts'
+import type { Origin } from '../base/origin.ts'
+import { type Refusal, refuse, StartupError } from '../base/refusals.ts'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
+import { isTokenField } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
+import { readPrivateFile } from '../runtime/private-file.ts'
+import type { AgentRecord } from '../storage/store.ts'
+
+/** A request that is about to be sent, as far as it says which credentials it gets. */
+export interface CredentialRequest {
+  readonly origin: Origin
+  readonly agent: Pick<AgentRecord, 'id' | 'policyName'>
+  /** Header fields of the agent, flat: name, value, name, value. */
+  readonly rawHeaders: readonly string[]
+  /** Names among them that are not sent upstream anyway, as `foldName` writes them. */
+  readonly tokenNames: readonly string[]
+}
+
+/** Header fields that the gateway adds for some upstreams, so that agents need not hold their keys. */
+export interface Credentials {
+  /** The fields to add, or a refusal when the agent sends one of them itself. */
+  fieldsFor(request: CredentialRequest): readonly string[] | Refusal
+  /**
+   * Reads every value again. Rejects when one is missing or cannot be sent; then all keep their old values.
+   *
+   * @throws StartupError
+   */
+  reload(): Promise<void>
+}
+
+export interface CredentialSources {
+  readonly env: Environment
+  /** Base of relative paths. */
+  readonly baseDirectory: string
+}
+
+type Setting = Config['Upstreams'][number]
+
+interface Entry {
+  readonly setting: Setting
+  /** Lower case. */
+  readonly header: string
+  readonly hosts: readonly HostPattern[]
+  /** Undefined: the usual one of the scheme. */
+  readonly port: number | undefined
+}
+
+/** RFC 9110 section 5.5, without what is obsolete. */
+const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+
+/**
+ * Reads the values of the configured entries; undefined when there is none: then requests need no work.
+ *
+ * @throws StartupError that names the entry, never the value
+ */
+export async function openCredentials(
+  settings: readonly Setting[],
+  sources: CredentialSources,
+): Promise<Credentials | undefined> {
+  if (settings.length === 0) return undefined
+  const entries = settings.map(entryOf)
+  const readAll = () => Promise.all(settings.map((setting, index) => readValue(setting, index, sources)))
+  let values = await readAll()
+
+  return {
+    fieldsFor(request) {
+      const fields: string[] = []
+      const settled = new Set<string>()
+      for (const [index, entry] of entries.entries()) {
+        // Of several entries for one field the first counts.
+        if (settled.has(entry.header) || !applies(entry, request)) continue
+        settled.add(entry.header)
+        const { Override, Header } = entry.setting
+        if (Override === 'Replace' || !sendsItself(entry.header, request)) fields.push(Header, values[index]!)
+        else if (Override === 'Refuse') return conflict(entry)
+      }
+      return fields
+    },
+    async reload() {
+      values = await readAll()
+    },
+  }
+}
+
+function entryOf(setting: Setting): Entry {
+  const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(setting.Host ?? '') ?? []
+  const header = setting.Header.toLowerCase()
+  return { setting, header, hosts: parseHostPatterns([host]), port: port === undefined ? undefined : Number(port) }
+}
+
+async function readValue(setting: Setting, index: number, { env, baseDirectory }: CredentialSources): Promise<string> {
+  const { ValueFromEnv, ValueFromFile, Prefix = '' } = setting
+  const path = ValueFromFile === undefined ? undefined : resolve(baseDirectory, ValueFromFile)
+  const found = path === undefined ? env[ValueFromEnv ?? ''] : await readPrivateFile(path)
+  const from = path ?? `the environment variable ${ValueFromEnv}`
+  if (found === undefined) throw new StartupError(`Upstreams[${index}]: ${from} does not exist.`)
+  const value = Prefix + found.replace(/\r?\n$/, '')
+  if (value.length > Prefix.length && fieldValue.test(value)) return value
+  throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
+}
+
+function applies({ setting, hosts, port }: Entry, { origin, agent }: CredentialRequest): boolean {
+  if (origin.scheme === 'http' && !setting.AllowHttp) return false
+  if (origin.port !== (port ?? (origin.scheme === 'http' ? 80 : 443))) return false
+  if (setting.Agent !== undefined && setting.Agent.toLowerCase() !== agent.id) return false
+  if (setting.Policy !== undefined && setting.Policy !== agent.policyName) return false
+  return matchesAnyHost(hosts, origin.host)
+}
+
+/** Whether the agent sends the field, or one that an upstream may take for it. */
+function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialRequest): boolean {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const { folded } = fieldName(rawHeaders[i]!)
+    if (folded === fieldName(header).folded && !tokenNames.includes(folded)) return true
+  }
+  return false
+}
+
+/** The fields of a request with its credentials, which replace fields of the same name. */
+export function withCredentials(fields: readonly string[], credentials: readonly string[]): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i]!
+    const isReplaced = credentials.some((credential, at) => at % 2 === 0 && isTokenField(name, credential))
+    if (!isReplaced) kept.push(name, fields[i + 1]!)
+  }
+  return kept.concat(credentials)
+}
+
+function conflict({ setting }: Entry): Refusal {
+  return refuse('credential_conflict', `The gateway sets ${setting.Header} for this upstream. Leave it out.`)
+}

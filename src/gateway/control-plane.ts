@@ -1,0 +1,107 @@
+import type { TrailVerification } from '../audit/verification.ts'
+import { uuid } from '../config/formats.ts'
+import { type CallerRate, takeAsked } from '../limits/caller-rate.ts'
+import type { RecentActivity } from '../limits/recent-activity.ts'
+import { builtConsole, type ConsoleProvider } from '../management/console-files.ts'
+import { createManagement } from '../management/management.ts'
+import type { FailedLogin, ManagementParts } from '../management/parts.ts'
+import type { Management } from '../management/router.ts'
+import type { ClientIp } from '../pipeline/client-ip.ts'
+import type { WorkTurns } from '../pipeline/work-turns.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
+import { createQuiet } from '../telemetry/quiet.ts'
+import { type Base, createFenced, selfUrlsOf } from './base.ts'
+import type { Identity } from './identity.ts'
+import type { Overview } from './overview.ts'
+import type { Rules } from './rules.ts'
+import type { Telemetry } from './telemetry.ts'
+
+export interface ControlPlaneParts
+  extends Pick<
+    Base,
+    'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
+  > {
+  readonly threadsAnswer: () => boolean
+  /** Whether this gateway is about to stop. */
+  readonly isStopping: () => boolean
+  readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
+  readonly rules: Pick<Rules, 'policies' | 'explain'>
+  readonly hitl: ManagementParts['hitl']
+  readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
+  readonly overview: Overview
+  readonly verification: TrailVerification
+  /** Folder of the built console; that of this installation when absent. */
+  readonly consoleFolder?: string | undefined
+  readonly limits: { readonly managementRate: CallerRate }
+  readonly telemetry: Pick<Telemetry, 'page'> | undefined
+  readonly clientIpOf: ClientIp
+  readonly workTurns: WorkTurns
+  readonly bounds: Bounds
+}
+
+/** The management API over the parts of a gateway. */
+export function createControlPlane(parts: ControlPlaneParts): Management {
+  const { config, clock, store, identity, rules, bounds } = parts
+  const { managementRate } = parts.limits
+  const fencedAs = createFenced(parts.fence)
+  return createManagement({
+    registry: identity.registry,
+    keys: identity.keys,
+    book: rules.policies.book,
+    explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
+    verification: parts.verification,
+    hits: parts.recent.hits,
+    shadows: parts.recent.shadows,
+    hitl: parts.hitl,
+    grant: identity.tokens.grant,
+    console: identity.tokens.console,
+    consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
+    verify: identity.tokens.verifyInternal,
+    tokenKeys: identity.tokens.keys,
+    noteRefusal: parts.repeats.note,
+    takeCall: callerId =>
+      managementRate.take(callerId, clock.steady()) ??
+      takeAsked(managementRate, callerId, { now: () => clock.steady() }),
+    noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
+    store,
+    fencedAs,
+    onFenced: listener => parts.fenceWatch?.subscribe(listener) ?? (() => {}),
+    proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),
+    logIsWritten: () => parts.logStatus().problem === undefined,
+    threadsAnswer: parts.threadsAnswer,
+    fleet: () => parts.fleet.view(),
+    metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
+    overview: range => parts.overview.read(range),
+    incidents: parts.recent.incidents,
+    activityOf: (id, now) => parts.recent.activity.of(id, now),
+    clock,
+    allowedHosts: config.System.Server.AllowedHosts,
+    ownUrls: selfUrlsOf(config),
+    clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),
+    noteFailedLogin: createLoginNotes(parts),
+  })
+}
+
+/** Where people sign in to the console, when the identity provider has a client for it. */
+function providerOf({ Security }: Base['config']): ConsoleProvider | undefined {
+  const { Provider, Jwt, Console } = Security.AgentAuth.ExternalIdentity
+  if (Provider === undefined || Jwt.Authority === undefined || Console.ClientId === undefined) return undefined
+  return { authority: Jwt.Authority, clientId: Console.ClientId, scope: Console.Scope }
+}
+
+/** Tells the operator of logins that fail: once a minute for each agent id and client address. */
+function createLoginNotes({
+  clock,
+  log,
+  bounds,
+}: Pick<ControlPlaneParts, 'clock' | 'log' | 'bounds'>): (failed: FailedLogin) => void {
+  const isFirst = createQuiet(clock)
+  return ({ code, agentId = '', address, requestId }) => {
+    // Any other text is the caller's own.
+    const id = uuid(agentId) === undefined ? agentId.toLowerCase() : undefined
+    if (code === 'too_many_logins') bounds.reached('logins', id, requestId)
+    else if (code === 'unauthenticated' && isFirst(`${id} ${address}`)) {
+      log.warn({ agentId: id, clientIp: address, requestId }, 'login failed')
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import type { Registry } from '../agents/registry.ts'
+import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
+import { refuse } from '../base/refusals.ts'
+import { mostHeldBytes } from '../config/check.ts'
+import type { Config } from '../config/schema.ts'
+import type { Send } from '../hitl/model.ts'
+import type { ProxyIncoming } from '../http/accept.ts'
+import { resetConnection } from '../http/reset.ts'
+import type { RecentActivity } from '../limits/recent-activity.ts'
+import { createReaders } from '../pipeline/answers/readers.ts'
+import { createBodyMemory } from '../pipeline/body-memory.ts'
+import type { ClientIp } from '../pipeline/client-ip.ts'
+import { createEndListeners } from '../pipeline/ends/listeners.ts'
+import type { Exchange } from '../pipeline/exchange.ts'
+import { withLog } from '../pipeline/held/replay-log.ts'
+import { createSender } from '../pipeline/outbound/replay.ts'
+import type { OutboundParts, Parts, Reviews } from '../pipeline/parts.ts'
+import { enforce } from '../pipeline/pipeline.ts'
+import { end, endFenced, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
+import { createWatch } from '../pipeline/watch.ts'
+import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
+import { type Bounds, createBounds } from '../telemetry/bounds.ts'
+import { upstreamConnections } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Verify } from '../tokens/verify.ts'
+import { type Base, publicUrlOf } from './base.ts'
+import type { Rules } from './rules.ts'
+import type { SharedLimits } from './shared.ts'
+import type { Upstreams } from './upstreams.ts'
+
+export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report' | 'fenceWatch'> {
+  readonly upstreams: Upstreams
+  readonly agents: Pick<Registry, 'get' | 'subscribe' | 'recordTrust'>
+  readonly verifyToken: Verify
+  readonly rulebookOf: Rules['rulebookOf']
+  readonly limits: SharedLimits
+  readonly recent: RecentActivity
+  /** Undefined when nothing is counted. */
+  readonly metrics: Metrics | undefined
+  readonly fencedAs: Parts['fencedAs']
+  readonly clientIpOf: ClientIp
+}
+
+/** All parts that a proxied request passes. */
+export interface DataPlane {
+  /** Builds the pipeline, once human in the loop exists. */
+  roadWith(reviews: Reviews): (arrival: ProxyIncoming) => undefined
+  /** Sends what a person approved. */
+  readonly send: Send
+  readonly bounds: Bounds
+  readonly workTurns: WorkTurns
+  /** Requests that this grant (undefined: any) let pass, and that have not left yet, are decided again. */
+  forgetGrant(id: string | undefined): void
+  /** Forgets idle entries and ends stalled exchanges. Call about every second. */
+  sweep(): void
+}
+
+/**
+ * Memory for bodies that a thread keeps for the next ones, bytes: together half of what may be held. It is let go after a
+ * second or two without them.
+ */
+const mostSpareMemory = (config: Config): number => mostHeldBytes(config) / (2 * config.System.Server.Threads)
+
+/** Bodies are measured over this, milliseconds. */
+const paceWindowMs = 30_000
+
+function watchSettings({ System: { Server } }: Config) {
+  const pace = { bytesPerSecond: Server.MinBodyBytesPerSecond, windowMs: paceWindowMs }
+  return { idleMs: Server.IdleTimeoutSeconds * 1_000, pace }
+}
+
+function endSlow(exchange: Exchange, bounds: Bounds): void {
+  bounds.reached('body_pace', exchange.agent?.id, exchange.requestId)
+  end(exchange, refuse('request_timeout', 'The request body came too slowly.'))
+}
+
+/** The system keeps some megabytes for a client that does not read: a reset frees them, and ends the upstream request. */
+function resetStalled({ agent, requestId, socket }: Exchange, bounds: Bounds): void {
+  bounds.reached('answer_stalled', agent?.id, requestId)
+  resetConnection(socket)
+}
+
+const endsOf = (bounds: Bounds): { onSlow(exchange: Exchange): void; onStalled(exchange: Exchange): void } => ({
+  onSlow: exchange => endSlow(exchange, bounds),
+  onStalled: exchange => resetStalled(exchange, bounds),
+})
+
+function tellEnded(count: number, log: Base['log']): void {
+  const reason = `the gateway may lack changes; ${count} were under way in this thread`
+  if (count > 0) log.warn({ reason }, 'requests under way were ended')
+}
+
+/** Whether WebSockets may be opened to a host. */
+function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade'] {
+  const patterns = parseHostPatterns(AllowUpgrade)
+  return host => matchesAnyHost(patterns, host)
+}
+
+export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
+  const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
+  const { agentRate, breaker, requests, heldBytes, inFlight } = limits
+  const bounds = createBounds({ clock, log, metrics })
+  const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
+  const ends = createEndListeners({
+    ...{ config, clock, log, metrics, clientIpOf: dataPlane.clientIpOf },
+    ...dataPlane.recent,
+    onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
+  })
+  const parts: OutboundParts = {
+    ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
+    config,
+    clock,
+    agentRate,
+    requests,
+    heldBytes,
+    bodyMemory: createBodyMemory(mostSpareMemory(config)),
+    breaker,
+    bounds,
+    watch,
+    workTurns: createWorkTurns(),
+    metrics,
+    verifyToken: dataPlane.verifyToken,
+    agentOf: id => agents.get(id),
+    rulebookOf: dataPlane.rulebookOf,
+    fencedAs: dataPlane.fencedAs,
+    activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
+    clientIpOf: dataPlane.clientIpOf,
+    links: { redirects: config.Proxy.Redirects, cookies: config.Proxy.Cookies, publicUrl: publicUrlOf(config) },
+    ends,
+    report: dataPlane.report,
+  }
+  agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
+  dataPlane.fenceWatch?.subscribe(() => tellEnded(endFenced(parts), log))
+  return {
+    roadWith({ queue, grants, noteTools }) {
+      const some = { ...parts, queue, grants, noteTools }
+      const all: Parts = { ...some, readers: createReaders(some) }
+      return arrival => enforce(arrival, all)
+    },
+    send: withLog(createSender(parts), { log, clock }),
+    bounds,
+    workTurns: parts.workTurns,
+    forgetGrant: id => forgetGrant(id, parts),
+    sweep() {
+      watch.sweep()
+      parts.bodyMemory.sweep()
+      dataPlane.recent.activity.sweep(clock.now())
+      metrics?.set(upstreamConnections, upstreams.connections.size)
+    },
+  }
+}

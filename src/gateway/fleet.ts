@@ -1,0 +1,110 @@
+/** The gateways that share the store with this one. */
+import { randomUUID } from 'node:crypto'
+import { hostname, networkInterfaces } from 'node:os'
+import type { Config } from '../config/schema.ts'
+import { Differences } from '../fleet/differences.ts'
+import type { Fence } from '../fleet/fence.ts'
+import type { Told } from '../fleet/peers.ts'
+import { type FleetReading, type FleetView, viewFleet } from '../fleet/view.ts'
+import type { Address } from '../http/listeners.ts'
+import type { Log } from '../log/log.ts'
+import type { PolicyEntry } from '../policies/entry.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { ownVersion } from '../runtime/version.ts'
+import type { Reading } from '../telemetry/exposition.ts'
+import { digestPolicies, digestSettings } from './digests.ts'
+
+/** A store that other gateways may use as well. */
+export interface Shared {
+  readonly fence: Fence
+  fleet(): FleetReading
+  /** Tells the others. */
+  tell(what: Partial<Told>): void
+}
+
+export interface Fleet {
+  /** All gateways, as this one sees them. */
+  view(): FleetView
+  /** Tells the others where this one listens. */
+  listens(addresses: readonly Address[]): void
+  /** Tells the others which policies it has, and the operator of differences that last. Call about every second. */
+  sweep(policies: readonly PolicyEntry[]): void
+  /** URLs at which the other gateways listen. */
+  others(): readonly string[]
+  readings(): readonly Reading[]
+}
+
+export const nameOf = ({ Fleet }: Pick<Config, 'Fleet'>): string => Fleet.Name ?? hostname()
+
+export interface FleetParts {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
+}
+
+/** @param shared undefined when no other gateway can use the store */
+export function createFleet({ config, clock, log }: FleetParts, shared: Shared | undefined): Fleet {
+  const differences = new Differences()
+  const ofSettings = digestSettings(config)
+  const store = shared ?? createAlone(config, clock.now())
+  let described: readonly PolicyEntry[] | undefined
+  const isOpen = () => shared?.fence.isOpen ?? true
+  const view = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
+  return {
+    view,
+    listens: addresses => store.tell({ addresses: reachableAt(addresses) }),
+    sweep(policies) {
+      if (described !== policies) store.tell({ digests: { ...ofSettings, ...digestPolicies(policies) } })
+      described = policies
+      for (const { name, what } of differences.look(view().members, clock.steady())) {
+        log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
+      }
+    },
+    others: () =>
+      store
+        .fleet()
+        .seen.flatMap(({ row }) => (row.id === store.fleet().own ? [] : row.addresses))
+        .sort(),
+    readings() {
+      const { seen, newest, applied, turnMs } = store.fleet()
+      const gauge = (name: string, help: string, value: number): Reading => ({
+        ...{ name: `agent_gateway_fleet_${name}`, help, type: 'gauge', value },
+      })
+      return [
+        gauge('members', 'Gateways that share the store, this one among them.', seen.length),
+        gauge('lag', 'Changes that are not in force in this gateway.', Math.max(0, newest - applied)),
+        gauge('fenced', '1 while this gateway does not serve, because it may lack changes.', isOpen() ? 0 : 1),
+        gauge('turn_seconds', 'Time that this gateway last took to look for changes.', turnMs / 1_000),
+        gauge('differences', 'Lasting differences from the policies and settings of others.', differences.count),
+      ]
+    },
+  }
+}
+
+/** A gateway whose store is its own. */
+function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<Shared, 'fence'> {
+  let told: Told = { digests: {}, addresses: [] }
+  const own = { id: randomUUID(), beat: 0, applied: 0, name: nameOf({ Fleet }), version: ownVersion(), started }
+  return {
+    fleet: () => ({
+      seen: [{ row: { ...own, ...told }, since: 0, hasTurned: true }],
+      ...{ own: own.id, newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 },
+    }),
+    tell(what) {
+      told = { ...told, ...what }
+    },
+  }
+}
+
+/** Addresses of this machine under which others reach it, in the place of a wildcard. Unix sockets are left out. */
+function reachableAt(addresses: readonly Address[]): readonly string[] {
+  const all = Object.values(networkInterfaces())
+    .flat()
+    .flatMap(one => (one === undefined ? [] : [one]))
+  return addresses.flatMap(({ url, port }) => {
+    const { hostname: host, protocol } = port === undefined ? { hostname: '', protocol: '' } : new URL(url)
+    if (host !== '0.0.0.0' && host !== '[::]') return host === '' ? [] : [url]
+    const wanted = all.filter(({ internal, family }) => !internal && (family === 'IPv4' || host === '[::]'))
+    return wanted.map(({ address, family }) => `${protocol}//${family === 'IPv6' ? `[${address}]` : address}:${port}`)
+  })
+}

@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto'
+import { resolve } from 'node:path'
+import { createToolNotes, type ToolChange } from '../agents/tools.ts'
+import { createRepeats } from '../audit/repeats.ts'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
+import { FenceWatch } from '../fleet/fence-watch.ts'
+import { readCurrentCertificate } from '../http/certificate.ts'
+import type { Address, PassedPlace } from '../http/listeners.ts'
+import type { Certificate } from '../http/servers.ts'
+import type { RecentActivity } from '../limits/recent-activity.ts'
+import type { Log } from '../log/log.ts'
+import type { LogStatus } from '../log/output.ts'
+import { createClientIp } from '../pipeline/client-ip.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { Watch } from '../runtime/watchdog.ts'
+import { quarantines } from '../telemetry/layout.ts'
+import type { Pool } from '../threads/pool.ts'
+import { shareRecent } from '../threads/share.ts'
+import type { Lookup } from '../upstream/resolve.ts'
+import { systemLookup } from '../upstream/system-lookup.ts'
+import { type Base, createFenced } from './base.ts'
+import { createControlPlane } from './control-plane.ts'
+import { createDataPlane } from './data-plane.ts'
+import { createHitl, type Hitl, openEvents } from './hitl.ts'
+import { type Identity, type IdentityParts, openIdentity } from './identity.ts'
+import { createListening, type Listening } from './listening.ts'
+import { createOverview } from './overview.ts'
+import { createPeerGuard } from './peer-guard.ts'
+import { createLoginRoom, createTokens } from './rates.ts'
+import { openRules, type Rules } from './rules.ts'
+import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
+import { stopServing } from './stop.ts'
+import { createClock, openStorage, type Storage } from './storage.ts'
+import { type SummaryRow, summarise } from './summary.ts'
+import { startSweeps } from './sweeps.ts'
+import { createTelemetry } from './telemetry.ts'
+import { openPool } from './threads.ts'
+import { openUpstreams, reloadCredentials, type Upstreams } from './upstreams.ts'
+import { openVerification } from './verification.ts'
+
+export interface GatewayOptions {
+  readonly log: Log
+  /** Whether the lines of `log` are written; absent when nothing can go wrong with them. */
+  readonly logStatus?: () => LogStatus
+  /** Folder that relative paths of the configuration start from: that of gateway.yaml. */
+  readonly baseDirectory: string
+  readonly clock?: Clock
+  /** Where the values of `Upstreams:ValueFromEnv` are. */
+  readonly env?: Environment
+  /** Replaces the system's resolver. */
+  readonly lookup?: Lookup
+  /** Listening sockets that this process was given; they stand in for System:Server:Http and Management. */
+  readonly passedSockets?: readonly PassedPlace[]
+  /** Lets a thread that runs all the time watch this one. */
+  readonly watch?: Watch
+  /** Folder of the built console; that of this installation when absent. */
+  readonly consoleFolder?: string
+}
+
+export interface Gateway {
+  /** Rows for the start-up block: name and text. */
+  readonly summary: readonly SummaryRow[]
+  /** Opens every place to listen on; at least one. */
+  listen(): Promise<readonly Address[]>
+  /** Proxied requests under way. */
+  inFlight(): number
+  /** Reloads policies, credentials of upstreams and the certificate. False: there was a mistake; its subject stays as it was. */
+  reload(): Promise<boolean>
+  /**
+   * Serves for System:Server:StopDelaySeconds, stops accepting, lets requests in flight finish for DrainSeconds, and
+   * closes everything.
+   * Returns how many were cut off.
+   */
+  close(): Promise<number>
+  /** The threads that serve beside this one; undefined when it is alone. */
+  readonly pool: Pick<Pool, 'kill' | 'close' | 'replaced' | 'stuck'> | undefined
+}
+
+/** The parts that hold something open, in the order they are opened. */
+interface Foundation extends Base {
+  readonly passedSockets: readonly PassedPlace[]
+  readonly consoleFolder: string | undefined
+  readonly certificate: Certificate | undefined
+  readonly rates: Storage['rates']
+  readonly upstreams: Upstreams
+  readonly identity: Identity
+  readonly rules: Rules
+  readonly events: Hitl['events']
+  readonly followers: Followers
+  readonly recent: RecentActivity
+  /** Of the channel on which threads tell each other of recent activity. */
+  readonly channelName: string
+  /** Warnings at start, besides those of the parts. */
+  readonly warnings: readonly string[]
+}
+
+/** Parts that are told of policies, grants and quarantines, but are made after them. */
+interface Followers {
+  /** Is told of each change of policies before the change is answered. */
+  pool: Pool | undefined
+  onQuarantine: IdentityParts['onQuarantine']
+  /** A grant was withdrawn; undefined: any of them may have been. */
+  onGrant: Pool['forgetGrant']
+}
+
+const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
+
+type Closers = (() => unknown)[]
+
+/**
+ * Builds every part from a configuration; nothing listens yet.
+ *
+ * @throws StartupError when the operator must mend something; everything opened so far is closed again
+ */
+export async function createGateway(config: Config, options: GatewayOptions): Promise<Gateway> {
+  const closers: Closers = []
+  try {
+    const opened = await open(shareOf(config, threadsOf(config, options)), options, closers)
+    return assemble({ ...opened, warnings: threadsWarnings(config, options) }, options, closers)
+  } catch (error) {
+    await closeAll(closers)
+    throw error
+  }
+}
+
+type Opened = Omit<Foundation, 'warnings'>
+
+async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
+  const {
+    log,
+    baseDirectory,
+    env = {},
+    clock = createClock(config, log),
+    lookup = systemLookup,
+    passedSockets = [],
+  } = options
+  const { logStatus = alwaysWritten, consoleFolder } = options
+  const report: Base['report'] = (what, error) => log.error({ error }, what)
+  const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
+  const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
+  const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report, watch: options.watch })
+  const { store, member, fence, board, fleet, rates } = storage
+  closers.push(() => store.close())
+  const fenceWatch = fence && new FenceWatch(fence)
+  closers.push(() => fenceWatch?.close())
+  const repeats = createRepeats({ audit: store.audit.append, clock })
+  closers.push(() => repeats.close())
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
+  closers.push(() => upstreams.connections.close())
+  const channelName = `agent-gateway ${randomUUID()}`
+  const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
+  closers.push(() => recent.close())
+  const { fetch: fetchDocument, submitForm } = upstreams.ownRequests
+  const followers: Followers = { pool: undefined, onQuarantine: () => {}, onGrant: async () => {} }
+  const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
+  const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
+  const asked = { fetchDocument, submitForm, loginRoom: createLoginRoom(config, rates), onQuarantine, onTokens }
+  const identity = await openIdentity({ config, dataDirectory, store, clock, log, ...asked })
+  closers.push(() => identity.close())
+  const { registry } = identity
+  const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
+  const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
+  closers.push(() => rules.policies.close())
+  await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
+  const events = await openEvents({ store, identity, report })
+  await storage.untilOpen()
+  const given = { config, baseDirectory, passedSockets, consoleFolder, certificate, clock, log, logStatus, report }
+  const own = { store, member, fence, fenceWatch, fleet, rates, repeats, recent, channelName, upstreams }
+  return { ...given, ...own, dataDirectory, identity, rules, events, followers }
+}
+
+function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
+  const { config, log, upstreams, rules, identity } = foundation
+  const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
+  const memory = createSharedMemory(config)
+  const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
+  for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
+  const watches = watchesOf(foundation)
+  const telemetry = createTelemetry({ ...foundation, ...watches, limits, memory })
+  closers.push(() => telemetry?.close())
+  const dataPlane = createDataPlane({
+    ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },
+    metrics: telemetry?.metrics,
+    agents: identity.registry,
+    verifyToken: identity.tokens.verify,
+    rulebookOf: rules.rulebookOf,
+  })
+  const hitl = createHitl({ ...foundation, dataPlane })
+  const watched = { ...foundation, hitl, limits, telemetry, ...watches }
+  const overview = createOverview(watched)
+  const { bounds, workTurns } = dataPlane
+  const { note: noteTools } = openToolNotes(foundation)
+  let isStopping = false
+  const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
+  const management = createControlPlane({ ...watched, overview, ...serving })
+  const listening = createListening({
+    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
+    onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
+    onOwn: management,
+  })
+  const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
+  foundation.followers.pool = pool
+  foundation.followers.onGrant = async id => {
+    dataPlane.forgetGrant(id)
+    await pool?.forgetGrant(id)
+  }
+  identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
+  foundation.followers.onQuarantine = (_, cause) => telemetry?.metrics.count(quarantines, cause)
+  closers.push(() => pool?.close())
+  const guardPeers = createPeerGuard(foundation)
+  const sweeper = startSweeps({ ...watched, dataPlane, overview, guardPeers })
+  closers.push(() => clearInterval(sweeper))
+  return {
+    ...{ summary: summarise(foundation), pool },
+    async listen() {
+      guardPeers()
+      const addresses = await listening.listen()
+      await pool?.listen(addresses.flatMap(({ port }) => port ?? []))
+      foundation.fleet.listens(addresses)
+      return addresses
+    },
+    inFlight: () => limits.inFlightInAll(),
+    reload: () => reload(foundation, listening),
+    async close() {
+      isStopping = true
+      const cutOff = await stopServing({ ...foundation, hitl, pool, listening, limits })
+      await closeAll(closers)
+      return cutOff
+    },
+  }
+}
+
+/** What the gateway observes of itself. */
+const watchesOf = (foundation: Foundation) => ({
+  /** Whether every thread answers. */
+  threadsAnswer: (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0,
+  verification: openVerification(foundation),
+})
+
+function openToolNotes(foundation: Foundation) {
+  const { clock, log, recent, repeats } = foundation
+  const onChange = ({ agentId, server, count }: ToolChange, isTold: boolean): void => {
+    if (isTold) log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
+    // Events count in every gateway.
+    else recent.activity.toolChanged(agentId, clock.now())
+  }
+  return createToolNotes({ ...foundation, noteRepeated: repeats.note, onChange })
+}
+
+async function reload({ rules, upstreams, followers, report }: Foundation, listening: Listening): Promise<boolean> {
+  const policiesRead = await rules.policies.reload()
+  const credentialsRead = await reloadCredentials(upstreams, report)
+  const threadsRead = (await followers.pool?.reload()) ?? true
+  return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
+}
+
+/** Last opened, first closed. One that fails must not keep the others open. */
+async function closeAll(closers: Closers): Promise<void> {
+  for (const close of closers.splice(0).reverse()) await Promise.resolve(close()).catch(() => {})
+}

@@ -1,0 +1,140 @@
+import { isRefusal } from '../base/refusals.ts'
+import { parseTarget } from '../base/target.ts'
+import { createEventLog, type EventLog } from '../hitl/events.ts'
+import { createGrants, type Grants } from '../hitl/grants.ts'
+import type { HitlOptions, Person } from '../hitl/model.ts'
+import { createQueue, type Queue } from '../hitl/queue.ts'
+import { eventData, mayDecide } from '../hitl/view.ts'
+import type { RecentActivity } from '../limits/recent-activity.ts'
+import { inTime } from '../runtime/clock.ts'
+import { type EventNote, keptEvents } from '../storage/events.ts'
+import type { Base } from './base.ts'
+import type { DataPlane } from './data-plane.ts'
+import type { Identity } from './identity.ts'
+import { sealingKeys } from './keys.ts'
+import type { Upstreams } from './upstreams.ts'
+import { openWebhooks } from './webhooks.ts'
+
+export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'repeats' | 'report'> {
+  readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
+  readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
+  readonly dataPlane: Pick<DataPlane, 'send' | 'bounds'>
+  readonly recent: RecentActivity
+  readonly events: EventLog
+}
+
+/** Everything about requests that wait for a person. */
+export interface Hitl {
+  readonly queue: Queue
+  readonly grants: Grants
+  readonly events: EventLog
+  /** Aborts when the gateway stops: ends event streams and waits. */
+  readonly stopping: AbortSignal
+  /** Expiry, lapsed leases, retention, webhooks, entries that were counted. Call every second or so. */
+  sweep(): Promise<void>
+  /** Answers calls that wait for a verdict. Call before the connections are drained. */
+  stop(): void
+  /**
+   * Waits for requests that are being sent upstream, `limitMs` at most, and for the webhooks a moment; then closes them.
+   * Returns how many were given up: they are on record as unknown.
+   */
+  finish(limitMs: number): Promise<number>
+}
+
+const nothing = () => {}
+/** Time to record abandoned replays. */
+const recordMs = 1_000
+
+/** The events of the store. Open it once agents are followed, which they name. */
+export async function openEvents({
+  store,
+  identity,
+  report,
+}: Pick<HitlParts, 'store' | 'report'> & { readonly identity: Pick<Identity, 'registry'> }): Promise<EventLog> {
+  const events = createEventLog({ capacity: keptEvents, describe: describing(identity), report })
+  await store.feed.events.follow(events)
+  return events
+}
+
+const describing =
+  ({ registry }: Pick<Identity, 'registry'>) =>
+  (event: EventNote) =>
+    eventData(event, id => registry.get(id)?.name)
+
+/** @throws StartupError when a webhook's destination is refused */
+export function createHitl(parts: HitlParts): Hitl {
+  const { config, clock, store, member, identity, dataPlane, events, report } = parts
+  const webhooks = openWebhooks({ ...parts, describe: describing(identity) })
+  const stopping = new AbortController()
+  noteActivity(events, parts.recent)
+  const queue = createQueue({
+    ...{ store, clock, member, settings: config.HumanInTheLoop, events, report },
+    sealingKeys: sealingKeys(config, identity.tokens.secret),
+    tokenHeader: config.Security.AgentAuth.CustomHeaderName,
+    noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
+    send: dataPlane.send,
+    noteRefusal: parts.repeats.note,
+    agentProblem: identity.problemOf,
+    reviewerOf: id => reviewerOf(identity, id),
+    agentName: id => identity.registry.get(id)?.name,
+    addedFields: item => credentialNames(parts, item),
+    stopping: stopping.signal,
+    onFull: (bound, { agent, requestId }) => dataPlane.bounds.reached(bound, agent.id, requestId ?? undefined),
+  })
+  let sweeping: Promise<void> | undefined
+  async function sweep(): Promise<void> {
+    await parts.repeats.sweep()
+    await queue.sweep()
+    await webhooks.sweep()
+  }
+  return {
+    queue,
+    grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
+    events,
+    stopping: stopping.signal,
+    sweep() {
+      // One after the other: with a database that is slow they would pile up.
+      sweeping ??= sweep().finally(() => {
+        sweeping = undefined
+      })
+      return sweeping
+    },
+    stop: () => stopping.abort(),
+    async finish(limitMs) {
+      await inTime(queue.idle(), limitMs, nothing)
+      const givenUp = queue.giveUp().catch(error => {
+        report('replays that were given up could not be recorded', error)
+        return 0
+      })
+      const count = await inTime(givenUp, recordMs, () => 0)
+      await webhooks.finish()
+      return count
+    },
+  }
+}
+
+function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string): Person | undefined {
+  const agent = problemOf(id) === undefined ? registry.get(id) : undefined
+  return agent !== undefined && mayDecide(agent) ? agent : undefined
+}
+
+/** Names of the fields with which the gateway proves itself to the upstream of a held request. */
+function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): readonly string[] {
+  const agent = identity.registry.get(item.agentId)
+  const target = parseTarget(item.url)
+  if (upstreams.credentials === undefined || agent === undefined || typeof target === 'string') return []
+  const rawHeaders = Object.entries(item.headers).flat()
+  const fields = upstreams.credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames: [] })
+  return isRefusal(fields) ? [] : fields.filter((_, index) => index % 2 === 0)
+}
+
+type HeldItem = Parameters<HitlOptions['addedFields']>[0]
+
+/** Verdicts of reviewers and changes of tools, in whichever gateway, count as activity of the agent. */
+function noteActivity(events: EventLog, { activity }: RecentActivity): void {
+  events.subscribe(({ type, data, at }) => {
+    const agentId = String(data['agentId'])
+    if (type === 'denied') activity.humanDenied(agentId, at)
+    if (type === 'toolChanged') activity.toolChanged(agentId, at)
+  })
+}

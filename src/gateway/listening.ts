@@ -1,0 +1,173 @@
+import { randomBytes } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import type { Config } from '../config/schema.ts'
+import { type AcceptOptions, createAcceptor, type Incoming } from '../http/accept.ts'
+import { describeCertificate, readCertificate } from '../http/certificate.ts'
+import {
+  type Address,
+  assertFree,
+  createListener,
+  type Listener,
+  type PassedPlace,
+  type Place,
+  type TcpPlace,
+} from '../http/listeners.ts'
+import { longestWait } from '../http/prefer.ts'
+import type { Certificate, ServerSettings } from '../http/servers.ts'
+import type { Service } from '../http/service.ts'
+import { createVirtualHosts } from '../http/virtual-hosts.ts'
+import { createQuota } from '../limits/quota.ts'
+import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
+import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
+import { createPeerOf } from '../pipeline/client-ip.ts'
+import { viaName } from '../pipeline/steps/hops.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
+import type { Egress } from '../upstream/egress.ts'
+import { type Base, publicNames } from './base.ts'
+import { type Entrypoint, entrypointsOf } from './entrypoints.ts'
+import type { SharedLimits } from './shared.ts'
+import { longestWaitSeconds } from './upstreams.ts'
+
+export interface ListeningParts
+  extends Pick<AcceptOptions, 'onProxy' | 'counts' | 'report'>,
+    Pick<Base, 'config' | 'baseDirectory' | 'log'> {
+  /** Calls of the gateway's own API. */
+  readonly onOwn: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
+  readonly certificate: Certificate | undefined
+  /** Sockets that were passed to this process. */
+  readonly passedSockets: readonly PassedPlace[]
+  readonly egress: Egress
+  readonly limits: Pick<SharedLimits, 'connections'>
+  readonly bounds: Bounds
+}
+
+/** Turns of the event loop that exchanges may take to end after their connections were cut off. */
+const longestEnd = 100
+
+/** Where clients reach the gateway. */
+export interface Listening extends Pick<Listener, 'adopt'> {
+  /** Opens every place to listen on; at least one. */
+  listen(): Promise<readonly Address[]>
+  /** Listens on the TCP port that another thread has opened, and serves its share of the connections. */
+  join(port: number): Promise<void>
+  /**
+   * Stops accepting and lets what is under way finish, for `limitMs` at most. Resolves with what `inFlight` gave when
+   * the rest was cut off; 0 when nothing was.
+   */
+  drain(limitMs: number, inFlight: () => number): Promise<number>
+  /** Reads the certificate again. False: it cannot be used, and the old one stays in force. */
+  reload(): Promise<boolean>
+}
+
+export function createListening(parts: ListeningParts): Listening {
+  const { config, baseDirectory, egress, log } = parts
+  const { Server } = config.System
+  const [forAgents, ...others] = entrypointsOf(parts)
+  const agents = openEntrypoint(parts, forAgents, parts.limits.connections)
+  const opened = [agents]
+  return {
+    adopt: connection => agents.listener.adopt(connection),
+    async join(port) {
+      await agents.listener.listen({ host: Server.Http.Host, port, reusePort: true, setting: 'System:Server:Http' })
+    },
+    async drain(limitMs, inFlight) {
+      let cutOff = 0
+      const timer = setTimeout(() => {
+        cutOff = inFlight()
+        for (const { listener } of opened) listener.destroy()
+      }, limitMs)
+      await Promise.all(opened.map(({ listener }) => listener.drain())).finally(() => clearTimeout(timer))
+      // An exchange ends, and is logged, some turns after its connection was cut off.
+      for (let turn = 0; inFlight() > 0 && turn < longestEnd; turn++) await setImmediate()
+      return cutOff
+    },
+    async listen() {
+      // One thread alone serves people. Agents can take all of their connections: those of people are counted apart.
+      opened.push(...others.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
+      const addresses: Address[] = []
+      for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
+      egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
+      return addresses
+    },
+    async reload() {
+      try {
+        const renewed = await readCertificate(config, baseDirectory)
+        if (renewed === undefined) return true
+        for (const { listener } of opened) listener.setCertificate(renewed)
+        log.info({}, `certificate reloaded: ${describeCertificate(renewed)}`)
+        return true
+      } catch (error) {
+        log.error({ error }, 'the certificate could not be reloaded; the old one stays in use')
+        return false
+      }
+    },
+  }
+}
+
+interface OpenEntrypoint extends Entrypoint {
+  readonly listener: Listener
+}
+
+function openEntrypoint(
+  parts: ListeningParts,
+  entrypoint: Entrypoint,
+  connections: ServerSettings['count'],
+): OpenEntrypoint {
+  const { config, certificate, bounds } = parts
+  const { Server } = config.System
+  const settings: ServerSettings = {
+    maxConnections: Server.MaxConnections,
+    count: connections,
+    onRefused: (bound, peer) => bounds.reached(bound, undefined, undefined, peer),
+    peerOf: createPeerOf(Server.TrustedProxies),
+    headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
+    keepAliveMs: Server.KeepAliveSeconds * 1_000,
+    quietMs: longestQuiet(config) * 1_000,
+    certificate,
+  }
+  return { ...entrypoint, listener: createListener(settings, acceptorOf(parts, entrypoint)) }
+}
+
+/** Counts the connections of one entrypoint, which one thread serves. */
+function ownConnections({ System }: Config): ServerSettings['count'] {
+  const { MaxConnections: all, MaxConnectionsPerAddress: each } = System.Server
+  const table = new SharedTable(createTableMemory(amountShape(1), randomBytes(8)), amountShape(1), 0)
+  return createQuota({ all, each }, { all: 'connections', each: 'address_connections' }, createSharedAmount(table, 0))
+}
+
+async function listenAt({ listen: places, serves, listener }: OpenEntrypoint): Promise<readonly Address[]> {
+  // With several sockets on one port the system would not say that another program has it.
+  for (const place of places) if (isShared(place)) await assertFree(place)
+  const [only] = serves.size === 1 ? serves : []
+  const addresses: Address[] = []
+  for (const place of places) {
+    const address = await listener.listen(place)
+    addresses.push(only === undefined ? address : { ...address, only })
+  }
+  return addresses
+}
+
+function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts, { serves }: Entrypoint) {
+  const bodyTimeoutMs = config.System.Server.IdleTimeoutSeconds * 1_000
+  return createAcceptor({
+    serves,
+    onProxy,
+    onOwn: incoming => onOwn(incoming, serves),
+    counts,
+    report,
+    bodyTimeoutMs,
+    hosts: serves.has('proxy') ? createVirtualHosts(config.Hosts, publicNames(config)) : undefined,
+    takesWebSockets: serves.has('proxy') && config.Proxy.AllowUpgrade.length > 0,
+    viaName: config.Proxy.Via ? viaName : undefined,
+  })
+}
+
+const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true
+
+/** Longest time that a healthy exchange may send the client nothing, with a margin, seconds. */
+function longestQuiet(config: Config) {
+  const { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds, EventStreamIdleSeconds } = config.Proxy
+  const beforeAnswer = longestWaitSeconds(config) + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
+  const silentAnswer = Math.max(IdleTimeoutSeconds, EventStreamIdleSeconds, config.Proxy.UpgradeIdleSeconds)
+  return 10 + Math.max(longestWait, beforeAnswer, silentAnswer, config.System.Server.IdleTimeoutSeconds)
+}

@@ -1,0 +1,57 @@
+import type { RecentActivity } from '../limits/recent-activity.ts'
+import type { OverviewReading } from '../management/parts.ts'
+import { createHistory, type Gauges, type Range } from '../telemetry/history.ts'
+import type { Base } from './base.ts'
+import type { Hitl } from './hitl.ts'
+import type { SharedLimits } from './shared.ts'
+import type { Telemetry } from './telemetry.ts'
+
+export interface OverviewParts extends Pick<Base, 'clock'> {
+  readonly telemetry: Pick<Telemetry, 'totals'> | undefined
+  readonly limits: Pick<SharedLimits, 'inFlightInAll'> & { readonly breaker: Pick<SharedLimits['breaker'], 'openAt'> }
+  readonly hitl: { readonly queue: Pick<Hitl['queue'], 'waiting'> }
+  readonly recent: Pick<RecentActivity, 'incidents'>
+}
+
+/** The overview for people. */
+export interface Overview {
+  /** Call about every second. Rejects when the store cannot be read. */
+  sample(): Promise<void>
+  /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
+  read(range: Range): Promise<OverviewReading | undefined>
+}
+
+/** The store is asked this often at most, milliseconds. */
+const askMs = 5_000
+
+export function createOverview({ clock, telemetry, limits, hitl, recent }: OverviewParts): Overview {
+  const history = createHistory()
+  let waiting = { held: 0, oldestSeconds: 0 }
+  let asked = Number.NEGATIVE_INFINITY
+
+  const gauges = (): Gauges => ({
+    ...waiting,
+    circuitsOpen: limits.breaker.openAt(clock.steady()),
+    inFlight: limits.inFlightInAll(),
+  })
+  const ask = async () => {
+    const { count, since } = await hitl.queue.waiting()
+    const oldestSeconds = since === undefined ? 0 : Math.max(0, Math.floor((clock.now() - since) / 1_000))
+    waiting = { held: count, oldestSeconds }
+  }
+
+  return {
+    async sample() {
+      if (telemetry === undefined) return
+      history.sample(clock.now(), telemetry.totals, gauges())
+      if (clock.steady() - asked < askMs) return
+      asked = clock.steady()
+      await ask()
+    },
+    async read(range) {
+      if (telemetry === undefined) return undefined
+      await ask()
+      return { plots: history.plots(range), now: gauges(), denials: recent.incidents.denials(clock.now()) }
+    },
+  }
+}

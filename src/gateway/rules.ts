@@ -1,0 +1,94 @@
+import { resolve } from 'node:path'
+import type { Registry } from '../agents/registry.ts'
+import { type Refusal, refuse, StartupError } from '../base/refusals.ts'
+import type { Config } from '../config/schema.ts'
+import type { WorkTurns } from '../pipeline/work-turns.ts'
+import { describeChanges } from '../policies/changes.ts'
+import type { PolicyEntry } from '../policies/entry.ts'
+import { decisionSettings, languageOf, missingPolicies, soloRulebook, soloRulebooks } from '../policies/language.ts'
+import { openPolicies, type Policies } from '../policies/open.ts'
+import { createSelfTest } from '../policies/policy-tests.ts'
+import { createRulebooks } from '../policies/rulebooks.ts'
+import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import { type OpenExplanation, openExplanation } from '../policy/evaluation/explain.ts'
+import type { Rulebook } from '../policy/evaluation/rulebook.ts'
+import type { DescriptionProblem, RequestDescription } from '../policy/request/describe.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import type { Base } from './base.ts'
+
+export interface RulesParts extends Pick<Base, 'config' | 'baseDirectory' | 'clock' | 'log' | 'store'> {
+  readonly registry: Registry
+  /** Called with the policies in force after each change, which is answered only when this is done. */
+  readonly onPolicies?: (list: readonly PolicyEntry[]) => Promise<void>
+}
+
+/** The policies in force, and which of them apply to an agent. */
+export interface Rules {
+  readonly policies: Policies
+  readonly rulebookOf: (agent: AgentRecord) => Rulebook
+  /**
+   * Explains the decision of a policy on a described request, rule by rule.
+   *
+   * @param turns those of the data plane, so that a round of the event loop has one turn for requests and explanations
+   */
+  readonly explain: (policy: CompiledPolicy, description: unknown, turns: WorkTurns) => Promise<object | Refusal>
+}
+
+/** @throws StartupError with a line for each mistake in the policies, or when a setting names one that is not there */
+export async function openRules(parts: RulesParts): Promise<Rules> {
+  const { config, log, registry } = parts
+  const directory = resolve(parts.baseDirectory, config.Policy.Directory)
+  const settings = decisionSettings(config)
+  const selfTest = createSelfTest(directory)
+  const policies = await openPolicies({
+    store: parts.store,
+    clock: parts.clock,
+    language: languageOf(config),
+    directory,
+    selfTest: entries => selfTest(soloRulebooks(entries, settings)),
+    inline: config.Policies,
+    onChange: parts.onPolicies,
+    usedBy: name => userOf(name, config, registry),
+    report: {
+      reloaded(changes) {
+        log.info({ count: changes.count }, `policies reloaded: ${describeChanges(changes)}`)
+        for (const line of changes.shrunk) log.warn({}, line)
+      },
+      rejected: lines => log.error({ count: lines.length }, `policies not reloaded: ${lines.join('; ')}`),
+    },
+  })
+  const missing = missingPolicies(config, name => policies.book.get(name) !== undefined)
+  if (missing.length > 0) {
+    policies.close()
+    throw new StartupError(missing.join('\n'))
+  }
+  return {
+    policies,
+    rulebookOf: createRulebooks(config, settings, policies.book),
+    explain: (policy, description, turns) =>
+      explainInTurns(
+        // The body was checked against openapi.json, which describes this very shape.
+        openExplanation(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
+        turns,
+      ),
+  }
+}
+
+/** A URL that `/proxy/` refuses is refused with the same code. */
+async function explainInTurns(open: OpenExplanation | DescriptionProblem, turns: WorkTurns): Promise<object | Refusal> {
+  if ('problem' in open) return refuse(open.part === 'target' ? 'invalid_target' : 'invalid_body', open.problem)
+  for (let begun = false; ; begun = true) {
+    await turns.next('', begun)
+    const explained = open.takeTurn()
+    turns.spend(open.steps)
+    if (explained !== undefined) return explained
+  }
+}
+
+/** The setting or agent that still names a policy, for people; undefined when there is none. */
+function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {
+  if (Policy.Global === name) return 'the setting Policy:Global'
+  if (Policy.AssignOnRegistration === name) return 'the setting Policy:AssignOnRegistration'
+  const user = registry.values().find(agent => agent.policyName === name)
+  return user === undefined ? undefined : `agent ${user.id}`
+}

@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
+import type { Config } from '../config/schema.ts'
+import type { PassedPlace } from '../http/listeners.ts'
+import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
+import { leaseShape } from '../limits/leased-bucket.ts'
+import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
+import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
+import type { SharedMemory } from '../limits/shared-memory.ts'
+import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
+import { rateShape } from '../limits/token-bucket.ts'
+import type { Log } from '../log/log.ts'
+import { createMetricsMemory } from '../telemetry/metrics.ts'
+import { passedToAgents } from './entrypoints.ts'
+import { createManagementPace, createPace, type Pace, paceOf, type RateParts, sharesRates } from './rates.ts'
+
+interface Given {
+  readonly passedSockets?: readonly PassedPlace[]
+}
+
+/** Threads that serve requests: as many as asked for, or as there are processors. One when there is no port to share. */
+export function threadsOf(config: Config, given: Given): number {
+  const { Threads } = config.System.Server
+  if (!sharesPort(config, given)) return 1
+  return Threads === 0 ? availableParallelism() : Threads
+}
+
+/** Several threads can listen on a TCP port of our own alone. */
+function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: Given): boolean {
+  return Server.Http.Enabled && passedToAgents(passedSockets).length === 0
+}
+
+/** Warnings at start, when more threads are configured than can serve. */
+export function threadsWarnings(config: Config, given: Given): readonly string[] {
+  if (config.System.Server.Threads === 1 || sharesPort(config, given)) return []
+  return [
+    'System:Server:Threads: one thread serves, because a unix socket and passed sockets cannot be shared by several',
+  ]
+}
+
+/**
+ * The configuration of one of several threads. Each has its share of the connections to upstreams, rounded up, since each
+ * needs one: together they may be one fewer than there are threads above what is configured.
+ */
+export function shareOf(config: Config, threads: number): Config {
+  const share = (all: number) => Math.ceil(all / threads)
+  const { System, Proxy: proxy } = config
+  return {
+    ...config,
+    System: {
+      ...System,
+      Server: { ...System.Server, Threads: threads },
+    },
+    Proxy: {
+      ...proxy,
+      MaxConnections: share(proxy.MaxConnections),
+      MaxConnectionsPerOrigin: share(proxy.MaxConnectionsPerOrigin),
+      MaxWaiting: share(proxy.MaxWaiting),
+    },
+  }
+}
+
+/** The view of one thread. */
+export interface SharedLimits {
+  readonly agentRate: Pace
+  /** Of callers of the management API, for the main thread alone. */
+  readonly managementRate: Pace
+  readonly breaker: Breaker
+  readonly connections: Quota<'connections' | 'address_connections'>
+  /** Proxied requests under way, by agent. */
+  readonly requests: SharedAmount
+  /** Bytes of bodies that are held, by agent. */
+  readonly heldBytes: Quota<'held_bytes' | 'agent_held_bytes'>
+  /** One number: requests under way in this thread. */
+  readonly inFlight: Int32Array<SharedArrayBuffer>
+  /** Requests under way in all threads. */
+  inFlightInAll(): number
+  /** Tidies up behind a thread that has died. */
+  forget(thread: number): void
+}
+
+export function createSharedMemory(config: Config): SharedMemory {
+  const { System } = config
+  const { Threads: threads } = System.Server
+  return {
+    rates: createTableMemory(rateShape, randomBytes(8)),
+    leases: sharesRates(config) ? createTableMemory(leaseShape, randomBytes(8)) : undefined,
+    gateways: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+    circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
+    connections: createTableMemory(amountShape(threads), randomBytes(8)),
+    requests: createTableMemory(amountShape(threads), randomBytes(8)),
+    heldBytes: createTableMemory(amountShape(threads), randomBytes(8)),
+    metrics: createMetricsMemory(threads),
+    inFlight: new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT),
+  }
+}
+
+const circuitWords = {
+  opened: 'circuit opened',
+  closed: 'circuit closed',
+  probeFailed: 'circuit stays open: its probe failed',
+}
+
+/** An agent has a quarter, but always room for one body. */
+function heldBytesLimits(config: Config): QuotaLimits {
+  const all = mostHeldBytes(config)
+  return { all, each: Math.min(all, Math.max(all / 4, longestHeldBody(config))) }
+}
+
+export interface LimitsParts {
+  readonly memory: SharedMemory
+  /** Number of this thread, from 0. */
+  readonly thread: number
+  readonly log: Pick<Log, 'warn' | 'info'>
+  readonly tokensFor: RateParts['tokensFor']
+}
+
+/** Failures within this time open a circuit, milliseconds. */
+const failuresWindowMs = 60_000
+
+export function openSharedLimits(config: Config, { memory, thread, log, tokensFor }: LimitsParts): SharedLimits {
+  const { System } = config
+  const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
+  const { Failures, OpenSeconds } = CircuitBreaker
+  const rates = new SharedTable(memory.rates, rateShape, thread)
+  const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
+  const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
+  const tables = [rates, circuits]
+  const amounts: SharedAmount[] = []
+  const amountOf = (buffer: SharedArrayBuffer): SharedAmount => {
+    const table = new SharedTable(buffer, amountShape(Threads), thread)
+    const amount = createSharedAmount(table, thread)
+    tables.push(table)
+    amounts.push(amount)
+    return amount
+  }
+  const all = new Int32Array(memory.inFlight)
+  const leases = memory.leases && new SharedTable(memory.leases, leaseShape, thread)
+  if (leases !== undefined) tables.push(leases)
+  const rateParts = { rates, leases, gateways: memory.gateways, tokensFor }
+  return {
+    agentRate: createPace(paceOf(RateLimit), rateParts),
+    managementRate: createManagementPace(paceOf(ManagementRateLimit), rateParts),
+    breaker: createBreaker(
+      { failures: Failures, windowMs: failuresWindowMs, openMs: OpenSeconds * 1_000 },
+      circuits,
+      ({ change, ...whose }) => log[change === 'closed' ? 'info' : 'warn'](whose, circuitWords[change]),
+    ),
+    connections: createQuota(
+      { all: MaxConnections, each: MaxConnectionsPerAddress },
+      { all: 'connections', each: 'address_connections' },
+      amountOf(memory.connections),
+    ),
+    requests: amountOf(memory.requests),
+    heldBytes: createQuota(
+      heldBytesLimits(config),
+      { all: 'held_bytes', each: 'agent_held_bytes' },
+      amountOf(memory.heldBytes),
+    ),
+    inFlight: all.subarray(thread, thread + 1),
+    inFlightInAll: () => all.reduce((sum, count) => sum + count, 0),
+    forget(dead) {
+      for (const table of tables) table.releaseLock(dead)
+      for (const amount of amounts) amount.forget(dead)
+      all[dead] = 0
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import { existsSync } from 'node:fs'
+import { bootstrapFile } from '../agents/bootstrap.ts'
+import type { Config } from '../config/schema.ts'
+import { describeCertificate } from '../http/certificate.ts'
+import type { Certificate } from '../http/servers.ts'
+import type { Base } from './base.ts'
+import type { Identity } from './identity.ts'
+import type { Rules } from './rules.ts'
+import { describeStorage, usesPostgres } from './storage.ts'
+
+export interface SummaryParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory'> {
+  readonly certificate: Certificate | undefined
+  readonly identity: Pick<Identity, 'tokens'>
+  readonly rules: Pick<Rules, 'policies'>
+  readonly warnings: readonly string[]
+}
+
+/** Name and text. */
+export type SummaryRow = readonly [string, string]
+
+/** Summary of the configuration at start, for people. */
+export function summarise(parts: SummaryParts): readonly SummaryRow[] {
+  const { config, certificate, identity, rules, warnings } = parts
+  const names = rules.policies.book.list().map(({ document }) => document.name)
+  const { Threads } = config.System.Server
+  const { DenyPrivateNetworks } = config.Egress
+  return [
+    ...row('Storage', describeStorage(parts)),
+    ['Bootstrap', bootstrapText(parts)],
+    ...row('Certificate', certificate && describeCertificate(certificate)),
+    ...row('Threads', Threads === 1 ? undefined : String(Threads)),
+    [
+      'Policies',
+      names.join(', ') || `none: Policy:UnassignedEffect (${config.Policy.UnassignedEffect}) decides every request`,
+    ],
+    ['Egress', `private and loopback destinations are ${DenyPrivateNetworks ? 'refused' : 'allowed'}`],
+    ...row(
+      'Virtual hosts',
+      config.Hosts.map(({ Host, Upstream }) => `${Host} for ${Upstream}`).join(', ') || undefined,
+    ),
+    ...row('Mode', config.Policy.Mode === 'observe' ? 'OBSERVE: nothing is refused or held by policy' : undefined),
+    ...[...warnings, ...hostWarnings(config), ...identity.tokens.warnings].flatMap(warning => row('Warning', warning)),
+  ]
+}
+
+const row = (name: string, text: string | undefined): SummaryRow[] => (text === undefined ? [] : [[name, text]])
+
+function hostWarnings({ Hosts, System }: Config): readonly string[] {
+  const isMissing = Hosts.length > 0 && System.PublicUrl === undefined
+  return isMissing
+    ? ['Hosts: without System:PublicUrl, answers to held requests on virtual hosts have no Location']
+    : []
+}
+
+/** Where the credential of the first admin is. */
+function bootstrapText({ config, dataDirectory }: SummaryParts): string {
+  if (config.Security.Bootstrap.ClientSecret !== undefined)
+    return 'the credential of the first admin is Security:Bootstrap'
+  if (usesPostgres(config)) return 'the credential of the first admin is not in the configuration'
+  const file = bootstrapFile(dataDirectory)
+  if (existsSync(file)) return `${file} (credential of the first admin)`
+  return `${file} is missing; "agent-gateway admin reset" gives the first admin a new credential`
+}

@@ -1,0 +1,200 @@
+/** A thread beside the main one: it takes connections and serves proxied requests; everything else the main one does. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { Fence } from '../fleet/fence.ts'
+import { FenceWatch } from '../fleet/fence-watch.ts'
+import { readCertificate } from '../http/certificate.ts'
+import type { Tokens } from '../limits/lease.ts'
+import { describeError, type Log, type LogLevel } from '../log/log.ts'
+import { createClientIp } from '../pipeline/client-ip.ts'
+import type { Parts, Reviews } from '../pipeline/parts.ts'
+import { decisionSettings, languageOf } from '../policies/language.ts'
+import { createRulebooks } from '../policies/rulebooks.ts'
+import { clockIn, systemClock } from '../runtime/clock.ts'
+import { type Link, openLink } from '../runtime/link.ts'
+import type { KeyUse } from '../storage/store.ts'
+import { createBatch, createTally } from '../threads/batch.ts'
+import { createPassOn } from '../threads/own.ts'
+import {
+  type ControlCalls,
+  errorOf,
+  type LogLine,
+  type ThreadCalls,
+  type ThreadData,
+  type TrustNote,
+} from '../threads/protocol.ts'
+import { createAgentReplica, createPolicyReplica } from '../threads/replica.ts'
+import { linkThreads, shareActivity } from '../threads/share.ts'
+import { openTokenCheck } from '../tokens/open.ts'
+import type { Lookup } from '../upstream/resolve.ts'
+import { systemLookup } from '../upstream/system-lookup.ts'
+import { createDataPlane } from './data-plane.ts'
+import { createListening } from './listening.ts'
+import { openSharedLimits } from './shared.ts'
+import { createCounters } from './telemetry.ts'
+import { openUpstreams } from './upstreams.ts'
+
+const port = parentPort
+if (port === null) throw new Error('cannot happen: thread.ts runs as a thread only')
+
+/** Time between two sweeps of a thread, milliseconds. */
+const sweepMs = 1_000
+
+const data: ThreadData = workerData
+const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
+  port,
+  {
+    ping: () => undefined,
+    changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
+    changePolicies: async (_, change) => (await served).policies.apply(change),
+    changeTokens: async (_, epoch) => (await served).useEpoch(epoch),
+    forgetGrant: async (_, id) => (await served).forgetGrant(id),
+    listen: async (_, port) => (await served).listening.join(port),
+    setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
+    setPeers: async (_, urls) => (await served).upstreams.egress.setPeers(urls),
+    reload: async () => (await served).reload(),
+    drain: async (_, limitMs) => (await served).drain(limitMs),
+  },
+  { errorOf },
+)
+const served = serve()
+
+/** State of this thread, and its link to the first thread. */
+async function learn() {
+  const { config, baseDirectory, dataDirectory, env } = data
+  const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
+  const log = createThreadLog()
+  const askMain: Lookup = (name, signal) => main.call('lookup', [name], { signal })
+  const lookup = data.asksForLookup ? askMain : systemLookup
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
+  const trust = createTally<TrustNote>(
+    ([id, cause]) => `${cause} ${id}`,
+    notes => main.tell('trust', [notes]),
+  )
+  const agents = createAgentReplica(data.agents, clock, (...note) => trust.add(note))
+  const keyUses = createBatch<KeyUse>(uses => main.tell('keyUses', [uses]))
+  const { verify, useEpoch } = await openTokenCheck({
+    settings: config.Security.AgentAuth,
+    dataDirectory,
+    clock,
+    agents,
+    fetchDocument: upstreams.ownRequests.fetch,
+    submitForm: upstreams.ownRequests.submitForm,
+    onKeyUse: (keyId, at) => keyUses.add({ keyId, at }),
+    onError: error => log.warn({ error }, 'the keys of the identity provider could not be fetched'),
+  })
+  await useEpoch(data.tokenEpoch)
+  const policies = createPolicyReplica(languageOf(config))
+  const recent = shareActivity([linkThreads(data.channelName)])
+  const certificate = await readCertificate(config, baseDirectory)
+  return {
+    config,
+    baseDirectory,
+    clock,
+    log,
+    upstreams,
+    trust,
+    keyUses,
+    agents,
+    verify,
+    useEpoch,
+    policies,
+    recent,
+    certificate,
+  }
+}
+
+async function serve() {
+  const known = await learn()
+  const { config, log, upstreams, agents, policies, recent, trust, keyUses } = known
+  const report = (what: string, error: unknown) => log.error({ error }, what)
+  const tokens: Tokens = {
+    need: agentId => main.tell('needTokens', [agentId]),
+    asked: agentId => main.call('askedTokens', [agentId]),
+    close: () => {},
+  }
+  const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens })
+  const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
+  const storeFence = openStoreFence(data)
+  const dataPlane = createDataPlane({
+    ...{ ...known, limits, report },
+    metrics: counters?.metrics,
+    fencedAs: fencedAs(data.fence, storeFence),
+    fenceWatch: storeFence && new FenceWatch(storeFence),
+    verifyToken: known.verify,
+    rulebookOf: createRulebooks(config, decisionSettings(config), policies),
+    clientIpOf: createClientIp(config.System.Server.TrustedProxies),
+  })
+  const listening = createListening({
+    ...{ ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, counts: counters?.acceptCounts, report },
+    onProxy: dataPlane.roadWith(reviews),
+    onOwn: createPassOn(main, report),
+    passedSockets: [],
+  })
+  setInterval(() => {
+    dataPlane.sweep()
+    counters?.sample()
+  }, sweepMs)
+  return {
+    ...{ upstreams, agents, policies, listening },
+    useEpoch: known.useEpoch,
+    forgetGrant: dataPlane.forgetGrant,
+    async reload() {
+      // Why it failed the main thread says: it has read the same files.
+      const [, certificateRead] = await Promise.all([upstreams.credentials?.reload(), listening.reload()])
+      return certificateRead
+    },
+    async drain(limitMs: number) {
+      const cutOff = await listening.drain(limitMs, () => limits.inFlight[0]!)
+      for (const part of [trust, keyUses, log]) part.flush()
+      recent.close()
+      return cutOff
+    },
+  }
+}
+
+const openStoreFence = ({ storeFence }: ThreadData): Fence | undefined =>
+  storeFence && new Fence(systemClock, storeFence.limitMs, storeFence.memory)
+
+/** The main thread may have given this one up, or lack the latest changes itself. */
+function fencedAs(fence: Int32Array, store: Fence | undefined): Parts['fencedAs'] {
+  return () => {
+    if (Atomics.load(fence, 0) !== 0) return 'draining'
+    return store?.isOpen === false ? 'fenced' : undefined
+  }
+}
+
+/** Human in the loop is the main thread's. */
+const reviews: Reviews = {
+  queue: {
+    suspend: held => main.call('suspend', [held]),
+    waitAsCall: (id, terms, signal) => main.call('waitAsCall', [id, terms], { signal }),
+    cancelCall: (...args) => main.call('cancelCall', args),
+    answer: (id, viewer) => main.call('answer', [id, viewer]),
+    checkKey: (agentId, key) => main.call('checkKey', [agentId, key]),
+  },
+  noteTools: list => main.call('noteTools', [list]),
+  grants: {
+    use: held => main.call('useGrant', [held]),
+    releaseKey: key => main.call('releaseKey', [key]),
+  },
+}
+
+/** One log for all threads: lines are written by the main one. */
+function createThreadLog(): Log & { flush(): void } {
+  const batch = createBatch<LogLine>(lines => main.tell('log', [lines]))
+  const writer =
+    (level: LogLevel): Log[LogLevel] =>
+    (fields, message) => {
+      batch.add([level, 'error' in fields ? { ...fields, error: describeError(fields.error) } : fields, message])
+      // It may be the last that this thread says.
+      if (level === 'error') batch.flush()
+    }
+  return {
+    debug: writer('debug'),
+    info: writer('info'),
+    warn: writer('warn'),
+    error: writer('error'),
+    line: (members, message) => batch.add(['info', members, message]),
+    flush: () => batch.flush(),
+  }
+}

@@ -1,0 +1,106 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { asError } from '../base/as-error.ts'
+import { parseHostPatterns } from '../base/host.ts'
+import { StartupError } from '../base/refusals.ts'
+import type { Environment } from '../config/environment.ts'
+import type { Config } from '../config/schema.ts'
+import { type Credentials, openCredentials } from '../credentials/credentials.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { Connections } from '../upstream/connections.ts'
+import { createEgress, type Egress } from '../upstream/egress.ts'
+import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts'
+import { createResolver, type Lookup } from '../upstream/resolve.ts'
+import { createRoute, type Route } from '../upstream/route.ts'
+import type { OpenHttp1 } from '../upstream/settings.ts'
+import { selfUrlsOf } from './base.ts'
+
+/** Everything that leads out of the gateway. */
+export interface Upstreams {
+  readonly egress: Egress
+  readonly route: Route
+  readonly connections: Connections
+  /** Keys of upstreams that agents need not hold; undefined when none is configured. */
+  readonly credentials: Credentials | undefined
+  /** Webhooks and the documents of the identity provider. */
+  readonly ownRequests: OwnRequests
+}
+
+export interface UpstreamDeps {
+  readonly clock: Clock
+  readonly lookup: Lookup
+  readonly env: Environment
+}
+
+/** Look-ups of names under way at once, in all threads together. */
+const lookupsAtOnce = 256
+
+/** @throws StartupError when a file or variable that the configuration names cannot be read */
+export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
+  const { Proxy: proxy } = config
+  const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
+  const egress = createEgress({ ...config.Egress, SelfUrls: selfUrlsOf(config) })
+  const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
+  const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
+  const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
+  const connections = new Connections(
+    {
+      perOrigin: proxy.MaxConnectionsPerOrigin,
+      total: proxy.MaxConnections,
+      maxWaiting: proxy.MaxWaiting,
+      waitMs: longestWaitSeconds(config) * 1_000,
+      connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
+      headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
+      idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
+      eventStreamIdleMs: proxy.EventStreamIdleSeconds * 1_000,
+      http2Hosts: parseHostPatterns(proxy.Http2Hosts),
+      openHttp1: proxy.Client === 'Undici' ? await openUndici() : undefined,
+      ca,
+    },
+    deps.clock,
+  )
+  const route = createRoute({ egress, resolver })
+  const { Jwt, Introspection } = config.Security.AgentAuth.ExternalIdentity
+  const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
+  const ownRequests = createOwnRequests({ route, connections, trusted })
+  return { egress, route, connections, credentials, ownRequests }
+}
+
+/** Longest wait of a request for a connection, seconds: an answer may take longer. */
+export function longestWaitSeconds({ Proxy: { HeadersTimeoutSeconds } }: Config): number {
+  return Math.min(HeadersTimeoutSeconds, 120)
+}
+
+/** Loaded only where it is wanted: it takes memory and time at the start. */
+async function openUndici(): Promise<OpenHttp1> {
+  const { UndiciConnection } = await import('../upstream/undici.ts')
+  return (...parts) => new UndiciConnection(...parts)
+}
+
+function readAuthorities(path: string): string {
+  try {
+    const text = readFileSync(path, 'utf8')
+    // Without this TLS would skip invalid certificates, and trust no authority.
+    new X509Certificate(text)
+    return text
+  } catch (error) {
+    const { code, syscall } = asError(error)
+    const problem = syscall === undefined ? 'contains no certificate in PEM form' : `cannot be read (${code})`
+    throw new StartupError(`Proxy:CaFile: ${path} ${problem}.`)
+  }
+}
+
+/** False when they could not be read: then the old ones stay. */
+export async function reloadCredentials(
+  { credentials }: Upstreams,
+  report: (what: string, error: unknown) => void,
+): Promise<boolean> {
+  try {
+    await credentials?.reload()
+    return true
+  } catch (error) {
+    report('credentials of upstreams could not be reloaded, the old ones stay', error)
+    return false
+  }
+}

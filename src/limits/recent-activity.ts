@@ -1,0 +1,28 @@
+import { type ActivityLog, createActivityLog } from './activity.ts'
+import { createIncidents, type Incidents } from './incidents.ts'
+import { RuleTally } from './rule-tally.ts'
+import type { Untold } from './untold.ts'
+
+/** Counters of exchanges that have ended. */
+export interface RecentActivity {
+  /** Recent activity of agents, denials by reviewers included. */
+  readonly activity: ActivityLog
+  /** Number of decisions by rule. */
+  readonly hits: RuleTally
+  /** Decisions that rules in shadow would have changed. */
+  readonly shadows: RuleTally
+  /** Requests that were not simply allowed. */
+  readonly incidents: Incidents
+  close(): void
+}
+
+/** @param onUntold takes what an agent did that others shall know (limits/activity.ts) */
+export function createRecentActivity(onUntold?: (untold: Untold) => void): RecentActivity {
+  return {
+    activity: createActivityLog(undefined, onUntold),
+    hits: new RuleTally(),
+    shadows: new RuleTally(),
+    incidents: createIncidents(),
+    close() {},
+  }
+}

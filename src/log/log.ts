@@ -1,0 +1,167 @@
+import { systemClock } from '../runtime/clock.ts'
+import { gatherLines, type Lines } from './lines.ts'
+import { type LogStatus, openLogOutput } from './output.ts'
+
+/**
+ * The fields of a log line: one name for one thing, the same in every line. Secrets, header values and bodies are
+ * never among them, so nothing needs to be redacted here.
+ */
+export interface LogFields {
+  readonly requestId?: string | undefined
+  readonly keyId?: string | undefined
+  readonly agentId?: string | undefined
+  readonly ownerId?: string | undefined
+  readonly clientIp?: string | undefined
+  readonly method?: string | undefined
+  /** Scheme, host and port of the upstream. */
+  readonly origin?: string | undefined
+  /** Path of the target, without its query. */
+  readonly path?: string | undefined
+  /** Status of the answer sent downstream. */
+  readonly status?: number | undefined
+  /** Code of the refusal, when the gateway answered itself. */
+  readonly refusal?: string | undefined
+  /** Why the gateway refused, where the code does not tell. */
+  readonly cause?: string | undefined
+  /** Why the upstream could not be reached or broke off: a value of the label of `agent_gateway_upstream_failures_total`. */
+  readonly failure?: string | undefined
+  /** It was sent once more, on another connection to the upstream. */
+  readonly sentAgain?: true | undefined
+  readonly decision?: string | undefined
+  readonly source?: string | undefined
+  readonly policy?: string | null | undefined
+  readonly policyVersion?: string | null | undefined
+  readonly rule?: string | null | undefined
+  readonly reason?: string | undefined
+  /** Conditions that held, with the values they saw. */
+  readonly matched?: readonly string[] | undefined
+  readonly risk?: number | undefined
+  readonly riskAtLeast?: true | undefined
+  /** Rules that were evaluated. */
+  readonly evaluated?: number | undefined
+  /** Time that the decision took, nanoseconds. */
+  readonly durationNs?: number | undefined
+  /** Decisions that rules in shadow would have made. */
+  readonly shadow?: readonly string[] | undefined
+  /** Id of a pending request. */
+  readonly hitlId?: string | undefined
+  /** Id of the grant by which a request passed without asking. */
+  readonly grantId?: string | undefined
+  /** From the head to the last byte of the answer, milliseconds. */
+  readonly ms?: number | undefined
+  readonly bytesIn?: number | undefined
+  readonly bytesOut?: number | undefined
+  /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
+  readonly ending?: string | undefined
+  /** Limit that was reached: a value of the label of `agent_gateway_bounds_total`. */
+  readonly bound?: string | undefined
+  /** Name of another gateway on the same database. */
+  readonly gateway?: string | undefined
+  /** How many of what the message names. */
+  readonly count?: number | undefined
+  /** Version of the gateway. */
+  readonly version?: string | undefined
+  readonly file?: string | undefined
+  readonly error?: unknown
+}
+
+type Write = (fields: LogFields, message: string) => void
+
+/** The least severe first. */
+const levels = ['debug', 'info', 'warn', 'error'] as const
+
+export type LogLevel = (typeof levels)[number]
+
+export interface Log extends Readonly<Record<LogLevel, Write>> {
+  /** A line of level info, for lines that must cost little: its fields are JSON already, `"name":value` with commas. */
+  readonly line: (members: string, message: string) => void
+}
+
+/** A log and the way to get its last lines out before the process ends. */
+export interface ProcessLog extends Log {
+  readonly flush: () => void
+  /** Whether lines are written. */
+  readonly status: () => LogStatus
+}
+
+/**
+ * JSON lines to standard output. Nothing waits for its reader: lines that cannot be written are dropped and counted.
+ *
+ * @param level the least severe that is written
+ * @param complain told, at most once a minute, that lines cannot be written
+ */
+export function createLog(level: LogLevel | 'silent', complain: (text: string) => void = () => {}): ProcessLog {
+  const output = openLogOutput({
+    onProblem: problem => complain(`agent-gateway: log lines cannot be written (${problem}); they are dropped`),
+    onRecovered: count => log.warn({ count }, 'log lines were dropped: standard output could not be written'),
+  })
+  const stream = gatherLines(output)
+  const log = writers(level, stream)
+  return { ...log, flush: stream.flush, status: () => output.status() }
+}
+
+let second = -1
+let untilSecond = ''
+
+/** The member `time` of a line: the text of a second is made once. */
+function isoTime(): string {
+  const now = systemClock.now()
+  const milliseconds = now % 1_000
+  if (now - milliseconds !== second) {
+    second = now - milliseconds
+    untilSecond = `,"time":"${new Date(second).toISOString().slice(0, -4)}`
+  }
+  return `${untilSecond}${String(milliseconds).padStart(3, '0')}Z"`
+}
+
+function writers(least: LogLevel | 'silent', stream: Lines): Log {
+  const isWritten = (level: LogLevel): boolean => least !== 'silent' && levels.indexOf(level) >= levels.indexOf(least)
+  const write = (level: LogLevel): Write => {
+    if (!isWritten(level)) return () => {}
+    const head = `{"level":"${level}"`
+    return (fields, message) =>
+      stream.write(`${head}${isoTime()}${membersOf(fields)},"message":${JSON.stringify(message)}}\n`)
+  }
+  const line = (members: string, message: string): void => {
+    stream.write(`{"level":"info"${isoTime()},${members},"message":"${message}"}\n`)
+  }
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    line: isWritten('info') ? line : () => {},
+  }
+}
+
+/** The members of a JSON object, each behind a comma. */
+function membersOf(fields: LogFields): string {
+  const text = fields.error === undefined ? JSON.stringify(fields) : withError(fields)
+  return text === '{}' ? '' : `,${text.slice(1, -1)}`
+}
+
+function withError(fields: LogFields): string {
+  try {
+    return JSON.stringify({ ...fields, error: describeError(fields.error) })
+  } catch {
+    // A part of it, such as its code, is no JSON. The line must not be lost, nor its writer be stopped.
+    return JSON.stringify({ ...fields, error: String(fields.error) })
+  }
+}
+
+/** Details of an error for the log: all causes, and the stack of the outermost error. */
+export function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return isDescribed(error) ? error : String(error)
+  const code = 'code' in error ? { code: error.code } : {}
+  const cause = error.cause === undefined ? {} : { cause: causeOf(error.cause) }
+  return { name: error.name, message: error.message, ...code, ...cause, stack: error.stack }
+}
+
+/** Whether another thread has described it already. */
+function isDescribed(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'message' in error && 'name' in error
+}
+
+function causeOf(cause: unknown): string {
+  return cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
+}

@@ -1,0 +1,37 @@
+/** Grants: leave of a reviewer that lets requests like an approved one pass for a while. */
+import { isRefusal, type Refusal } from '../../base/refusals.ts'
+import type { Decided, Exchange } from '../exchange.ts'
+import type { Parts } from '../parts.ts'
+import { suspensionOf } from './suspend.ts'
+
+/** True when a grant lets this request pass; its use is on record then. */
+export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean | Refusal> {
+  const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
+  exchange.grantId = undefined
+  if (used === undefined || isRefusal(used)) return used ?? false
+  exchange.grantId = used.grant.id
+  exchange.takenKey = used.key
+  if (exchange.isOver) await freeKey(exchange, parts)
+  return true
+}
+
+/** Frees the key at the end of an exchange, if the request did not leave. */
+export function settleKey(exchange: Exchange, parts: Parts): void {
+  if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
+}
+
+/**
+ * Frees the idempotency key of a request that a grant let pass and of which no byte was sent, so that a retry may pass.
+ * If the store fails, the key stays taken, so that no request is sent twice.
+ */
+export async function freeKey(exchange: Exchange, { grants, report }: Parts): Promise<void> {
+  const { takenKey } = exchange
+  if (takenKey === undefined) return
+  exchange.takenKey = undefined
+  try {
+    const failed = await grants.releaseKey(takenKey)
+    if (failed !== undefined) report('an idempotency key could not be freed', new Error(failed.refusal))
+  } catch (error) {
+    report('an idempotency key could not be freed', error)
+  }
+}

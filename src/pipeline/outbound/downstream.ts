@@ -1,0 +1,173 @@
+import { isRefusal, type Refusal } from '../../base/refusals.ts'
+import { downstreamFields } from '../../http/headers.ts'
+import { requestIdField } from '../../http/names.ts'
+import { takeBackHead } from '../../http/take-back.ts'
+import type { Control, ResponseHead } from '../../upstream/handler.ts'
+import { answer, breakOff } from '../answer.ts'
+import { withLength } from '../answers/fields.ts'
+import type { AgentOutput, BodyLength, Interest, Rewriter } from '../answers/interest.ts'
+import { openRewriters } from '../answers/readers.ts'
+import type { Sendable } from '../exchange.ts'
+import { readRpc } from '../mcp/requests.ts'
+import type { Parts } from '../parts.ts'
+import { refuseFenced } from '../rights.ts'
+import { AnswerBody, oneStringBytes } from './answer-body.ts'
+import { answerFields } from './answer-fields.ts'
+import { pairs } from './interim.ts'
+
+/** Responses up to this length are sent in one write with their head, bytes. */
+const oneWriteBytes = 65_536
+
+/** Node sends no body after one of these statuses was set, even if the status is replaced. */
+const bodiless = new Set([204, 304])
+
+/** The way of an upstream's answer to the client, as it comes (spec 4.4, rule 5). */
+export abstract class Downstream implements AgentOutput {
+  protected readonly exchange: Sendable
+  protected readonly parts: Parts
+  /** Undefined until the first byte of the request is about to be written. */
+  protected control: Control | undefined = undefined
+  /** Reads the answer before the agent gets it. */
+  protected rewriter: Rewriter | undefined = undefined
+  /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
+  #missing = 0
+  /** Undefined while the answer may still come as a whole. */
+  #body: AnswerBody | undefined = undefined
+  /** The head of the answer, and its fields as the agent gets them, once the rewriters have something for it. */
+  #head: ResponseHead | undefined = undefined
+  #fields: readonly string[] | undefined = undefined
+
+  constructor(exchange: Sendable, parts: Parts) {
+    this.exchange = exchange
+    this.parts = parts
+  }
+
+  /** Ends the exchange. An upstream request that is under way is aborted, so that it cannot look complete. */
+  protected abstract cutOff(refusal: Refusal): void
+
+  protected passHead(head: ResponseHead): void {
+    const { res, req, interests, requestId } = this.exchange
+    const fields = answerFields(head.fields, this.exchange, this.parts.links)
+    fields.push(requestIdField, requestId)
+    // Nobody reads the rest of the upload: no request behind it on this connection could be trusted.
+    if (!req.complete) fields.push('Connection', 'close')
+    res.sendDate = false
+    if (interests !== undefined && this.#isRead(interests, head, fields)) return
+    res.writeHead(head.status, head.reason, fields)
+    const { contentLength = 0 } = head
+    this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
+    if (this.#missing === 0) this.#stream()
+  }
+
+  /** Whether readers have the answer now. @param fields those that the agent gets */
+  #isRead(interests: readonly Interest[], head: ResponseHead, fields: readonly string[]): boolean {
+    this.#head = head
+    this.#fields = fields
+    const opened = openRewriters(interests, head, this)
+    if (isRefusal(opened)) this.refuse(opened)
+    else this.rewriter = opened
+    return opened !== undefined
+  }
+
+  /**
+   * Asked before each byte, and not only when the fence falls: a busy or stopped process notices that late. The exchange
+   * has ended when it is true.
+   */
+  protected isFenced(): boolean {
+    const fenced = this.parts.fencedAs()
+    if (fenced === undefined) return false
+    if (this.exchange.refusal === undefined) this.cutOff(refuseFenced(this.exchange, fenced))
+    return true
+  }
+
+  onResponseData(chunk: Buffer): void {
+    if (this.isFenced()) return
+    this.exchange.bytesDown += chunk.length
+    if (this.rewriter !== undefined) {
+      this.rewriter.take(chunk)
+      return
+    }
+    if (this.#missing > 0 && chunk.length === this.#missing) {
+      const { res } = this.exchange
+      // The whole answer is here: head and body leave in one write.
+      if (chunk.length <= oneStringBytes) res.end(chunk.toString('latin1'), 'latin1')
+      else res.end(Buffer.from(chunk))
+      return
+    }
+    this.#missing = 0
+    this.#stream().add(chunk)
+  }
+
+  describe(length: BodyLength): void {
+    if (length !== 'unchanged' && this.#fields !== undefined) this.#fields = withLength(this.#fields, length)
+  }
+
+  writeHead(length: BodyLength): void {
+    if (this.isFenced()) return
+    this.describe(length)
+    if (this.#head === undefined) throw new Error('cannot happen: an answer begins without a head')
+    const { status, reason } = this.#head
+    this.exchange.res.writeHead(status, reason, [...(this.#fields ?? [])])
+    this.#stream()
+  }
+
+  write(bytes: Buffer): void {
+    if (!this.isFenced()) this.#stream().add(bytes)
+  }
+
+  finish(trailers: readonly string[] = []): void {
+    if (this.isFenced()) return
+    const { res } = this.exchange
+    this.exchange.ending = 'forwarded'
+    if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
+    if (this.#body === undefined) res.end()
+    else this.#body.end()
+  }
+
+  /** The answer of the upstream cannot be passed on. */
+  refuse(refusal: Refusal): void {
+    const { body, res } = this.exchange
+    if (body !== undefined && !res.headersSent) readRpc(this.exchange, body, this.parts)
+    this.cutOff(refusal)
+  }
+
+  pause(): void {
+    this.control?.pause()
+  }
+
+  resume(): void {
+    if (this.exchange.stalledSince === undefined) this.control?.resume()
+  }
+
+  #stream(): AnswerBody {
+    if (this.#body !== undefined) return this.#body
+    this.#body = new AnswerBody(this.exchange.res, { onFull: () => this.#stalled(), onDrained: () => this.#drained() })
+    return this.#body
+  }
+
+  #stalled(): void {
+    this.control?.pause()
+    this.exchange.stalledSince = this.parts.clock.steady()
+  }
+
+  #drained(): void {
+    this.exchange.stalledSince = undefined
+    this.control?.resume()
+  }
+
+  /** Answers with a refusal, or shows the client that its answer is incomplete. */
+  protected fail(refusal: Refusal): void {
+    const { res } = this.exchange
+    // Behind a head that was sent only a broken connection shows the client that the answer is incomplete.
+    if (res.headersSent && !this.#takeBack()) breakOff(this.exchange)
+    answer(this.exchange, refusal)
+  }
+
+  /** Takes the head back if nothing was written yet: what was malformed came in the same read. */
+  #takeBack(): boolean {
+    const { res } = this.exchange
+    if (res.writableEnded || bodiless.has(res.statusCode) || this.#body?.drop() === false) return false
+    takeBackHead(res)
+    return true
+  }
+}

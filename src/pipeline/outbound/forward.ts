@@ -1,0 +1,178 @@
+import { type Refusal, refuse } from '../../base/refusals.ts'
+import { retries } from '../../telemetry/layout.ts'
+import {
+  failureKind,
+  isPublicDestination,
+  maySendAgain,
+  noteFailure,
+  outcomeOfError,
+  refuseFailure,
+} from '../../upstream/failure.ts'
+import {
+  type Control,
+  type ResponseHead,
+  StaleConnectionError,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from '../../upstream/handler.ts'
+import { noteStreamed } from '../../upstream/read-buffers.ts'
+import type { Exchange, Sendable, Sender } from '../exchange.ts'
+import { freeKey } from '../held/grants.ts'
+import type { Parts } from '../parts.ts'
+import { holds } from '../rights.ts'
+import { closeCircuit, outcomeOfStatus } from '../steps/circuit.ts'
+import { letGo } from '../steps/hold-body.ts'
+import { upstreamRequest } from '../steps/hops.ts'
+import { Downstream } from './downstream.ts'
+import { passInterim } from './interim.ts'
+import { WebSocketSender } from './web-socket.ts'
+
+/** Starts a request again whose right to go on has changed. */
+type Again = (exchange: Exchange, parts: Parts) => void
+
+/** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
+export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {
+  // Nothing else would cancel the request of a client that has left.
+  if (exchange.isOver) return undefined
+  if (exchange.resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
+  exchange.continue()
+  const request = upstreamRequest(exchange, parts)
+  exchange.sentAt = parts.clock.steady()
+  if (exchange.body !== undefined) exchange.loan ??= parts.bodyMemory.loanOf(exchange.body)
+  const sender = new Forward(exchange, request, parts, again)
+  if (exchange.fields.webSocket) new WebSocketSender(exchange, sender, parts).send(request)
+  else sender.send(request)
+}
+
+/** Sends a request, and passes its answer on. */
+class Forward extends Downstream implements UpstreamHandler, Sender {
+  readonly #request: UpstreamRequest
+  readonly #again: Again
+  #done = false
+
+  constructor(exchange: Sendable, request: UpstreamRequest, parts: Parts, again: Again) {
+    super(exchange, parts)
+    this.#request = request
+    this.#again = again
+    exchange.sender = this
+  }
+
+  send(request: UpstreamRequest): void {
+    const { target, resolution } = this.exchange
+    this.parts.connections.send(target.origin, resolution, request, this)
+  }
+
+  onRequestStart(control: Control): void {
+    this.control = control
+    if (this.#done) control.abort(new Error('the client left'))
+    // The last check before its bytes are written: it may have waited long for a connection.
+    else if (!holds(this.exchange, this.parts)) this.#beginAgain(control)
+    else this.exchange.takenKey = undefined
+  }
+
+  onBodySent(bytes: number, piece?: Buffer): void {
+    if (this.isFenced()) return
+    const { interests } = this.exchange
+    if (piece !== undefined && interests !== undefined) for (const interest of interests) interest.seeRequest?.(piece)
+    this.exchange.bytesUp += bytes
+    this.exchange.loan?.begin()
+    // TLS leaves buffers behind that nothing else frees.
+    if ('encrypted' in this.exchange.socket) noteStreamed(bytes)
+    // The held part of a body that streams now was sent.
+    if (this.exchange.body === undefined && this.exchange.bytesUp >= this.exchange.held) {
+      letGo(this.exchange, this.parts)
+    }
+    const most = this.parts.config.Proxy.MaxRequestBytes
+    if (most > 0 && this.exchange.bytesUp > most && !this.#done) this.#giveUp(refuse('body_too_large'))
+  }
+
+  onBodyWritten(): void {
+    this.exchange.loan?.finish()
+  }
+
+  onResponseStart(head: ResponseHead): void {
+    if (this.isFenced()) return
+    this.exchange.upstreamStatus = head.status
+    closeCircuit(this.exchange, outcomeOfStatus(head.status), this.parts)
+    this.passHead(head)
+  }
+
+  onResponseEnd(trailers: readonly string[]): void {
+    if (this.#done) return
+    this.#done = true
+    if (this.rewriter === undefined) this.finish(trailers)
+    else this.rewriter.end()
+  }
+
+  onResponseError(error: Error): void {
+    if (this.#done || this.#sendAgain(error)) return
+    this.#done = true
+    const { req, hasBody, agent, requestId } = this.exchange
+    const kind = failureKind(error)
+    noteFailure(kind, { agentId: agent.id, requestId }, this.parts)
+    const clientFault = hasBody && req.destroyed && !req.complete
+    closeCircuit(this.exchange, clientFault ? 'neutral' : outcomeOfError(error, this.control !== undefined), this.parts)
+    const refusal = refuseFailure(kind, isPublicDestination(this.exchange.resolution))
+    // The client is answered when the key is free, since it may retry at once.
+    if (this.exchange.takenKey === undefined) this.fail(refusal)
+    else void freeKey(this.exchange, this.parts).then(() => this.fail(refusal))
+  }
+
+  onInterim(head: ResponseHead): void {
+    if (!this.isFenced()) passInterim(this.exchange, head, this.parts.links)
+  }
+
+  /** Nothing was sent. The pipeline decides what happens next. */
+  #beginAgain(control: Control): void {
+    this.#done = true
+    this.exchange.sender = undefined
+    control.abort(new Error('the right to go on has changed'))
+    this.#again(this.exchange, this.parts)
+  }
+
+  /** Once, to the same addresses. Its right to go on is checked again when it starts. */
+  #sendAgain(error: Error): boolean {
+    const exchange = this.exchange
+    const started = this.control !== undefined
+    if (started && !this.parts.config.Proxy.RetryIdempotent) return false
+    // A handshake goes over a connection of its own.
+    if (exchange.sentAgain || exchange.isUpgraded || !maySendAgain(error, this.#request, started)) return false
+    exchange.sentAgain = true
+    this.parts.metrics?.add(retries, 1)
+    exchange.bytesUp = 0
+    this.control = undefined
+    this.send({ ...this.#request, fresh: error instanceof StaleConnectionError })
+    return true
+  }
+
+  protected override cutOff(refusal: Refusal): void {
+    // The answer came whole, but the client may not have taken all of it.
+    if (this.#done) this.fail(refusal)
+    else this.#giveUp(refusal)
+  }
+
+  #giveUp(refusal: Refusal): void {
+    this.#done = true
+    closeCircuit(this.exchange, 'neutral', this.parts)
+    this.fail(refusal)
+    this.control?.abort(new Error(refusal.refusal))
+  }
+
+  clientClosed(): void {
+    if (this.#done) return
+    this.#done = true
+    this.exchange.ending = 'aborted'
+    if (this.#cancel()) return
+    this.control?.abort(new Error('the client left'))
+  }
+
+  /** Takes it out of the queue for a connection. False: it does not wait. */
+  #cancel(): boolean {
+    return this.parts.connections.cancel(this.exchange.target.origin, this, this.#request)
+  }
+
+  end(refusal: Refusal): void {
+    if (!this.#done) this.#cancel()
+    this.cutOff(refusal)
+  }
+}

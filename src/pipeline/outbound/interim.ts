@@ -1,0 +1,42 @@
+import type { ServerResponse } from 'node:http'
+import { downstreamFields, fieldValues } from '../../http/headers.ts'
+import type { ResponseHead } from '../../upstream/handler.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Answered, Links } from '../links.ts'
+import { linkField } from './answer-fields.ts'
+
+/** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2): of its fields, the links. */
+export function passInterim(
+  exchange: Exchange & Answered,
+  { status, fields: received }: ResponseHead,
+  links: Links,
+): void {
+  const { res, req } = exchange
+  if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
+  if (status === 102) res.writeProcessing()
+  else if (status === 103) writeHints(res, hintsOf(received, exchange, links))
+}
+
+/** The values of `Link`, as the answer itself would have them. */
+function hintsOf(received: readonly string[], exchange: Answered, links: Links): string[] {
+  const hints = fieldValues(downstreamFields(received), 'link')
+  if (links.redirects === 'Pass') return hints
+  return hints.map(value => linkField(value, exchange)).filter(value => value !== undefined)
+}
+
+/** Fields as pairs, from a flat list. */
+export function pairs(fields: readonly string[]): [string, string][] {
+  const out: [string, string][] = []
+  for (let i = 0; i < fields.length; i += 2) out.push([fields[i]!, fields[i + 1]!])
+  return out
+}
+
+/** Node refuses some forms of links that RFC 8288 allows, and throws: those hints are left out. */
+function writeHints(res: ServerResponse, link: string[]): void {
+  if (link.length === 0) return
+  try {
+    res.writeEarlyHints({ link })
+  } catch {
+    // The answer itself is still to come.
+  }
+}

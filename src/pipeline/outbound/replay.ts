@@ -1,0 +1,152 @@
+import { Readable } from 'node:stream'
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { withCredentials } from '../../credentials/credentials.ts'
+import type { HeldRequest, ReplayResult, Send, SendContext } from '../../hitl/model.ts'
+import { downstreamFields } from '../../http/headers.ts'
+import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
+import {
+  type Control,
+  type ResponseHead,
+  UpstreamError,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from '../../upstream/handler.ts'
+import type { Resolution } from '../../upstream/resolve.ts'
+import type { Checked } from '../exchange.ts'
+import type { OutboundParts } from '../parts.ts'
+import { outbound } from '../pipeline.ts'
+import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/circuit.ts'
+import { type ApprovedCall, approved, openApproved } from './approved.ts'
+
+/**
+ * Sends an approved request: it passes the same steps as a proxied one, now, and goes over a connection that nothing else
+ * uses (spec 4.5).
+ */
+export function createSender(parts: OutboundParts): Send {
+  return async (request, context) => {
+    for (;;) {
+      const result = await attempt(request, context, parts)
+      // The rules changed during a wait: decide again, as long as the attempt may begin.
+      if (result !== 'again') return result
+    }
+  }
+}
+
+type Attempted = ReplayResult | 'again'
+
+async function attempt(request: HeldRequest, context: SendContext, parts: OutboundParts): Promise<Attempted> {
+  const call = openApproved(request, context, parts)
+  if (isRefusal(call)) return { kind: 'notSent', refusal: call }
+  const outcome = (await prepare(call, parts)) ?? passCircuit(call, parts)
+  if (outcome === 'again') return outcome
+  return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
+}
+
+async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checked> {
+  for (const step of outbound) {
+    const outcome = await step.run(call, parts, approved)
+    if (outcome !== undefined) return outcome
+    if (call.isOver) return refuse('draining')
+  }
+  return undefined
+}
+
+function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
+  const { target, resolution } = call
+  if (resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
+  return new Promise(resolve => {
+    const replay = new Replay(call, resolution, { parts, resolve })
+    parts.connections.sendAlone(target.origin, resolution, upstreamRequest(call, parts), replay)
+  })
+}
+
+function upstreamRequest({ request, target, credentials = [], context }: ApprovedCall, { clock }: OutboundParts) {
+  const { method, rawHeaders, body } = request
+  return {
+    method,
+    path: target.requestTarget,
+    fields: withCredentials(rawHeaders, credentials),
+    body: body.byteLength === 0 ? null : Buffer.from(body),
+    connectWithinMs: Math.max(0, context.sendBefore - clock.steady()),
+  } satisfies UpstreamRequest
+}
+
+interface ReplayParts {
+  readonly parts: OutboundParts
+  readonly resolve: (result: Attempted) => void
+}
+
+/** Turns the answer of a replay into a value with a body to read. */
+class Replay implements UpstreamHandler {
+  readonly #call: ApprovedCall
+  readonly #resolution: Resolution
+  readonly #parts: OutboundParts
+  readonly #resolve: (result: Attempted) => void
+  #control: Control | undefined = undefined
+  #body: Readable | undefined = undefined
+  /** Why it was not sent, though there was a connection. */
+  #refused: Refusal | 'again' | undefined = undefined
+
+  constructor(call: ApprovedCall, resolution: Resolution, { parts, resolve }: ReplayParts) {
+    this.#call = call
+    this.#resolution = resolution
+    this.#parts = parts
+    this.#resolve = resolve
+    call.context.abandoned.addEventListener('abort', () => this.#control?.abort(new Error('the gateway stops')))
+  }
+
+  onRequestStart(control: Control): void {
+    // Another attempt may have begun.
+    if (this.#call.context.isLate())
+      control.abort(new UpstreamError('connect_timeout', 'the right to send ended before the sending'))
+    else {
+      this.#refused = approved.stillHolds(this.#call, this.#parts)
+      // The last moment before its bytes are written: the look-up and the dial may have taken long.
+      if (this.#refused !== undefined) control.abort(new Error('the right to send is gone'))
+      else this.#control = control
+    }
+  }
+
+  onResponseStart({ status, fields }: ResponseHead): void {
+    closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
+    const body = new Readable({
+      read: () => this.#control?.resume(),
+      // The reader may disconnect. Without this the exchange would wait forever.
+      destroy: (error, done) => {
+        this.#control?.abort(new Error('nobody reads the answer'))
+        done(error)
+      },
+    })
+    this.#body = body
+    this.#resolve({ kind: 'answered', status, rawHeaders: downstreamFields(fields), body })
+  }
+
+  onResponseData(chunk: Buffer): void {
+    if (this.#body?.push(Buffer.from(chunk)) === false) this.#control?.pause()
+  }
+
+  onResponseEnd(): void {
+    this.#body?.push(null)
+  }
+
+  onResponseError(error: Error): void {
+    if (this.#body !== undefined) {
+      this.#body.destroy(error)
+      return
+    }
+    const refused = this.#refused
+    const isSent = this.#control !== undefined
+    closeCircuit(this.#call, refused === undefined ? outcomeOfError(error, isSent) : 'neutral', this.#parts)
+    // No byte was sent, so the request can be decided again.
+    const kind = isSent ? 'failed' : 'notSent'
+    this.#resolve(refused === 'again' ? refused : { kind, refusal: refused ?? this.#refusalOf(error) })
+  }
+
+  /** The refusal for the reviewer. Counts the failure. */
+  #refusalOf(error: Error): Refusal {
+    const { context, requestId } = this.#call
+    const kind = failureKind(error)
+    noteFailure(kind, { agentId: context.agentId, requestId }, this.#parts)
+    return refuseFailure(kind, isPublicDestination(this.#resolution))
+  }
+}

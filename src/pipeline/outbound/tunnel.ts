@@ -1,0 +1,151 @@
+import type { Socket } from 'node:net'
+import { type Refusal, refuse } from '../../base/refusals.ts'
+import { requestIdField } from '../../http/names.ts'
+import { webSockets } from '../../telemetry/layout.ts'
+import { failureKind, noteFailure } from '../../upstream/failure.ts'
+import type { Control, ResponseHead } from '../../upstream/handler.ts'
+import type { Exchange, Sendable } from '../exchange.ts'
+import type { Parts } from '../parts.ts'
+import { isStillAdmitted } from '../rights.ts'
+import { answerFields } from './answer-fields.ts'
+import { stillAllows } from './live.ts'
+
+interface Ends {
+  readonly upstream: Socket
+  /** Of the exchange with the upstream. */
+  readonly control: Control
+}
+
+/** Interval of the checks of rights and limits, milliseconds. */
+const lookMs = 1_000
+/** The handshake is decided anew with each so many checks: a decision costs more than they do. */
+const looksPerDecision = 5
+/** Longest time for the last bytes, milliseconds. */
+const lingerMs = 10_000
+
+/** An open WebSocket: bytes both ways, within limits. */
+export class Tunnel {
+  readonly #exchange: Sendable
+  readonly #client: Socket
+  readonly #upstream: Socket
+  readonly #control: Control
+  readonly #parts: Parts
+  readonly #since: number
+  /** When the last byte moved, steady milliseconds. */
+  #movedAt: number
+  #timer: NodeJS.Timeout | undefined
+  #looks = 0
+  #isOver = false
+
+  constructor(exchange: Sendable, { upstream, control }: Ends, parts: Parts) {
+    this.#exchange = exchange
+    this.#client = exchange.socket
+    this.#upstream = upstream
+    this.#control = control
+    this.#parts = parts
+    this.#since = parts.clock.steady()
+    this.#movedAt = this.#since
+  }
+
+  open({ fields: received }: ResponseHead): void {
+    if (!this.#mayPass()) return
+    const { requestId } = this.#exchange
+    const own = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, requestId]
+    const fields = [...answerFields(received, this.#exchange, this.#parts.links), ...own]
+    let head = 'HTTP/1.1 101 Switching Protocols\r\n'
+    for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+    this.#client.write(`${head}\r\n`, 'latin1')
+    this.#client.on('data', (chunk: Buffer) => this.#passUp(chunk)).on('end', () => this.#upstream.end())
+    if (this.#client.readableEnded) this.#upstream.end()
+    this.#timer = setInterval(() => this.#look(), lookMs)
+    this.#parts.metrics?.add(webSockets, 1)
+    for (const listener of this.#parts.ends) listener.opened?.(this.#exchange)
+  }
+
+  #passUp(chunk: Buffer): void {
+    if (!this.#mayPass()) return
+    this.#exchange.bytesUp += chunk.length
+    this.#movedAt = this.#parts.clock.steady()
+    if (this.#upstream.write(chunk)) return
+    this.#client.pause()
+    this.#upstream.once('drain', () => this.#client.resume())
+  }
+
+  /** `chunk` is valid during this call alone. */
+  passDown(chunk: Buffer): void {
+    if (!this.#mayPass()) return
+    this.#exchange.bytesDown += chunk.length
+    this.#movedAt = this.#parts.clock.steady()
+    if (this.#client.write(Buffer.from(chunk))) return
+    this.#control.pause()
+    this.#client.once('drain', () => this.#control.resume())
+  }
+
+  #mayPass(): boolean {
+    const fenced = this.#isOver ? undefined : this.#parts.fencedAs()
+    if (fenced !== undefined) this.cut(refuse(fenced))
+    return !this.#isOver
+  }
+
+  /** Ends the WebSocket when its agent loses its rights, the rules in force do not allow it, or a limit is reached. */
+  #look(): void {
+    const { UpgradeMaxBytes, UpgradeMaxSeconds, UpgradeIdleSeconds } = this.#parts.config.Proxy
+    const { bytesUp, bytesDown } = this.#exchange
+    const now = this.#parts.clock.steady()
+    const isDue = ++this.#looks % looksPerDecision === 0
+    if (!isStillAdmitted(this.#exchange, this.#parts)) this.cut(refuse('unauthenticated'))
+    else if (!stillAllows(this.#exchange, this.#parts, isDue)) this.cut(refuse('policy_denied'))
+    else if (now - this.#since > UpgradeMaxSeconds * 1_000) this.#limit('upgrade_time')
+    else if (now - this.#movedAt > UpgradeIdleSeconds * 1_000) this.#limit('upgrade_idle')
+    else if (UpgradeMaxBytes > 0 && bytesUp + bytesDown > UpgradeMaxBytes) this.#limit('upgrade_bytes')
+  }
+
+  #limit(bound: 'upgrade_time' | 'upgrade_idle' | 'upgrade_bytes'): void {
+    const { agent, requestId } = this.#exchange
+    this.#parts.bounds.reached(bound, agent.id, requestId)
+    this.cut(refuse('busy', 'The WebSocket has reached a limit of the gateway.'))
+  }
+
+  /** One side has closed the WebSocket. Bytes that were written before are still sent. */
+  finish(): void {
+    if (!this.#end('forwarded')) return
+    const close = (): void => {
+      clearTimeout(late)
+      this.#client.destroy()
+      this.#control.abort(new Error('the WebSocket was closed'))
+    }
+    const late = setTimeout(close, lingerMs).unref()
+    let left = 2
+    const sent = (): void => {
+      left -= 1
+      if (left === 0) close()
+    }
+    this.#client.end(sent)
+    this.#upstream.end(sent)
+  }
+
+  break(error: Error): void {
+    if (!this.#end('broken')) return
+    const kind = failureKind(error)
+    this.#exchange.failure = kind
+    noteFailure(kind, { agentId: this.#exchange.agent.id, requestId: this.#exchange.requestId }, this.#parts)
+    this.#client.destroy()
+  }
+
+  /** Nothing more passes, in either direction. */
+  cut(refusal: Refusal): void {
+    if (!this.#end('broken')) return
+    this.#exchange.refusal = refusal.refusal
+    this.#control.abort(new Error(refusal.refusal))
+    this.#client.destroy()
+  }
+
+  #end(ending: Exchange['ending']): boolean {
+    if (this.#isOver) return false
+    this.#isOver = true
+    clearInterval(this.#timer)
+    this.#parts.metrics?.add(webSockets, -1)
+    this.#exchange.ending ??= ending
+    return true
+  }
+}

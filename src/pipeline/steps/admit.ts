@@ -1,0 +1,70 @@
+import { type Refusal, refuse } from '../../base/refusals.ts'
+import { parseTarget } from '../../base/target.ts'
+import { takeAsked } from '../../limits/caller-rate.ts'
+import type { Authenticated, Exchange, Outcome, Step } from '../exchange.ts'
+import type { Parts } from '../parts.ts'
+import { isStillAdmitted } from '../rights.ts'
+
+/** Parses the target, and counts the request against the limits of its agent: once, even when it starts again. */
+export function admit(exchange: Authenticated, parts: Parts): Step {
+  if (exchange.target !== undefined) return undefined
+  // Nothing gives back the place of a request whose client left while its token was verified.
+  if (exchange.isOver) return refuse('invalid_request')
+  const target = parseTarget(exchange.rawTarget)
+  if (typeof target === 'string') return refuse('invalid_target', target)
+  exchange.target = target
+  return limit(exchange, parts)
+}
+
+export function checkSize({ fields }: Exchange, { config }: Parts): Refusal | undefined {
+  const { MaxRequestBytes } = config.Proxy
+  return MaxRequestBytes > 0 && fields.contentLength > MaxRequestBytes ? refuse('body_too_large') : undefined
+}
+
+/**
+ * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
+ * counts against the rate, also one that is refused later. Waits only when the fleet must be asked for tokens first.
+ */
+function limit(exchange: Authenticated, parts: Parts): Step {
+  const { agent, startedAt } = exchange
+  const wait = parts.agentRate.take(agent.id, startedAt)
+  if (wait === undefined) return takePlace(exchange, parts) ?? untilAsked(exchange, parts)
+  return wait > 0 ? refuseRate(exchange, wait, parts) : takePlace(exchange, parts)
+}
+
+async function untilAsked(exchange: Authenticated, parts: Parts): Promise<Outcome> {
+  const { agentRate, clock } = parts
+  const asking = { now: () => clock.steady(), isOver: () => exchange.isOver }
+  const wait = await takeAsked(agentRate, exchange.agent.id, asking)
+  if (exchange.isOver) return undefined
+  if (wait > 0) return refuseRate(exchange, wait, parts)
+  return isStillAdmitted(exchange, parts) ? undefined : 'again'
+}
+
+function takePlace(exchange: Authenticated, parts: Parts): Refusal | undefined {
+  const { agent, requestId } = exchange
+  if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
+    parts.bounds.reached('agent_requests', agent.id, requestId)
+    return refuse('agent_busy', undefined, { headers: ['Retry-After', '1'] })
+  }
+  exchange.placeOf = agent.id
+  return undefined
+}
+
+/** Gives back the agent's place at the end of an exchange. */
+export function settlePlace(exchange: Exchange, parts: Parts): void {
+  if (exchange.placeOf === undefined) return
+  parts.requests.give(exchange.placeOf, 1)
+  exchange.placeOf = undefined
+}
+
+/** @param wait milliseconds until the next request may pass */
+function refuseRate({ agent, requestId }: Authenticated, wait: number, parts: Parts): Refusal {
+  const { RequestsPerMinute, Burst } = parts.config.System.RateLimit
+  parts.bounds.reached('agent_rate', agent.id, requestId)
+  const policy = `"agent";q=${RequestsPerMinute};w=60;burst=${Burst}`
+  const seconds = String(Math.ceil(wait / 1_000))
+  return refuse('rate_limited', undefined, {
+    headers: ['Retry-After', seconds, 'RateLimit-Policy', policy, 'RateLimit', `"agent";r=0;t=${seconds}`],
+  })
+}

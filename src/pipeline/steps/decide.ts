@@ -1,0 +1,130 @@
+import { isRefusal } from '../../base/refusals.ts'
+import { BodyDecision, decideHead } from '../../policy/evaluation/decide.ts'
+import type { Decision, NeedBody } from '../../policy/evaluation/decision.ts'
+import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
+import type { RequestHead } from '../../policy/request/input.ts'
+import type { Checked } from '../exchange.ts'
+import type { Call, CallKind } from '../outbound/call.ts'
+import type { OutboundParts } from '../parts.ts'
+import { findAddresses, firstOnly } from './destination.ts'
+
+/**
+ * Asks for a decision. The body is read only when the head does not settle it (spec 1, 4.4). The name is looked up after
+ * the decision, unless a rule reads the address: a refused request must not leak anything in a DNS question.
+ */
+export function decide<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Checked | Promise<Checked> {
+  const rulebook = parts.rulebookOf(call.agent)
+  call.rulebook = rulebook
+  return rulebook.readsDestination
+    ? decideOnAddress(call, rulebook, parts, kind)
+    : decideOnHead(call, rulebook, parts, kind)
+}
+
+async function decideOnAddress<C extends Call>(
+  call: C,
+  rulebook: Rulebook,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Promise<Checked> {
+  const unreachable = await findAddresses(call, parts)
+  if (unreachable !== undefined) return unreachable
+  if (call.resolution !== undefined) call.resolution = firstOnly(call.resolution)
+  return decideOnHead(call, rulebook, parts, kind)
+}
+
+function decideOnHead<C extends Call>(
+  call: C,
+  rulebook: Rulebook,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Checked | Promise<Checked> {
+  const head = kind.viewOf(call, parts)
+  const start = startOf(parts)
+  const first = decideHead(rulebook, head)
+  noteTime(call, start, parts)
+  if ('need' in first) return decideOnBody(call, { rulebook, head, first }, parts, kind)
+  call.decision = first
+  return kind.judge(call, first, parts)
+}
+
+/** A decision that needs the body. */
+interface Open {
+  readonly rulebook: Rulebook
+  readonly head: RequestHead
+  /** Undefined when the head was enough for the decision, but not for its risk score. */
+  readonly first: NeedBody | undefined
+}
+
+async function decideOnBody<C extends Call>(
+  call: C,
+  { rulebook, head, first }: Open,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Promise<Checked> {
+  const body = await kind.bodyOf(call, parts)
+  if (isRefusal(body)) return body
+  const taken = takeTurns(call, new BodyDecision(rulebook, head, first, body), parts)
+  const decision = taken instanceof Promise ? await taken : taken
+  if (decision === undefined || call.isOver) return undefined
+  // The body may have taken minutes. Without the right to go on not even the name is looked up.
+  const changed = kind.stillHolds(call, parts)
+  if (changed !== undefined) return changed
+  call.decision = decision
+  return kind.judge(call, decision, parts)
+}
+
+/** Decides again with the body when the head alone decided: the risk must be computed over the whole request. */
+export function decideWhole<C extends Call>(
+  call: C,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Checked | Promise<Checked> {
+  const { decision, rulebook } = call
+  if (rulebook === undefined || decision?.phase !== 'head') return undefined
+  return decideOnBody(call, { rulebook, head: kind.viewOf(call, parts), first: undefined }, parts, kind)
+}
+
+/**
+ * Decides short bodies at once while this round of the event loop has room, and others in turns, so that neither their
+ * content nor their number can keep it busy. Undefined when the call is over.
+ */
+function takeTurns(
+  call: Call,
+  open: BodyDecision,
+  parts: OutboundParts,
+): Decision | undefined | Promise<Decision | undefined> {
+  if (call.isOver) return undefined
+  const begun = !open.isLong && parts.workTurns.hasRoom
+  const decision = begun ? takeTurn(call, open, parts) : undefined
+  return decision ?? awaitTurns(call, open, { parts, begun })
+}
+
+interface Turns {
+  readonly parts: OutboundParts
+  /** It has had a turn. */
+  readonly begun: boolean
+}
+
+async function awaitTurns(call: Call, open: BodyDecision, { parts, begun }: Turns): Promise<Decision | undefined> {
+  for (let again = begun; ; again = true) {
+    await parts.workTurns.next(call.agent.id, again)
+    if (call.isOver) return undefined
+    const decision = takeTurn(call, open, parts)
+    if (decision !== undefined) return decision
+  }
+}
+
+function takeTurn(call: Call, open: BodyDecision, parts: OutboundParts): Decision | undefined {
+  const start = startOf(parts)
+  const decision = open.takeTurn()
+  noteTime(call, start, parts)
+  parts.workTurns.spend(open.steps)
+  return decision
+}
+
+/** Time on the CPU for the log, without the wait for the body in between. The clock costs time too. */
+const startOf = ({ config, clock }: OutboundParts): number => (config.Logging.Access ? clock.steady() : 0)
+
+function noteTime(call: Call, start: number, { config, clock }: OutboundParts): void {
+  if (config.Logging.Access) call.decisionNs += Math.round((clock.steady() - start) * 1e6)
+}

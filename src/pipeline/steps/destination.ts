@@ -1,0 +1,48 @@
+/** Where a call goes: the name is checked before the decision, and looked up after it. */
+import { isRefusal, type Refusal } from '../../base/refusals.ts'
+import { noteFailure } from '../../upstream/failure.ts'
+import type { Resolution } from '../../upstream/resolve.ts'
+import type { Found } from '../../upstream/route.ts'
+import type { Checked } from '../exchange.ts'
+import type { Call } from '../outbound/call.ts'
+import type { OutboundParts } from '../parts.ts'
+
+export function checkName({ target }: Call, { route }: OutboundParts): Refusal | undefined {
+  return route.refuseName(target.origin)
+}
+
+/** Finds the addresses, unless a rule had to read them for the decision. */
+export function lookUp(call: Call, parts: OutboundParts): Checked | Promise<Checked> {
+  return call.resolution === undefined ? findAddresses(call, parts) : undefined
+}
+
+/** Finds and checks the addresses of the target. */
+export function findAddresses(call: Call, parts: OutboundParts): Checked | Promise<Checked> {
+  const found = parts.route.find(call.target.origin, call.agent.id)
+  return found instanceof Promise ? found.then(late => keep(call, late, parts)) : keep(call, found, parts)
+}
+
+function keep(call: Call, found: Found, parts: OutboundParts): Refusal | undefined {
+  if (!isRefusal(found)) {
+    call.resolution = found
+    return undefined
+  }
+  const { agent, requestId } = call
+  if (found.failure !== undefined) noteFailure(found.failure, { agentId: agent.id, requestId }, parts)
+  return found
+}
+
+/** A rule that reads the address decides on the one that is connected to: the first one alone. */
+export function firstOnly(resolution: Resolution): Resolution {
+  return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
+}
+
+/** Gets the fields that the gateway adds for this agent and upstream. The decision does not depend on them. */
+export function attachCredentials(call: Call, { credentials }: OutboundParts): Refusal | undefined {
+  if (credentials === undefined) return undefined
+  const { agent, target, rawHeaders, tokenNames } = call
+  const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames })
+  if (isRefusal(fields)) return fields
+  call.credentials = fields
+  return undefined
+}

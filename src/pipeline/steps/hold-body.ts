@@ -1,0 +1,131 @@
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { freeBytes } from '../../http/free-bytes.ts'
+import { readTurns } from '../../http/read-turns.ts'
+import type { BodyMemory } from '../body-memory.ts'
+import type { Admitted, Exchange } from '../exchange.ts'
+import type { OutboundParts } from '../parts.ts'
+
+/** The bytes of a body that are held. */
+export interface HeldBody {
+  readonly bytes: Buffer
+  /** False when the body is longer; the rest is still to be read. */
+  readonly complete: boolean
+}
+
+/**
+ * Holds a request body of at most `limit` bytes as that of the exchange. The rest of a longer one stays unread, and what
+ * was read is put back in front of it, so that it can still be streamed. Held bytes count against Proxy:MaxHeldBytes as
+ * they come, until `letGo` or the end of the exchange.
+ *
+ * @returns a refusal when the client left before the end, or there is no room for more
+ */
+export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
+  const { req } = exchange
+  if (req.readableEnded) return Promise.resolve(keep(exchange, Buffer.alloc(0), true))
+  return new Promise(resolve => {
+    const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
+    const resume = () => void req.resume()
+    const done = (outcome: boolean | Refusal) => {
+      readTurns.forget(resume)
+      req.off('data', take).off('end', end).off('close', leave)
+      resolve(isRefusal(outcome) ? outcome : keep(exchange, held.bytes, outcome))
+    }
+    const take = (chunk: Buffer) => {
+      // Nothing gives back what is taken after the end of the exchange.
+      if (exchange.isOver) {
+        leave()
+        return
+      }
+      // The chunk has no length any more once it was added.
+      const { length } = chunk
+      const full = hold(exchange, length, parts)
+      held.add(chunk)
+      if (full !== undefined || held.size > limit) {
+        req.pause()
+        done(full ?? false)
+      } else if (readTurns.isOver(length, resume)) req.pause()
+    }
+    const end = () => done(true)
+    const leave = () => done(clientLeft())
+    req.on('data', take).on('end', end).on('close', leave)
+  })
+}
+
+function keep(exchange: Exchange, bytes: Buffer, complete: boolean): HeldBody {
+  if (complete) exchange.body = bytes
+  else exchange.req.unshift(bytes)
+  return { bytes, complete }
+}
+
+/** Room is made for this many times the bytes that arrived: an announced length alone takes no memory. */
+const growth = 4
+
+/** A body that arrives in chunks. Each is copied and freed at once. */
+class GrowingBody {
+  size = 0
+  readonly #memory: BodyMemory
+  readonly #announced: number
+  #room: Buffer | undefined
+
+  /** @param announced bytes that are expected; below 0 when that is not known */
+  constructor(memory: BodyMemory, announced: number) {
+    this.#memory = memory
+    this.#announced = announced
+  }
+
+  get bytes(): Buffer {
+    return this.#room?.subarray(0, this.size) ?? Buffer.alloc(0)
+  }
+
+  add(chunk: Buffer): void {
+    const { size } = this
+    this.size += chunk.length
+    // Short bodies come in one chunk, which is not copied.
+    if (size === 0 && chunk.length >= this.#announced && this.#announced > 0) this.#room = chunk
+    else {
+      chunk.copy(this.#roomFor(this.size, size), size)
+      freeBytes(chunk)
+    }
+  }
+
+  #roomFor(bytes: number, used: number): Buffer {
+    const before = this.#room
+    if (before !== undefined && before.length >= bytes) return before
+    const expected = this.#announced > 0 ? this.#announced : 2 * bytes
+    const room = this.#memory.take(Math.max(bytes, Math.min(growth * bytes, expected)))
+    if (before !== undefined) {
+      before.copy(room, 0, 0, used)
+      this.#memory.give(before)
+    }
+    this.#room = room
+    return room
+  }
+}
+
+const clientLeft = (): Refusal => refuse('invalid_request', 'The request ended before its body did.')
+
+function hold(exchange: Admitted, bytes: number, { heldBytes, bounds }: OutboundParts): Refusal | undefined {
+  const agentId = exchange.agent.id
+  const bound = heldBytes.take(agentId, bytes)
+  if (bound === undefined) {
+    exchange.held += bytes
+    return undefined
+  }
+  bounds.reached(bound, agentId, exchange.requestId)
+  return refuse('busy', 'Too many request bodies are being held. Wait as Retry-After says.', {
+    headers: ['Retry-After', '1'],
+  })
+}
+
+/** Call it when the held bytes of an exchange are no longer in memory, or are being sent. */
+export function letGo(exchange: Exchange, { heldBytes }: Pick<OutboundParts, 'heldBytes'>): void {
+  if (exchange.held === 0 || exchange.agent === undefined) return
+  heldBytes.give(exchange.agent.id, exchange.held)
+  exchange.held = 0
+}
+
+/** Gives back the held bytes and the memory of the body at the end of an exchange. */
+export function settleBody(exchange: Exchange, parts: Pick<OutboundParts, 'heldBytes'>): void {
+  letGo(exchange, parts)
+  exchange.loan?.end()
+}

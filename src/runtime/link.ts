@@ -1,0 +1,172 @@
+/**
+ * Calls between two threads over one port: each side asks the other, and answers it. Messages arrive in the order they
+ * were posted.
+ */
+import type { MessagePort, Transferable, Worker } from 'node:worker_threads'
+import { asError } from '../base/as-error.ts'
+
+/** Methods by name; each gets what it was called with, and a signal that aborts when its caller no longer waits. */
+export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
+type Method<F> = F extends (...args: infer A) => infer R ? (signal: AbortSignal, ...args: A) => R | Awaited<R> : never
+
+/** The error of the other side. */
+export interface Failure {
+  readonly name: string
+  readonly message: string
+}
+
+type Answer = { readonly answer: number } & ({ readonly value: unknown } | { readonly failure: Failure })
+type Message =
+  | { readonly tell: string; readonly args: readonly unknown[] }
+  | { readonly ask: number; readonly method: string; readonly args: readonly unknown[]; readonly aborts: boolean }
+  | { readonly abort: number }
+  /** Answers that became known together go together: each message wakes the other thread. */
+  | readonly Answer[]
+
+/** The other thread failed at what it was asked, or ended before it answered. */
+class ThreadError extends Error {
+  override readonly name = 'ThreadError'
+}
+
+/** The error of a call unless `errorOf` gives another. */
+export function threadError(failure: Failure | undefined): Error {
+  return new ThreadError(failure === undefined ? 'the other thread has ended' : `${failure.name}: ${failure.message}`)
+}
+
+export interface LinkOptions {
+  /** The error of a call that failed on the other side; undefined: the other side ended. ThreadError when absent. */
+  readonly errorOf?: (failure: Failure | undefined) => Error
+  /** Whether the port keeps the process running only while a call waits for its answer. */
+  readonly unrefIdle?: boolean
+}
+
+/** Options of a call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly transfer?: readonly Transferable[]
+}
+
+export interface Link<Theirs> {
+  /** Rejects with an error of `errorOf`. */
+  call<K extends keyof Theirs & string>(
+    method: K,
+    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
+    options?: CallOptions,
+  ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
+  /** A call without a result; an error that it throws is lost. */
+  tell<K extends keyof Theirs & string>(
+    method: K,
+    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
+  ): void
+  /** The other side is gone: calls that wait reject, and the work done for it is aborted. A worker that exits does this. */
+  end(): void
+}
+
+type AnyMethod = (signal: AbortSignal, ...args: readonly unknown[]) => unknown
+
+interface Waiting {
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+const neverAborts = new AbortController().signal
+
+/** @param methods answer the calls of the other side, those without a result too */
+export function openLink<Ours, Theirs>(
+  port: MessagePort | Worker,
+  methods: Methods<Ours>,
+  options: LinkOptions = {},
+): Link<Theirs> {
+  const run = async (method: string, signal: AbortSignal, args: readonly unknown[]) =>
+    // The other side knows these methods by their type, and calls no others.
+    (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
+  const work = createWork(port, run)
+  const calls = createCalls(port, options)
+  port.on('message', (message: Message) => {
+    if ('ask' in message) void work.begin(message)
+    else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
+    else if ('abort' in message) work.abort(message.abort)
+    else calls.settle(message)
+  })
+  const end = (): void => {
+    calls.end()
+    work.end()
+  }
+  port.once('exit', end)
+  return { call: calls.call, tell: calls.tell, end }
+}
+
+/** The calls that this side answers. */
+function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSignal, readonly unknown[]]) => unknown) {
+  const working = new Map<number, AbortController>()
+  const answers: Answer[] = []
+  let ended = false
+
+  function answer(one: Answer): void {
+    if (answers.push(one) > 1) return
+    queueMicrotask(() => {
+      const known = answers.splice(0)
+      if (!ended) port.postMessage(known, [])
+    })
+  }
+
+  return {
+    async begin({ ask: id, method, args, aborts }: Extract<Message, { ask: number }>): Promise<void> {
+      const controller = aborts ? new AbortController() : undefined
+      if (controller !== undefined) working.set(id, controller)
+      try {
+        answer({ answer: id, value: await run(method, controller?.signal ?? neverAborts, args) })
+      } catch (error) {
+        const { name, message } = asError(error)
+        answer({ answer: id, failure: { name, message } })
+      } finally {
+        working.delete(id)
+      }
+    },
+    abort: (id: number) => working.get(id)?.abort(),
+    end(): void {
+      ended = true
+      for (const controller of working.values()) controller.abort()
+    },
+  }
+}
+
+/** The calls to the other side. */
+function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefIdle = false }: LinkOptions) {
+  const waiting = new Map<number, Waiting>()
+  let nextId = 0
+  let ended = false
+
+  return {
+    call(method: string, args: readonly unknown[], { signal, transfer = [] }: CallOptions = {}): Promise<never> {
+      if (ended) return Promise.reject(errorOf(undefined))
+      const id = nextId++
+      return new Promise((resolve, reject) => {
+        const ask: Message = { ask: id, method, args, aborts: signal !== undefined }
+        port.postMessage(ask, [...transfer])
+        waiting.set(id, { resolve, reject })
+        if (unrefIdle) port.ref()
+        const abort = () => waiting.has(id) && port.postMessage({ abort: id } satisfies Message, [])
+        signal?.addEventListener('abort', abort)
+        if (signal?.aborted === true) abort()
+      })
+    },
+    tell(method: string, args: readonly unknown[]): void {
+      if (!ended) port.postMessage({ tell: method, args } satisfies Message, [])
+    },
+    settle(answers: readonly Answer[]): void {
+      for (const one of answers) {
+        const caller = waiting.get(one.answer)
+        waiting.delete(one.answer)
+        if ('failure' in one) caller?.reject(errorOf(one.failure))
+        else caller?.resolve(one.value)
+      }
+      if (unrefIdle && waiting.size === 0) port.unref()
+    },
+    end(): void {
+      ended = true
+      for (const { reject } of waiting.values()) reject(errorOf(undefined))
+      waiting.clear()
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { MessageChannel } from 'node:worker_threads'
+import t, { type Test } from 'tap'
+import { openLink } from '../../src/runtime/link.ts'
+import { StoreError } from '../../src/storage/store.ts'
+import { errorOf } from '../../src/threads/protocol.ts'
+
+interface Answers {
+  add(left: number, right: number): Promise<number>
+  fail(kind: string): Promise<void>
+  wait(): Promise<string>
+}
+
+function openPair(t: Test) {
+  const { port1, port2 } = new MessageChannel()
+  const seen = { aborted: 0 }
+  const theirs = openLink<Answers, object>(port2, {
+    add: (_, left, right) => left + right,
+    fail: (_, kind) => {
+      throw kind === 'store' ? new StoreError('full') : new TypeError('odd')
+    },
+    wait: async signal => {
+      await once(signal, 'abort')
+      seen.aborted += 1
+      return 'aborted'
+    },
+  })
+  const ours = openLink<object, Answers>(port1, {}, { errorOf })
+  t.teardown(() => {
+    port1.close()
+    port2.close()
+  })
+  return { ours, theirs, seen }
+}
+
+t.test('calls are answered, each with its own answer', async t => {
+  const { ours } = openPair(t)
+  const sums = await Promise.all(Array.from({ length: 50 }, (_, index) => ours.call('add', [index, 1])))
+  t.strictSame(
+    sums,
+    Array.from({ length: 50 }, (_, index) => index + 1),
+  )
+})
+
+t.test('a failure says what it was; one of the store stays one', async t => {
+  const { ours } = openPair(t)
+  await t.rejects(ours.call('fail', ['store']), { name: 'StoreError', message: 'full' })
+  await t.rejects(ours.call('fail', ['other']), { name: 'ThreadError', message: 'TypeError: odd' })
+})
+
+t.test('what is only told and fails is lost, and nothing else with it', async t => {
+  const { ours } = openPair(t)
+  ours.tell('fail', ['told'])
+  t.equal(await ours.call('add', [1, 1]), 2)
+})
+
+t.test('who no longer waits says so on the other side', async t => {
+  const { ours, seen } = openPair(t)
+  const left = new AbortController()
+  const answer = ours.call('wait', [], { signal: left.signal })
+  left.abort()
+  t.equal(await answer, 'aborted')
+  t.equal(seen.aborted, 1)
+})
+
+t.test('when the other side is gone, calls reject and its work is aborted', async t => {
+  const { ours, theirs, seen } = openPair(t)
+  const answer = ours.call('wait', [], { signal: new AbortController().signal })
+  await ours.call('add', [1, 1])
+  ours.end()
+  theirs.end()
+  await t.rejects(answer, { name: 'ThreadError' })
+  await t.rejects(ours.call('add', [1, 1]), { name: 'ThreadError' })
+  await new Promise(setImmediate)
+  t.equal(seen.aborted, 1)
+})
