@@ -65,8 +65,10 @@ export function toStorable(entry: AuditEntry): AuditEntry {
   }
 }
 
-/** The record that follows `last` in the chain. */
-export function link(entry: AuditEntry, last: Pick<AuditRecord, 'seq' | 'hash'> | undefined): AuditRecord {
-  const record = { ...toStorable(entry), seq: (last?.seq ?? 0) + 1, previous: last?.hash ?? genesis }
-  return { ...record, hash: hashOf(record) }
+/** The row of the record that follows `last` in the chain. */
+export function link(entry: AuditEntry, last: Link | undefined): AuditRow {
+  const { details, ...told } = toStorable(entry)
+  const place = { seq: (last?.seq ?? 0) + 1, previous: last?.hash ?? genesis }
+  const row = { ...told, ...place, details: canonicalJson(details) }
+  return { ...row, hash: hashOfStored(row) }
 }

@@ -2,8 +2,9 @@
 
 import t from 'tap'
 import { createVerification } from '../../src/audit/verification.ts'
-import { faultOf, genesis, hashOf, link } from '../../src/storage/chain.ts'
-import type { AuditRecord, Link } from '../../src/storage/store.ts'
+import { faultOf, genesis, hashOfStored, link } from '../../src/storage/chain.ts'
+import type { AuditRow } from '../../src/storage/schema.ts'
+import type { Link } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 /** Entries of a stretch. */
@@ -13,7 +14,7 @@ const hour = 3_600_000
 /** A trail, and the gateways that verify it: each call of `gateway` starts another one. */
 function start() {
   const clock = createClock()
-  const records: AuditRecord[] = []
+  const records: AuditRow[] = []
   const asked: number[] = []
   const complaints: unknown[] = []
   const notes: Uint8Array[] = []
@@ -29,7 +30,7 @@ function start() {
       let last = from
       const read = records.slice(from.seq, from.seq + limit)
       for (const record of read) {
-        const why = faultOf(record, last, hashOf(record))
+        const why = faultOf(record, last, hashOfStored(record))
         if (why !== undefined) return { firstBroken: last.seq + 1, why }
         last = { seq: record.seq, hash: record.hash }
       }

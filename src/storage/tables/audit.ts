@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { canonicalJson } from '../../base/json.ts'
 import type { AuditPage } from '../audit.ts'
 import { faultOf, hashOfStored, link } from '../chain.ts'
 import type { Operations } from '../methods.ts'
@@ -8,7 +7,10 @@ import { columns, statement } from '../statement.ts'
 import type { AuditEntry, AuditFilter, AuditRecord, Link, Page } from '../store.ts'
 import { endOf, filledUp, lookEnd, lookLimit, mostLookedAt, within } from './looks.ts'
 
-const selectLast = statement(db => db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1))
+const selectLast = statement(db =>
+  // The number as a parameter would make SQLite compile the statement each time.
+  db.selectFrom('audit').select(['seq', 'hash']).orderBy('seq', 'desc').limit(sql.lit(1)),
+)
 
 const auditColumns = [
   'seq',
@@ -27,11 +29,11 @@ const insert = statement((db, row: AuditRow) => db.insertInto('audit').values(co
 /** Adds `entries` in their order, in the transaction that `db` is in. */
 export async function append(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   const { rows } = await selectLast(db, {})
-  let last: Pick<AuditRecord, 'seq' | 'hash'> | undefined = rows[0]
+  let last: Link | undefined = rows[0]
   for (const entry of entries) {
-    const record = link(entry, last)
-    await insert(db, { ...record, details: canonicalJson(record.details) })
-    last = record
+    const row = link(entry, last)
+    await insert(db, row)
+    last = row
   }
 }
 
