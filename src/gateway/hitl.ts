@@ -79,7 +79,7 @@ export function createHitl(parts: HitlParts): Hitl {
     agentName: id => identity.registry.get(id)?.name,
     addedFields: item => credentialNames(parts, item),
     stopping: stopping.signal,
-    onFull: (bound, { agent, requestId }) => dataPlane.bounds.reached(bound, agent.id, requestId ?? undefined),
+    onFull: (bound, agentId, requestId) => dataPlane.bounds.reached(bound, agentId, requestId ?? undefined),
   })
   let sweeping: Promise<void> | undefined
   async function sweep(): Promise<void> {

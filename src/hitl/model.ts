@@ -174,7 +174,7 @@ export interface StoredAnswer {
 }
 
 /** A limit of the queue, of one agent or of all. */
-export type QueueBound = 'hitl_queue' | 'agent_hitl_queue' | 'hitl_bytes' | 'agent_hitl_bytes'
+export type QueueBound = 'hitl_queue' | 'agent_hitl_queue' | 'hitl_bytes' | 'agent_hitl_bytes' | 'webhook_messages'
 
 export interface HitlOptions {
   readonly store: Pick<Store, 'hitl' | 'grants' | 'deliveries' | 'audit'>
@@ -202,8 +202,8 @@ export interface HitlOptions {
   readonly addedFields: (item: Pick<HitlItem, 'agentId' | 'url' | 'headers'>) => readonly string[]
   /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
-  /** Called for each request for which the queue has no room. */
-  readonly onFull: (bound: QueueBound, held: Suspension) => void
+  /** Called for each request for which the queue has no room, and for an agent whose messages a webhook has no room for. */
+  readonly onFull: (bound: QueueBound, agentId: string, requestId: string | null) => void
   /** Called for faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void
 }

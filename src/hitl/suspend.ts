@@ -47,7 +47,7 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   if (stored === 'keyUsed') return keyUsed()
   if (stored === 'stored') return { id: record.id, expiresAt: record.expiresAt }
   const { bound, refusal } = fullLimits[stored]
-  options.onFull(bound, held)
+  options.onFull(bound, held.agent.id, held.requestId)
   return refusal
 }
 

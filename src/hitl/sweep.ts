@@ -34,13 +34,15 @@ const ownAttempts = ({ member }: HitlOptions, attempts: Pick<Attempts, 'leases'>
   ...attempts.leases(),
 })
 
-function reportDropped({ settings, report }: HitlOptions, dropped: readonly Dropped[]): void {
+function reportDropped({ settings, report, onFull }: HitlOptions, dropped: readonly Dropped[]): void {
   const names = settings.Webhooks.map(hookName)
-  for (const { hook, count } of dropped) {
+  for (const [hook, some] of Map.groupBy(dropped, ({ hook }) => hook)) {
     const index = names.indexOf(hook)
     const who = index < 0 ? 'a webhook that this gateway does not have' : `webhook ${index}`
+    const count = some.reduce((sum, { count }) => sum + count, 0)
     report(`${who} did not take its messages in time: ${count} were dropped`, undefined)
   }
+  for (const { agentId, isOld } of dropped) if (!isOld) onFull('webhook_messages', agentId, null)
 }
 
 /** Repeats `step` until it finds less than a batch, and lets others run in between. */

@@ -23,10 +23,13 @@ export interface Lease {
   readonly until: number
 }
 
-/** Messages that were dropped. */
+/** Messages of one agent for one hook that were dropped. */
 export interface Dropped {
   readonly hook: string
+  readonly agentId: string
   readonly count: number
+  /** They waited too long; else there were too many. */
+  readonly isOld: boolean
 }
 
 export interface DeliveryTable {
@@ -38,7 +41,10 @@ export interface DeliveryTable {
   remove(delivery: Pick<Delivery, 'id' | 'event'>): Promise<void>
   /** Others may take the hooks of the owner. */
   leave(owner: string): Promise<void>
-  /** Drops those older than `before`, and the oldest of a hook that has more than `most`. */
+  /**
+   * Drops those older than `before`. Of a hook that has more than `most`, it drops the oldest of the agents that have the most
+   * there: an agent that has no more than its equal share of `most` loses none.
+   */
   prune(before: number, most: number): Promise<readonly Dropped[]>
 }
 

@@ -51,6 +51,11 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
         await sql`create table audit_pass (one integer primary key, note ${bytes} not null)`.execute(db)
       },
     },
+    '0007-message-shares': {
+      async up(db) {
+        for (const statement of messageShares) await statement.execute(db)
+      },
+    },
   }
 }
 
@@ -142,6 +147,13 @@ const longLives = [
   sql`create index audit_subject on audit (subject, at, seq)`,
   sql`create index audit_actor on audit (actor, at, seq)`,
   sql`create index audit_action on audit (action, at, seq)`,
+]
+
+/** Messages from before have one share together. The index has all that the shares are counted by. */
+const messageShares = [
+  sql`alter table deliveries add column "agentId" text not null default ''`,
+  sql`drop index deliveries_hook`,
+  sql`create index deliveries_hook on deliveries (hook, id, "agentId")`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */

@@ -95,6 +95,8 @@ export interface DeliveryRow {
   /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
   readonly id: Generated<number>
   readonly hook: string
+  /** Which the event is about; empty when it was left before the column was there. */
+  readonly agentId: string
   readonly event: string
   readonly at: number
   /** An EventNote as JSON. */

@@ -63,6 +63,8 @@ const boundNames = [
   // Bytes stored of requests that were held for review: HumanInTheLoop:MaxStoredBytes, and the share of one agent in it.
   'hitl_bytes',
   'agent_hitl_bytes',
+  // Messages of an agent that were dropped because more than 10,000 wait for a webhook.
+  'webhook_messages',
   // WebSockets: Proxy:UpgradeIdleSeconds, UpgradeMaxSeconds, UpgradeMaxBytes.
   'upgrade_idle',
   'upgrade_time',

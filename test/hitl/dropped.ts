@@ -1,5 +1,7 @@
-/** Messages that no webhook takes are dropped in the end, and the operator is told of how many. */
+/** Messages that no webhook takes are dropped in the end, and the operator is told of how many. Threat T23. */
 
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { hookName, subscriptionsOf } from '../../src/hitl/notify.ts'
 import { createClock } from '../fixtures/clock.ts'
@@ -32,4 +34,36 @@ t.test('messages that were not taken for a day are dropped and reported, by the 
   ])
   t.notOk(desk.reports.join().includes('/key'), 'the address may be a secret')
   t.match(await store.deliveries.next(hookName(down!), 9), [{ note: { hitlId: 'h3' } }])
+})
+
+t.test('an agent that leaves more messages than a webhook has room for pushes out none of another agent', async t => {
+  const clock = createClock()
+  const directory = testdir(t)
+  const store = await openSqliteStore({ directory, clock, subscriptions: subscriptionsOf([down!]) })
+  t.teardown(() => store.close())
+  const at = clock.now()
+  const hold = (id: string, agentId: string) =>
+    suspend(store, id, { agentId, createdAt: at, expiresAt: at + 9_000_000 })
+  for (const id of ['first', 'second']) await hold(id, 'quiet')
+  const file = new DatabaseSync(join(directory, 'gateway.db'))
+  t.teardown(() => file.close())
+  file.exec(`insert into deliveries (hook, "agentId", event, at, payload)
+    with recursive r (n) as (select 1 union all select n + 1 from r where n < 11200)
+    select '${hookName(down!)}', 'flood', 'event ' || n, ${at}, '{"type":"pending"}' from r`)
+  await hold('third', 'quiet')
+  const desk = await openDesk({ directory: '', store, clock, settings: { Webhooks: [other!, down!] } })
+  const waiting = () =>
+    file
+      .prepare(`select "agentId" as of, count(*) as count from deliveries group by "agentId" order by "agentId"`)
+      .all()
+  // Two rounds: one drops a thousand, so that it is short.
+  for (let sweeps = 0; sweeps < 3; sweeps++) await desk.queue.sweep()
+  t.match(waiting(), [
+    { of: 'flood', count: 9_997 },
+    { of: 'quiet', count: 3 },
+  ])
+  t.strictSame(desk.reports, [
+    ...['webhook 1 did not take its messages in time: 1000 were dropped', 'webhook_messages flood'],
+    ...['webhook 1 did not take its messages in time: 203 were dropped', 'webhook_messages flood'],
+  ])
 })

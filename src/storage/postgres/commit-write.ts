@@ -62,10 +62,14 @@ export const createTables = [
   ) with (fillfactor = 50)`,
 ]
 
-/** The messages for webhooks, in the order of the changes. */
-const leaveMessages = `insert into deliveries (id, hook, event, at, payload)
+/**
+ * The messages for webhooks, in the order of the changes. A gateway of before the shares names no agent: the key of its event is
+ * the request, or the agent.
+ */
+const leaveMessages = `insert into deliveries (id, hook, event, at, payload, "agentId")
       select coalesce((select max(id) from deliveries), 0) + row_number() over (order by place, hook), hook,
-        (select epoch from fleet) || '-' || (last - json_array_length(noted) + place), (value->>'at')::bigint, value->>'now'
+        (select epoch from fleet) || '-' || (last - json_array_length(noted) + place), (value->>'at')::bigint, value->>'now',
+        coalesce(value->>'agentId', (select "agentId" from hitl where hitl.id = value->>'key'), value->>'key')
       from json_array_elements(noted) with ordinality as n(value, place),
         json_array_elements_text(value->'hooks') as h(hook);`
 
@@ -199,7 +203,8 @@ function noteOf(change: Change, subscriptions: readonly Subscription[]) {
   const { table, key, now } = change
   const note = { table, key, now: now && JSON.stringify(now) }
   if (change.table !== 'events') return note
-  return { ...note, at: change.now.at, hooks: hooksFor(change.now.type, subscriptions) }
+  const { at, type, data } = change.now
+  return { ...note, at, agentId: data.agentId, hooks: hooksFor(type, subscriptions) }
 }
 
 /** One count for each agent: a row is changed once in a statement. */

@@ -40,6 +40,11 @@ export const stepsOf = (schema: string): Steps => ({
         await sql.raw(createLeaseTokens(schema)).execute(db)
       },
     },
+    '0004-message-shares': {
+      async up(db) {
+        await sql.raw(createCommitWrite(schema)).execute(db)
+      },
+    },
   },
 })
 

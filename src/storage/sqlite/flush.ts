@@ -18,7 +18,7 @@ export async function flush({ db, entries, counts, changes, subscriptions, sent 
 async function leave(db: Db, note: EventNote, subscriptions: readonly Subscription[]): Promise<void> {
   const hooks = hooksFor(note.type, subscriptions)
   if (hooks.length === 0) return
-  const row = { event: randomUUID(), at: note.at, payload: JSON.stringify(note) }
+  const row = { agentId: note.data.agentId, event: randomUUID(), at: note.at, payload: JSON.stringify(note) }
   await db
     .insertInto('deliveries')
     .values(hooks.map(hook => ({ hook, ...row })))

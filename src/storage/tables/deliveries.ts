@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Delivery, Dropped } from '../deliveries.ts'
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
@@ -41,12 +41,14 @@ export const deliveries: Operations<'deliveries'> = {
   async prune(unit, before, most) {
     const { db } = unit
     if (!(await unit.tryAlone('prune'))) return []
-    const old = db.selectFrom('deliveries').select('id').where('at', '<', before).orderBy('at')
-    const dropped = [await drop(db, old)]
+    const old = await drop(db, sql`select id from deliveries where at < ${before} order by at limit ${mostAtOnce}`)
+    const dropped = old.map(some => ({ ...some, isOld: true }))
     // Looked for afterwards: what was dropped already is not too much.
     const { rows } = await crowdedHooks({ most }).execute(db)
-    for (const { hook } of rows) dropped.push(await drop(db, tooMany(db, hook, most)))
-    return dropped.flat()
+    for (const { hook } of rows) {
+      for (const some of await drop(db, tooMany(hook, most))) dropped.push({ ...some, isOld: false })
+    }
+    return dropped
   },
 }
 
@@ -65,24 +67,29 @@ export const crowdedHooks = ({ most }: { readonly most: number }) => sql<{ reado
       - (select min(id) from deliveries where hook = found.hook) >= ${most}
     and exists (select id from deliveries where hook = found.hook order by id limit 1 offset ${most})`
 
-/** The oldest messages of a hook, beyond the latest `most`. */
-function tooMany(db: Db, hook: string, most: number) {
-  const ofHook = db.selectFrom('deliveries').select('id').where('hook', '=', hook)
-  const last = ofHook.orderBy('id', 'desc').limit(1).offset(most)
-  return ofHook.where('id', '<=', last).orderBy('id')
-}
-
 /** Removed at a time. */
-const mostAtOnce = 1_000
+const mostAtOnce = sql.lit(1_000)
 
-type Chosen = ReturnType<typeof tooMany>
+/**
+ * Those beyond `most` of a hook. The newest of each agent stay first, then the second newest of each, and so on: who has more
+ * than the others loses its oldest.
+ */
+const tooMany = (hook: string, most: number) => sql`
+  select id from (
+    select id, row_number() over (partition by "agentId" order by id desc) as nth from deliveries where hook = ${hook}
+  ) as numbered order by nth, id desc limit ${mostAtOnce} offset ${most}`
 
-async function drop(db: Db, chosen: Chosen): Promise<readonly Dropped[]> {
+async function drop(db: Db, chosen: RawBuilder<unknown>): Promise<readonly Omit<Dropped, 'isOld'>[]> {
   const gone = await db
     .deleteFrom('deliveries')
-    .where('id', 'in', chosen.limit(sql.lit(mostAtOnce)))
-    .returning('hook')
+    .where(sql<boolean>`id in (${chosen})`)
+    .returning(['hook', 'agentId'])
     .execute()
-  const byHook = Map.groupBy(gone, ({ hook }) => hook)
-  return [...byHook].map(([hook, { length }]) => ({ hook, count: length }))
+  return [...Map.groupBy(gone, ({ hook }) => hook)].flatMap(([hook, ofHook]) =>
+    [...Map.groupBy(ofHook, ({ agentId }) => agentId)].map(([agentId, { length }]) => ({
+      hook,
+      agentId,
+      count: length,
+    })),
+  )
 }

@@ -74,13 +74,44 @@ export function deliveries(t: Test, engine: Engine): void {
     t.strictSame(
       (await store.deliveries.prune(0, 3)).toSorted((a, b) => a.hook.localeCompare(b.hook)),
       [
-        { hook: 'all', count: 2 },
-        { hook: 'new', count: 2 },
+        { hook: 'all', agentId: 'a1', count: 2, isOld: false },
+        { hook: 'new', agentId: 'a1', count: 2, isOld: false },
       ],
     )
     t.strictSame(await waiting(store, 'new'), ['pending h2', 'pending h3', 'pending h4'])
-    t.strictSame((await store.deliveries.prune(Number.MAX_SAFE_INTEGER, 3)).length, 2)
+    t.match(await store.deliveries.prune(Number.MAX_SAFE_INTEGER, 3), [
+      { agentId: 'a1', count: 3, isOld: true },
+      { agentId: 'a1', count: 3, isOld: true },
+    ])
     t.strictSame(await waiting(store, 'all'), [])
+  })
+
+  t.test('of too many messages the oldest of the agents that have the most are dropped, and no others', async t => {
+    const store = await engine(t)
+    const hold = async (agentId: string, count: number) => {
+      for (let n = 0; n < count; n++) await suspend(store, `${agentId}-${n}`, { agentId })
+    }
+    const ofNew = async (most: number) =>
+      (await store.deliveries.prune(0, most))
+        .filter(({ hook }) => hook === 'new')
+        .map(({ agentId, count }) => `${agentId} ${count}`)
+        .sort()
+    await hold('quiet', 2)
+    await hold('busy', 4)
+    await hold('flood', 9)
+    t.strictSame(await ofNew(9), ['busy 1', 'flood 5'])
+    t.strictSame(await waiting(store, 'new'), [
+      ...['pending quiet-0', 'pending quiet-1', 'pending busy-1', 'pending busy-2', 'pending busy-3'],
+      ...['pending flood-5', 'pending flood-6', 'pending flood-7', 'pending flood-8'],
+    ])
+    t.strictSame(await ofNew(4), ['busy 2', 'flood 2', 'quiet 1'])
+    t.strictSame(
+      await waiting(store, 'new'),
+      ['pending quiet-1', 'pending busy-3', 'pending flood-7', 'pending flood-8'],
+      'what is left over after equal shares goes to the newest',
+    )
+    await hold('late', 1)
+    t.strictSame(await ofNew(4), ['flood 1'])
   })
 
   t.test('messages that are dropped because they are old make room for newer ones', async t => {

@@ -50,6 +50,7 @@ export function byItself(life: LongLife): readonly Bounded[] {
     { what: 'a batch of requests expires', rows: 60 * batch, asked: call('hitl', 'expire', late, batch) },
     { what: 'a batch of past requests is removed', rows: 40 * batch, asked: call('hitl', 'prune', now, batch) },
     { what: 'a batch of grants is removed', rows: 20 * batch, asked: call('grants', 'prune', late, batch) },
+    { what: 'ten hooks have too many messages', rows: 50_000, asked: call('deliveries', 'prune', begin, 800) },
   ]
 }
 
