@@ -1,0 +1,99 @@
+/** Certificates that stand in for those of upstreams, one for each host, made when a connection needs it. */
+import { generateKeyPair } from 'node:crypto'
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { promisify } from 'node:util'
+import type { Clock } from '../runtime/clock.ts'
+import { LRUCache } from '../runtime/lru.ts'
+import type { Authority } from './authority.ts'
+import type { WriteLeaf } from './x509.ts'
+
+const dayMs = 86_400_000
+/** Clocks of clients may be slow. */
+const backdatedMs = dayMs
+const validMs = 7 * dayMs
+/** A leaf of this age is made again, so that every one that is used has days left. */
+const renewedAfterMs = 5 * dayMs
+
+export interface LeafParts {
+  readonly authority: Authority
+  readonly clock: Pick<Clock, 'now'>
+  /** 48 random bytes that all threads have, so that a session which one began can be resumed by another. */
+  readonly ticketKeys: Buffer
+  /** Contexts that are kept, 26 to 43 KiB each. */
+  readonly maxContexts?: number
+}
+
+export interface Leafs {
+  /**
+   * What a TLS server for the host presents. It rejects only when the system has no memory or no random numbers.
+   *
+   * @param host a name in lower case, or an address without brackets, which the authority permits
+   */
+  contextFor(host: string): SecureContext | Promise<SecureContext>
+  /** Leafs made so far. */
+  readonly minted: number
+}
+
+interface Entry {
+  readonly context: SecureContext
+  /** Milliseconds since the epoch. */
+  readonly mintedAt: number
+}
+
+/** The wall clock may have been set back since, to a time when the leaf does not yet hold. */
+const isFresh = ({ mintedAt }: Entry, now: number): boolean =>
+  now < mintedAt + renewedAfterMs && now > mintedAt - backdatedMs / 2
+
+/** One key serves all leafs of a thread: it is in memory only, and a leaf costs one signature. */
+export async function createLeafs(parts: LeafParts): Promise<Leafs> {
+  const { authority } = parts
+  const [{ createLeafWriter }, { privateKey, publicKey }] = await Promise.all([
+    import('./x509.ts'),
+    promisify(generateKeyPair)('ec', { namedCurve: 'P-256' }),
+  ])
+  const text = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  return new LeafCache(parts, text, createLeafWriter(authority.certificate, authority.signer, publicKey))
+}
+
+class LeafCache implements Leafs {
+  readonly #parts: LeafParts
+  readonly #key: string
+  readonly #write: WriteLeaf
+  readonly #entries: LRUCache<string, Entry>
+  /** Connections to one host that begin together wait for one leaf. */
+  readonly #underWay = new Map<string, Promise<SecureContext>>()
+  minted = 0
+
+  constructor(parts: LeafParts, key: string, write: WriteLeaf) {
+    this.#parts = parts
+    this.#entries = new LRUCache({ max: parts.maxContexts ?? 1_000 })
+    this.#key = key
+    this.#write = write
+  }
+
+  contextFor(host: string): SecureContext | Promise<SecureContext> {
+    const entry = this.#entries.get(host)
+    if (entry !== undefined && isFresh(entry, this.#parts.clock.now())) return entry.context
+    const underWay = this.#underWay.get(host)
+    if (underWay !== undefined) return underWay
+    const minting = this.#mint(host).finally(() => this.#underWay.delete(host))
+    this.#underWay.set(host, minting)
+    return minting
+  }
+
+  async #mint(host: string): Promise<SecureContext> {
+    const { authority, clock, ticketKeys } = this.#parts
+    const now = clock.now()
+    const to = Math.min(now + validMs, authority.certificate.validToDate.getTime())
+    const leaf = await this.#write(host, { from: now - backdatedMs, to })
+    const context = createSecureContext({
+      ...{ cert: leaf + authority.chain, key: this.#key, ticketKeys },
+      minVersion: 'TLSv1.2',
+      // The curves of node begin with a hybrid that makes a handshake a third dearer.
+      ecdhCurve: 'X25519:prime256v1',
+    })
+    this.minted += 1
+    this.#entries.set(host, { context, mintedAt: now })
+    return context
+  }
+}
