@@ -16,7 +16,7 @@ import {
   type Suspension,
   shortUrl,
 } from './model.ts'
-import { takeRandom } from './random.ts'
+import { createId } from './random.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
 import { summaryView } from './view.ts'
@@ -58,7 +58,7 @@ function storedDecision({ request, decision, findings }: Suspension): StoredDeci
 function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
   const now = options.clock.now()
   const { request, decision, agent, call = { kind: 'polls' } } = held
-  const id = takeRandom(16).toString('base64url')
+  const id = createId(now)
   return {
     id,
     agentId: agent.id,

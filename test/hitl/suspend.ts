@@ -20,7 +20,7 @@ t.test('a suspended request is listed with what a reviewer needs, and is on disk
   const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)
-  t.match(id, /^[\w-]{22}$/)
+  t.match(id, /^[\w-]{30}$/)
   const [item] = await listed(desk)
   t.match(item, {
     id,

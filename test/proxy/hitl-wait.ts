@@ -45,7 +45,7 @@ t.test('when the time is over it is 202, and says how long it waited', async t =
   const answer = await proxy(bot.token, `${origin.url}/things`, wait(1))
   t.equal(answer.status, 202)
   t.equal(answer.headers.get('preference-applied'), 'wait=1')
-  t.match(answer.headers.get('location'), /^\/hitl\/status\/[\w-]{22}$/)
+  t.match(answer.headers.get('location'), /^\/hitl\/status\/[\w-]{30}$/)
   t.equal((await waiting(bot, 1)).length, 1)
   t.equal(origin.seen.length, 0)
 })
