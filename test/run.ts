@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { consoleBuild } from './fixtures/console-build.ts'
+import { writeConsoleTypes } from './fixtures/console-types.ts'
 import { startPostgres } from './fixtures/postgres.ts'
 import { runFile } from './fixtures/run-file.ts'
 
@@ -190,6 +191,7 @@ async function checkCoverage(): Promise<void> {
 }
 
 const files = process.argv.slice(2)
+writeConsoleTypes()
 if (files.length > 0) {
   await runTests(files, false)
 } else {
