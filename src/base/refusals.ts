@@ -40,6 +40,11 @@ export const refusalKinds = {
     title: 'Unauthorized',
     detail: 'The token or the code is missing, wrong or no longer valid. Get a new token with POST /tokens.',
   },
+  proxy_authentication_required: {
+    status: 407,
+    title: 'Proxy authentication required',
+    detail: 'The token for the forward proxy is missing, wrong or no longer valid. Send a token or a key of the agent.',
+  },
   agent_revoked: {
     status: 403,
     title: 'Agent revoked',
@@ -231,7 +236,7 @@ export const refusalKinds = {
 
 /** For clients that forgot `/proxy/`, or that have the gateway as their HTTP_PROXY. */
 export const howToCall =
-  'Upstreams are called as /proxy/<URL>, such as /proxy/https://example.com/path; HTTP_PROXY does not work here.'
+  'Upstreams are called as /proxy/<URL>, such as /proxy/https://example.com/path; HTTP_PROXY needs the port of ForwardProxy.'
 
 export type RefusalCode = keyof typeof refusalKinds
 

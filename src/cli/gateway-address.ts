@@ -52,7 +52,7 @@ export function addressOf(place: Place, { System: { Server } }: Configuration['c
   if ('path' in place) return `unix:${place.path}`
   if ('fd' in place) throw new TypeError('the address of a passed socket is not known')
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[place.host] ?? place.host
-  const scheme = Server.Tls.CertificateFile === undefined ? 'http' : 'https'
+  const scheme = Server.Tls.CertificateFile === undefined || place.isPlain === true ? 'http' : 'https'
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${place.port}`
 }
 

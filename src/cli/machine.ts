@@ -84,7 +84,8 @@ async function isGateway(configuration: Configuration, at: string): Promise<bool
   try {
     const gateway = await findGateway(configuration, at)
     const { text } = await callJson(gateway, { method: 'GET', path: '/health', withinMs: probeMs })
-    return text.includes('"healthCheckDuration"')
+    // The port of the forward proxy takes no path.
+    return text.includes('"healthCheckDuration"') || text.includes('"code":"invalid_target"')
   } catch {
     return false
   }

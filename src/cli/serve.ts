@@ -2,6 +2,7 @@ import { StartupError } from '../base/refusals.ts'
 import type { Environment } from '../config/environment.ts'
 import { createGateway, type Gateway } from '../gateway/gateway.ts'
 import type { Address, PassedPlace } from '../http/listeners.ts'
+import type { Service } from '../http/service.ts'
 import { createLog } from '../log/log.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
@@ -15,7 +16,8 @@ export const help = `usage: agent-gateway serve [--config FILE]
 Starts the gateway. Log lines (JSON) go to standard output, messages for people to standard error.
 SIGTERM and SIGINT finish requests in flight (System:Server:StopDelaySeconds, DrainSeconds) and exit; a second signal exits at once.
 SIGHUP reloads the policies, the credentials of upstreams and the certificate.
-Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http; one named management, System:Server:Management.
+Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http; one named management, System:Server:Management;
+one named forward, ForwardProxy.
 
 ${configHelp}
 
@@ -128,14 +130,20 @@ function kill(shell: Shell, log: FlushedLog): void {
 
 /** How to reach a page of the gateway. */
 function pageAt(addresses: readonly Address[], path: string): string {
-  const tcp = addresses.find(({ port, only }) => port !== undefined && only !== 'proxy')
+  const tcp = addresses.find(({ port, only = 'management' }) => port !== undefined && only === 'management')
   return tcp === undefined ? `http://localhost${path}, over the unix socket` : `${tcp.url}${path}`
+}
+
+const addressNames: Readonly<Record<Service, string>> = {
+  proxy: 'Address',
+  management: 'For people',
+  forward: 'Forward proxy',
 }
 
 function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
   const rows = [
     ['Version', ownVersion()],
-    ...addresses.map(({ url, only }) => [only === 'management' ? 'For people' : 'Address', url] as const),
+    ...addresses.map(({ url, only = 'proxy' }) => [addressNames[only], url] as const),
     ['Console', `${pageAt(addresses, '/console/')} (agent-gateway console prints a link that signs in)`],
     ['Docs', pageAt(addresses, '/open-api')],
     ['Configuration', file ?? 'defaults and environment (no gateway.yaml here)'],

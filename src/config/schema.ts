@@ -21,6 +21,7 @@ import {
   uuid,
   variableName,
 } from './formats.ts'
+import { forwardProxy } from './forward-proxy.ts'
 import { limits } from './limits.ts'
 import { proxy } from './proxy.ts'
 import { server } from './server.ts'
@@ -156,6 +157,7 @@ export const schema = {
   },
   Policies: documents('Policies written in this file, same shape as the files in Policy:Directory.'),
   Proxy: proxy,
+  ForwardProxy: forwardProxy,
   Hosts: objects(
     {
       Host: optional('Host name of the gateway under which clients call the upstream, without a port.', hostName),

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { canonicalAddress, classifyAddress } from '../base/address.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { PassedPlace, Place } from '../http/listeners.ts'
@@ -21,36 +22,53 @@ export interface EntrypointSettings {
 const everything: ReadonlySet<Service> = new Set<Service>(['proxy', 'management'])
 const proxyAlone: ReadonlySet<Service> = new Set<Service>(['proxy'])
 const managementAlone: ReadonlySet<Service> = new Set<Service>(['management'])
+const forwardAlone: ReadonlySet<Service> = new Set<Service>(['forward'])
 
-/** Name of a passed socket (LISTEN_FDNAMES) on which management is served. */
-const managementName = 'management'
+/** Names of passed sockets (LISTEN_FDNAMES) that are not for calls of agents, and the setting that each needs. */
+const namedServices: ReadonlyMap<string, string> = new Map([
+  ['management', 'System:Server:Management:Enabled'],
+  ['forward', 'ForwardProxy:Enabled'],
+])
 
 /**
- * The entrypoints of a configuration: that of agents, then that of people if it is another one.
+ * The entrypoints of a configuration: that of agents, then those of the forward proxy and of people, if they are others.
  *
  * @throws StartupError when there is nothing to listen on
  */
 export function entrypointsOf(settings: EntrypointSettings): readonly [Entrypoint, ...Entrypoint[]] {
-  if (!settings.config.System.Server.Management.Enabled) {
-    const stray = settings.passedSockets.find(({ name }) => name === managementName)
-    if (stray === undefined) return [{ listen: agentPlaces(settings), serves: everything }]
-    throw new StartupError(
-      `Descriptor ${stray.fd} was passed for management. Set System:Server:Management:Enabled to true, or give the socket another name.`,
-    )
-  }
-  return [
-    { listen: agentPlaces(settings), serves: proxyAlone },
-    { listen: managementPlaces(settings), serves: managementAlone },
-  ]
+  const { System, ForwardProxy } = settings.config
+  const { Enabled: hasManagement } = System.Server.Management
+  if (!hasManagement) refuseStray(settings, 'management')
+  if (!ForwardProxy.Enabled) refuseStray(settings, 'forward')
+  const agents = { listen: agentPlaces(settings), serves: hasManagement ? proxyAlone : everything }
+  const others: Entrypoint[] = []
+  if (ForwardProxy.Enabled) others.push({ listen: forwardPlaces(settings), serves: forwardAlone })
+  if (hasManagement) others.push({ listen: managementPlaces(settings), serves: managementAlone })
+  return [agents, ...others]
 }
 
-/** Sockets that agents connect to, of those that were passed. */
+/** Whether every thread serves it; else the first one alone. */
+export const isOfAllThreads = ({ serves }: Entrypoint): boolean => serves !== managementAlone
+
+function refuseStray({ passedSockets }: EntrypointSettings, service: string): void {
+  const stray = passedSockets.find(({ name }) => name === service)
+  if (stray === undefined) return
+  throw new StartupError(
+    `Descriptor ${stray.fd} was passed for ${service}. Set ${namedServices.get(service)} to true, or give the socket another name.`,
+  )
+}
+
+/** Nothing but this machine can read what is sent to such an address. */
+export const isLoopback = (host: string): boolean =>
+  host.toLowerCase() === 'localhost' || classifyAddress(canonicalAddress(host) ?? '') === 'loopback'
+
+/** Of the sockets that were passed: those that are not for people. */
 export const passedToAgents = (passed: readonly PassedPlace[]): readonly PassedPlace[] =>
-  passed.filter(({ name }) => name !== managementName)
+  passed.filter(({ name }) => name !== 'management')
 
 function agentPlaces({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Place[] {
   const { Http, Unix, Threads } = config.System.Server
-  const passed = passedToAgents(passedSockets)
+  const passed = passedSockets.filter(({ name }) => name === undefined || !namedServices.has(name))
   const tcp: readonly Place[] =
     Http.Enabled && passed.length === 0
       ? [{ host: Http.Host, port: Http.Port, reusePort: Threads > 1, setting: 'System:Server:Http' }]
@@ -65,10 +83,20 @@ function agentPlaces({ config, baseDirectory, passedSockets }: EntrypointSetting
 
 function managementPlaces({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Place[] {
   const { Host, Port, UnixPath } = config.System.Server.Management
-  const passed = passedSockets.filter(({ name }) => name === managementName)
+  const passed = passedSockets.filter(({ name }) => name === 'management')
   if (passed.length > 0) return passed
   const unix = unixPlaces(config, baseDirectory, { path: UnixPath, setting: 'System:Server:Management:UnixPath' })
   return unix.length > 0 ? unix : [{ host: Host, port: Port, setting: 'System:Server:Management' }]
+}
+
+function forwardPlaces({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Place[] {
+  const { Host, Port, UnixPath } = config.ForwardProxy
+  const passed = passedSockets.filter(({ name }) => name === 'forward')
+  const unix = unixPlaces(config, baseDirectory, { path: UnixPath, setting: 'ForwardProxy:UnixPath' })
+  if (passed.length > 0) return [...passed, ...unix]
+  const reusePort = config.System.Server.Threads > 1
+  const isPlain = isLoopback(Host)
+  return [{ host: Host, port: Port, reusePort, isPlain, setting: 'ForwardProxy' }, ...unix]
 }
 
 interface UnixSetting {

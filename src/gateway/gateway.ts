@@ -15,7 +15,7 @@ import { createClientIp } from '../pipeline/client-ip.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Watch } from '../runtime/watchdog.ts'
 import { quarantines } from '../telemetry/layout.ts'
-import type { Pool } from '../threads/pool.ts'
+import type { OpenPorts, Pool } from '../threads/pool.ts'
 import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
@@ -216,7 +216,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     async listen() {
       guardPeers()
       const addresses = await listening.listen()
-      await pool?.listen(addresses.flatMap(({ port }) => port ?? []))
+      await pool?.listen(portsOf(addresses))
       foundation.fleet.listens(addresses)
       return addresses
     },
@@ -230,6 +230,11 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     },
   }
 }
+
+const portsOf = (addresses: readonly Address[]): OpenPorts => ({
+  all: addresses.flatMap(({ port }) => port ?? []),
+  shared: addresses.flatMap(({ port, isShared }) => (isShared && port) || []),
+})
 
 /** What the gateway observes of itself. */
 const watchesOf = (foundation: Foundation) => ({

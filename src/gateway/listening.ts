@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { type AcceptOptions, createAcceptor, type Incoming } from '../http/accept.ts'
 import { describeCertificate, readCertificate } from '../http/certificate.ts'
+import { readForwardTarget } from '../http/forward-target.ts'
 import {
   type Address,
   assertFree,
@@ -13,6 +14,7 @@ import {
   type TcpPlace,
 } from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
+import { readOwnTarget, readRequestTarget } from '../http/request-line.ts'
 import type { Certificate, ServerSettings } from '../http/servers.ts'
 import type { Service } from '../http/service.ts'
 import { createVirtualHosts } from '../http/virtual-hosts.ts'
@@ -24,7 +26,7 @@ import { viaName } from '../pipeline/steps/hops.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { type Base, publicNames } from './base.ts'
-import { type Entrypoint, entrypointsOf } from './entrypoints.ts'
+import { type Entrypoint, entrypointsOf, isOfAllThreads } from './entrypoints.ts'
 import type { SharedLimits } from './shared.ts'
 import { longestWaitSeconds } from './upstreams.ts'
 
@@ -48,8 +50,12 @@ const longestEnd = 100
 export interface Listening extends Pick<Listener, 'adopt'> {
   /** Opens every place to listen on; at least one. */
   listen(): Promise<readonly Address[]>
-  /** Listens on the TCP port that another thread has opened, and serves its share of the connections. */
-  join(port: number): Promise<void>
+  /**
+   * Listens on the TCP ports that another thread has opened, and serves its share of their connections.
+   *
+   * @param ports in the order in which that thread has opened them
+   */
+  join(ports: readonly number[]): Promise<void>
   /**
    * Stops accepting and lets what is under way finish, for `limitMs` at most. Resolves with what `inFlight` gave when
    * the rest was cut off; 0 when nothing was.
@@ -61,14 +67,20 @@ export interface Listening extends Pick<Listener, 'adopt'> {
 
 export function createListening(parts: ListeningParts): Listening {
   const { config, baseDirectory, egress, log } = parts
-  const { Server } = config.System
-  const [forAgents, ...others] = entrypointsOf(parts)
-  const agents = openEntrypoint(parts, forAgents, parts.limits.connections)
-  const opened = [agents]
+  const [first, ...others] = entrypointsOf(parts)
+  const open = (entrypoint: Entrypoint) => openEntrypoint(parts, entrypoint, parts.limits.connections)
+  const agents = open(first)
+  const opened = [agents, ...others.filter(isOfAllThreads).map(open)]
+  const own = others.filter(entrypoint => !isOfAllThreads(entrypoint))
   return {
     adopt: connection => agents.listener.adopt(connection),
-    async join(port) {
-      await agents.listener.listen({ host: Server.Http.Host, port, reusePort: true, setting: 'System:Server:Http' })
+    async join(ports) {
+      const places = opened.flatMap(({ listen, listener }) =>
+        listen.filter(isShared).map(place => ({ place, listener })),
+      )
+      for (const [index, { place, listener }] of places.entries()) {
+        await listener.listen({ ...place, port: ports[index]! })
+      }
     },
     async drain(limitMs, inFlight) {
       let cutOff = 0
@@ -83,7 +95,7 @@ export function createListening(parts: ListeningParts): Listening {
     },
     async listen() {
       // One thread alone serves people. Agents can take all of their connections: those of people are counted apart.
-      opened.push(...others.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
+      opened.push(...own.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
       const addresses: Address[] = []
       for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
@@ -142,7 +154,7 @@ async function listenAt({ listen: places, serves, listener }: OpenEntrypoint): P
   const addresses: Address[] = []
   for (const place of places) {
     const address = await listener.listen(place)
-    addresses.push(only === undefined ? address : { ...address, only })
+    addresses.push({ ...address, ...(only && { only }), ...(isShared(place) && { isShared: true }) })
   }
   return addresses
 }
@@ -150,16 +162,22 @@ async function listenAt({ listen: places, serves, listener }: OpenEntrypoint): P
 function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts, { serves }: Entrypoint) {
   const bodyTimeoutMs = config.System.Server.IdleTimeoutSeconds * 1_000
   return createAcceptor({
-    serves,
     onProxy,
     onOwn: incoming => onOwn(incoming, serves),
     counts,
     report,
     bodyTimeoutMs,
-    hosts: serves.has('proxy') ? createVirtualHosts(config.Hosts, publicNames(config)) : undefined,
-    takesWebSockets: serves.has('proxy') && config.Proxy.AllowUpgrade.length > 0,
+    routeOf: routingOf(config, serves),
+    takesWebSockets: config.Proxy.AllowUpgrade.length > 0,
     viaName: config.Proxy.Via ? viaName : undefined,
   })
+}
+
+function routingOf(config: Config, serves: ReadonlySet<Service>): AcceptOptions['routeOf'] {
+  if (serves.has('forward')) return readForwardTarget
+  if (!serves.has('proxy')) return readOwnTarget
+  const hosts = createVirtualHosts(config.Hosts, publicNames(config))
+  return (url, host) => readRequestTarget(url, host, hosts)
 }
 
 const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true

@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { describeCertificate } from '../http/certificate.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Base } from './base.ts'
+import { isLoopback } from './entrypoints.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
 import { describeStorage, usesPostgres } from './storage.ts'
@@ -39,7 +40,9 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
       config.Hosts.map(({ Host, Upstream }) => `${Host} for ${Upstream}`).join(', ') || undefined,
     ),
     ...row('Mode', config.Policy.Mode === 'observe' ? 'OBSERVE: nothing is refused or held by policy' : undefined),
-    ...[...warnings, ...hostWarnings(config), ...identity.tokens.warnings].flatMap(warning => row('Warning', warning)),
+    ...[...warnings, ...hostWarnings(config), ...forwardWarnings(config), ...identity.tokens.warnings].flatMap(
+      warning => row('Warning', warning),
+    ),
   ]
 }
 
@@ -49,6 +52,13 @@ function hostWarnings({ Hosts, System }: Config): readonly string[] {
   const isMissing = Hosts.length > 0 && System.PublicUrl === undefined
   return isMissing
     ? ['Hosts: without System:PublicUrl, answers to held requests on virtual hosts have no Location']
+    : []
+}
+
+function forwardWarnings({ ForwardProxy, System }: Config): readonly string[] {
+  const isSafe = isLoopback(ForwardProxy.Host) || System.Server.Tls.CertificateFile !== undefined
+  return ForwardProxy.Enabled && !isSafe
+    ? ['ForwardProxy:Host: tokens come in the clear; set System:Server:Tls, or listen on a loopback address']
     : []
 }
 

@@ -19,6 +19,8 @@ export interface CallTerms {
   readonly ms: number
   /** Whether the answer at the end of its time names the id: then the request stays held after the call. */
   readonly staysHeld: boolean
+  /** Whether its client comes again when it leaves before the outcome: then the request stays held as well. */
+  readonly comesAgain: boolean
   /** Hex; key with which the agent can cancel the call, unique among its calls. */
   readonly cancelKey?: string | undefined
 }
@@ -98,7 +100,7 @@ export function createCalls(options: CallOptions): Calls {
         own.calls.delete(terms)
         if (own.calls.size === 0) waiting.delete(id)
       }
-      if (isLeft) await leave(id, terms, !signal.aborted)
+      if (isLeft) await leave(id, terms, terms.comesAgain || !signal.aborted)
       return own.cancelled && view !== 'unknown' && view?.status === 'Withdrawn' ? 'cancelled' : view
     },
     async cancel(agentId, cancelKey, requestId) {

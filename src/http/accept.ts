@@ -6,11 +6,9 @@ import type { Addressing } from './addressing.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitAnswers, awaitTurn, type ParserError, putBack } from './pipelining.ts'
-import { readRequestTarget } from './request-line.ts'
+import type { Route } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
-import type { Service } from './service.ts'
 import { refuseTunnel, refuseUnreadable } from './unreadable.ts'
-import type { VirtualHosts } from './virtual-hosts.ts'
 
 /** A request whose head is read and whose framing is valid. */
 export interface Incoming {
@@ -32,17 +30,15 @@ export interface ProxyIncoming extends Incoming {
 }
 
 export interface AcceptOptions {
-  /** What the entrypoint serves. */
-  readonly serves: ReadonlySet<Service>
   /** Time limit for the whole body of a call of the gateway's own API. */
   readonly bodyTimeoutMs: number
   /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
   readonly viaName: string | undefined
-  /** Undefined when there are none. */
-  readonly hosts: VirtualHosts | undefined
+  /** Where a request points. @param host its `Host` field */
+  readonly routeOf: (url: string, host: string) => Route | Refusal
   /** Whether WebSockets may be opened to any host. */
   readonly takesWebSockets: boolean
-  /** `/proxy/...` and virtual hosts: `rawTarget` is the raw text of the upstream URL. */
+  /** Requests for upstreams: `rawTarget` is the raw text of the upstream URL. */
   readonly onProxy: (incoming: ProxyIncoming) => Promise<void> | undefined
   /** Everything else: `path` is path and query as received. */
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
@@ -74,10 +70,6 @@ const refusedMethods = new Set(['TRACE', 'CONNECT'])
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
 const notForBrowsers = refuse('browser_refused')
-const notForAgents = refuse(
-  'not_found',
-  'Requests for upstreams are not served here: this is the address for people. Agents call the other one.',
-)
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
@@ -128,7 +120,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
     count(server) {
       if (options.counts !== undefined) countConnections(server, options.counts)
     },
-    upgrades: req => options.takesWebSockets && asksForWebSocket(req, options.hosts),
+    upgrades: req => options.takesWebSockets && asksForWebSocket(req, options.routeOf),
     drain() {
       draining = true
     },
@@ -136,11 +128,11 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
 }
 
 /** Other requests that ask for another protocol are answered as if they did not; malformed handshakes too. */
-function asksForWebSocket({ method, url = '', headers }: IncomingMessage, hosts: VirtualHosts | undefined): boolean {
+function asksForWebSocket({ method, url = '', headers }: IncomingMessage, routeOf: AcceptOptions['routeOf']): boolean {
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return false
   // Before its body has come, node would give a stream that is not the connection.
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false
-  const route = readRequestTarget(url, headers.host ?? '', hosts)
+  const route = routeOf(url, headers.host ?? '')
   return !isRefusal(route) && route.kind === 'proxy'
 }
 
@@ -174,10 +166,9 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
   }
   // Node reads nothing after such a request: it must be the last one on its connection.
   if (fields.upgrade) res.shouldKeepAlive = false
-  const route = readRequestTarget(req.url ?? '', fields.host, options.hosts)
+  const route = options.routeOf(req.url ?? '', fields.host)
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
-    if (!options.serves.has('proxy')) return answer(arrived, notForAgents)
     if (fields.webSocket && !options.takesWebSockets) return answer(arrived, noWebSocket)
     const { rawTarget, addressing } = route
     if (fields.isLoad && addressing.sharesOrigin) return answer(arrived, notForBrowsers)

@@ -11,7 +11,12 @@ export interface Linked {
   readonly tokenNames: readonly string[]
 }
 
+/** How a client comes that has the gateway as its proxy. `forward`: with the whole URL in its request line. */
+export type Road = 'forward'
+
 export interface Addressing {
+  /** Undefined when the client calls the gateway as a server. */
+  readonly road: Road | undefined
   /** Answers are in the origin of the gateway itself, which has the console. */
   readonly sharesOrigin: boolean
   /** The upstream that the called host stands for; undefined when the URL names it. */
@@ -35,6 +40,7 @@ export const bareMark = 'without-credentials/'
 
 /** `/proxy/https://host`, or `/proxy/https/host` for clients that turn `://` in a path into something else. */
 class UnderProxy implements Addressing {
+  readonly road = undefined
   readonly sharesOrigin = true
   readonly standsFor = undefined
   readonly dropsCredentials: boolean

@@ -64,7 +64,7 @@ function membersOf(format: ErrorFormat, { refusal: code, status, detail }: Refus
 
 /** Error types of the SDKs of model providers, by status. */
 function errorTypeOf(status: number): string {
-  if (status === 401) return 'authentication_error'
+  if (status === 401 || status === 407) return 'authentication_error'
   if (status === 403) return 'permission_error'
   if (status === 404) return 'not_found_error'
   if (status === 429) return 'rate_limit_error'

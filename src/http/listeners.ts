@@ -14,6 +14,8 @@ export interface TcpPlace {
   readonly port: number
   /** Several sockets may have the same port, one in each thread: the system shares connections out among them. */
   readonly reusePort?: boolean
+  /** Not TLS, even if there is a certificate. */
+  readonly isPlain?: boolean
   /** Section of the settings with its `Host` and `Port`, for error messages. */
   readonly setting: string
 }
@@ -36,6 +38,8 @@ export interface Address {
   readonly port: number | undefined
   /** Set when this alone is served there. */
   readonly only?: Service
+  /** Every thread listens on this port. */
+  readonly isShared?: true
 }
 
 export interface Listener {
@@ -58,7 +62,6 @@ export interface Listener {
 /** Listens in any number of places; one acceptor takes the requests of all of them. */
 export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
   const servers = createServers(settings, acceptor)
-  const scheme = settings.certificate === undefined ? 'http' : 'https'
   /** Each removes the file of a closed unix socket. */
   const removals: (() => void)[] = []
   let adopting: Server | undefined
@@ -69,14 +72,15 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
         removals.push(await listenUnix(servers.unix(), place))
         return { url: `unix:${place.path}`, port: undefined }
       }
-      const server = 'fd' in place ? await listenPassed(servers, place) : await listenTcp(servers.tcp(), place)
+      const isPlain = settings.certificate === undefined || ('isPlain' in place && place.isPlain === true)
+      const server = 'fd' in place ? await listenPassed(servers, place) : await listenTcp(servers.tcp(isPlain), place)
       const address = server.address()
       if (address === null || typeof address === 'string') {
         // Node knows no address of a unix socket that was passed, and no other place gets here.
         return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
       }
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
-      return { url: `${scheme}://${host}:${address.port}`, port: address.port }
+      return { url: `${isPlain ? 'http' : 'https'}://${host}:${address.port}`, port: address.port }
     },
     adopt(connection) {
       adopting ??= servers.adopting()

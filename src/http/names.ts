@@ -38,7 +38,7 @@ const steering: ReadonlySet<string> = new Set([
 ])
 
 /** Kinds of such fields, as docs/requests.md lists them. `origin`: what the client keeps for the whole origin. */
-export type Lead = 'location' | 'link' | 'refresh' | 'cookie' | 'challenge' | 'host' | 'origin'
+export type Lead = 'location' | 'link' | 'refresh' | 'cookie' | 'challenge' | 'host' | 'origin' | 'proxy'
 
 const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
   ['location', 'location'],
@@ -50,6 +50,9 @@ const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
   // Of the name and port that the client called, on virtual hosts too: those are the gateway's.
   ['alt-svc', 'host'],
   ['strict-transport-security', 'host'],
+  // Of a proxy, which an upstream is not (RFC 9110 sections 11.7.1 and 11.7.3).
+  ['proxy-authenticate', 'proxy'],
+  ['proxy-authentication-info', 'proxy'],
   ['accept-ch', 'origin'],
   ['clear-site-data', 'origin'],
   ['critical-ch', 'origin'],

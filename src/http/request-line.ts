@@ -36,6 +36,17 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
   return { kind: 'proxy', rawTarget: raw, addressing: byUrl[form] }
 }
 
+/** The same where agents are not served. */
+export function readOwnTarget(url: string, host: string): Route | Refusal {
+  const route = readRequestTarget(url, host, undefined)
+  return 'kind' in route && route.kind === 'proxy' ? notForAgents : route
+}
+
+const notForAgents = refuse(
+  'not_found',
+  'Requests for upstreams are not served here: this is the address for people. Agents call the other one.',
+)
+
 /** Of `/proxy/https/host/path`, for clients that turn `://` in a path into something else. */
 const schemes: ReadonlySet<string> = new Set(['http', 'https'])
 const encodedPort = /^([^/?%]+)%3A(?=\d+(?:[/?]|$))/i

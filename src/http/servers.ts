@@ -25,8 +25,8 @@ export interface Certificate {
 /** Servers that do not listen yet. One set of limits holds for the connections of all of them. */
 export interface Servers {
   readonly all: readonly Server[]
-  /** For TCP; TLS when there is a certificate. */
-  tcp(): Server
+  /** For TCP; TLS when there is a certificate, unless it is to be plain. */
+  tcp(isPlain?: boolean): Server
   unix(): Server
   /** For connections that are accepted, and counted, elsewhere. */
   adopting(): Server
@@ -87,7 +87,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
 
   return {
     all,
-    tcp: () => (certificate === undefined ? take(blank()) : secure(certificate)),
+    tcp: (isPlain = false) => (certificate === undefined || isPlain ? take(blank()) : secure(certificate)),
     unix: () => takeUnix(blank()),
     adopting: () => serve(blank()),
     blank,

@@ -13,6 +13,8 @@ export interface LogFields {
   readonly ownerId?: string | undefined
   readonly clientIp?: string | undefined
   readonly method?: string | undefined
+  /** How the client came that has the gateway as its proxy. */
+  readonly road?: string | undefined
   /** Scheme, host and port of the upstream. */
   readonly origin?: string | undefined
   /** Path of the target, without its query. */

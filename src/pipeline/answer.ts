@@ -3,10 +3,12 @@ import { resetConnection } from '../http/reset.ts'
 import { sendRefusal } from '../http/respond.ts'
 import { errorFormatOf } from './error-format.ts'
 import type { Exchange } from './exchange.ts'
+import { inFormOfClient } from './steps/credential.ts'
 
 /** Refuses an exchange, once: one that was ended while it waited stays as it was answered then. */
-export function answer(exchange: Exchange, refusal: Refusal): void {
+export function answer(exchange: Exchange, given: Refusal): void {
   if (exchange.refusal !== undefined) return
+  const refusal = inFormOfClient(exchange, given)
   exchange.refusal = refusal.refusal
   exchange.cause = refusal.cause
   exchange.failure = refusal.failure

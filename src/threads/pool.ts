@@ -29,6 +29,13 @@ export interface PoolOptions {
   readonly forget: (thread: number) => void
 }
 
+/** TCP ports of the gateway. */
+export interface OpenPorts {
+  readonly all: readonly number[]
+  /** Those that every thread listens on. */
+  readonly shared: readonly number[]
+}
+
 /** The threads beside the main one. When a call with a change resolves, the change is in force in all of them. */
 export interface Pool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
@@ -40,10 +47,8 @@ export interface Pool {
   forgetGrant(id: string | undefined): Promise<void>
   /**
    * Starts the threads; resolves when all of them listen. Rejects when one cannot.
-   *
-   * @param ports of the gateway, the one to share first
    */
-  listen(ports: readonly number[]): Promise<void>
+  listen(ports: OpenPorts): Promise<void>
   /** False when one of them could not reload its credentials. */
   reload(): Promise<boolean>
   /** Requests that were cut off. */
@@ -76,7 +81,7 @@ export function createPool(options: PoolOptions): Pool {
 class ThreadPool implements Pool {
   readonly #options: PoolOptions
   readonly #members = new Map<number, Member>()
-  #ports: readonly number[] = []
+  #ports: OpenPorts = { all: [], shared: [] }
   #peers: readonly string[] = []
   /** Policies that the threads have, or will have once they have done what they were told. */
   #told: PolicyList = []
@@ -113,7 +118,7 @@ class ThreadPool implements Pool {
     await this.#tell(({ link }) => link.call('changePolicies', [change]))
   }
 
-  async listen(ports: readonly number[]): Promise<void> {
+  async listen(ports: OpenPorts): Promise<void> {
     this.#ports = ports
     this.#told = this.#options.policies()
     const numbers = Array.from({ length: this.#options.count }, (_, index) => index + 1)
@@ -171,12 +176,12 @@ class ThreadPool implements Pool {
 
   async #open(member: Member): Promise<void> {
     const { link } = member
-    await link.call('setListeners', [this.#ports])
+    await link.call('setListeners', [this.#ports.all])
     await link.call('setPeers', [this.#peers])
     member.listens = true
     // Changes told before, without a wait for the answer, are applied before this one, and so before a connection is taken.
     await link.call('changePolicies', [changeBetween([], this.#told)])
-    if (!this.#closing) await link.call('listen', [this.#ports[0]!])
+    if (!this.#closing) await link.call('listen', [this.#ports.shared])
   }
 
   #ended(thread: number, member: Member, livedMs: number): void {

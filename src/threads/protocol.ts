@@ -52,7 +52,8 @@ export interface ThreadCalls {
   changeTokens(epoch: string | undefined): Promise<void>
   /** A grant was withdrawn. */
   forgetGrant(id: string | undefined): Promise<void>
-  listen(port: number): Promise<void>
+  /** Opens these ports, which the first thread has opened as well. */
+  listen(ports: readonly number[]): Promise<void>
   /** Ports of the gateway itself: requests must not be forwarded to them. */
   setListeners(ports: readonly number[]): Promise<void>
   /** Where other gateways of the fleet listen: requests must not be forwarded there either. */

@@ -55,11 +55,14 @@ export function bearerToken(value: string): string | undefined {
 }
 
 /** The password of `Basic` credentials (RFC 7617 section 2); undefined when there is none. */
-export function basicPassword(value: string): string | undefined {
+export const basicPassword = (value: string): string | undefined => basicPair(value)?.[1]
+
+/** Name and password. */
+function basicPair(value: string): readonly [string, string] | undefined {
   if (value.slice(0, 6).toLowerCase() !== 'basic ') return undefined
   const pair = Buffer.from(value.slice(6), 'base64').toString('latin1')
   const colon = pair.indexOf(':')
-  return colon < 0 ? undefined : pair.slice(colon + 1)
+  return colon < 0 ? undefined : [pair.slice(0, colon), pair.slice(colon + 1)]
 }
 
 const ofToken = 'POST /tokens gives one; a key of the agent is one too.'
@@ -75,7 +78,8 @@ export function refuseUnreadable(field: string): Refusal {
   return challenge('unreadable', { reason, remedy: ofToken, error: 'invalid_request' })
 }
 
-const basicChallenge = ['WWW-Authenticate', 'Basic realm="agent-gateway", charset="UTF-8"']
+const basic = 'Basic realm="agent-gateway", charset="UTF-8"'
+const basicChallenge = ['WWW-Authenticate', basic]
 
 /**
  * The same 401 for a client that may present its key as a password: git, pip and container tools do so only when asked.
@@ -85,6 +89,34 @@ export function withBasic(refusal: Refusal): Refusal {
   return refusal.refusal === 'unauthenticated'
     ? { ...refusal, headers: [...basicChallenge, ...(refusal.headers ?? [])] }
     : refusal
+}
+
+/**
+ * The token in the values of `Proxy-Authorization`: behind Bearer, or the password of Basic with any name, or the name with an
+ * empty password.
+ */
+export function proxyToken(values: readonly string[]): string | Refusal {
+  const [value, ...more] = values
+  if (more.length > 0) return refuse('invalid_request', 'A request must have at most one Proxy-Authorization.', closing)
+  if (value === undefined) return refuseMissing('Proxy-Authorization')
+  return (bearerToken(value) ?? basicToken(value)) || refuseUnreadable('Proxy-Authorization')
+}
+
+function basicToken(value: string): string | undefined {
+  const pair = basicPair(value)
+  return pair && (pair[1] || pair[0])
+}
+
+const closing = { headers: ['Connection', 'close'] }
+
+/**
+ * The same 401 for a client that has the gateway as its proxy (RFC 9110 section 15.5.8). Clients take the first challenge that
+ * they know, and most know no other than Basic.
+ */
+export function asProxy({ detail, cause, headers = [] }: Refusal): Refusal {
+  const own = headers.filter((_, at) => headers[at - 1] === 'WWW-Authenticate')
+  const challenges = [basic, own[0] ?? 'Bearer'].flatMap(challenge => ['Proxy-Authenticate', challenge])
+  return refuse('proxy_authentication_required', detail, { headers: [...challenges, ...closing.headers], cause })
 }
 
 interface Challenge {

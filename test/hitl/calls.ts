@@ -3,7 +3,7 @@ import type { CallTerms } from '../../src/hitl/calls.ts'
 import { agent, held, openDesk, otherAgent, reviewer, suspended, verdict } from '../fixtures/hitl.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
-const terms: CallTerms = { viewer: agent, requestId: 'r', staysHeld: true, ms: 600_000 }
+const terms: CallTerms = { viewer: agent, requestId: 'r', staysHeld: true, comesAgain: false, ms: 600_000 }
 
 async function openCalls(t: Test) {
   const desk = await openDesk({ directory: testdir(t) })

@@ -5,16 +5,16 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createAcceptor } from '../../src/http/accept.ts'
 import { createListener } from '../../src/http/listeners.ts'
+import { readRequestTarget } from '../../src/http/request-line.ts'
 import { call } from '../fixtures/call.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 function start(t: Test, maxConnections: number) {
   let open = 0
   const acceptor = createAcceptor({
-    serves: new Set(['proxy', 'management']),
     bodyTimeoutMs: 1_000,
     viaName: undefined,
-    hosts: undefined,
+    routeOf: (url, host) => readRequestTarget(url, host, undefined),
     takesWebSockets: false,
     onProxy: async () => {},
     onOwn: async ({ res, path }) => void res.end(path),

@@ -33,6 +33,7 @@ function callMembers(exchange: Exchange, { clientIpOf }: EndParts): string {
     `"requestId":"${requestId}"${plain('agentId', agent?.id)}${plain('keyId', keyIdOf(exchange.claims))}` +
     plain('clientIp', clientIpOf(exchange.socket, req.rawHeaders)) +
     plain('method', req.method) +
+    plain('road', exchange.addressing.road) +
     (target === undefined ? '' : plain('origin', target.origin.key) + text('path', redactPath(target.path))) +
     number('status', statusOf(exchange))
   )

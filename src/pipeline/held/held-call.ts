@@ -13,7 +13,7 @@ import { waitingForReview } from '../../http/quiet.ts'
 import { sendReply } from '../../http/respond.ts'
 import { providerOfPath } from '../../policy/language/fields/llm.ts'
 import type { Checked, Decided } from '../exchange.ts'
-import { answerFields } from '../outbound/answer-fields.ts'
+import { answerFields, answerStatus } from '../outbound/answer-fields.ts'
 import type { Parts } from '../parts.ts'
 import { isStillAdmitted } from '../rights.ts'
 
@@ -28,6 +28,8 @@ const noRetry = ['X-Should-Retry', 'false']
 
 export interface WaitTerms {
   readonly seconds: number
+  /** A client that leaves comes again: its request stays held. */
+  readonly comesAgain: boolean
   /** `Preference-Applied`, when the client stated a preference. */
   readonly applied: readonly string[]
   /** 503 instead of 202 when nobody decided in time. */
@@ -41,24 +43,29 @@ export interface HeldCall {
 }
 
 /**
- * How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds. SDKs of MCP and of model
- * providers take 202 for the answer: they wait unless told otherwise, and get 503.
+ * How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds, or ForwardProxy:WaitSeconds.
+ * SDKs of MCP and of model providers, and clients of the forward proxy, which know nothing of the gateway, take 202 for the
+ * answer: they wait unless told otherwise, and get 503.
  */
 export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms {
   const { decision, req, rpc, claims } = exchange
   const { WaitSeconds, TimeoutSeconds } = config.HumanInTheLoop
+  const isUnaware = exchange.addressing.road !== undefined && rpc === undefined
   const terms = decision.decision === 'Allow' ? undefined : decision
   const isModelCall = rpc === undefined && terms?.waitSeconds !== 0 && callsModel(exchange)
-  const set = terms?.waitSeconds ?? WaitSeconds
+  const set = terms?.waitSeconds ?? (isUnaware ? config.ForwardProxy.WaitSeconds : WaitSeconds)
   const usual = set === 0 && isModelCall ? Math.min(modelWaitSeconds, TimeoutSeconds) : set
   const stated = statedWait(req.rawHeaders, Math.max(longestWait, usual))
   const wanted = stated ?? (rpc !== undefined && usual === 0 ? TimeoutSeconds : usual)
   // The agent cannot be given the outcome after its token has expired.
   const left = Math.floor(claims.exp - clock.now() / 1_000)
   const seconds = Math.max(0, Math.min(wanted, left))
-  const refused = rpc !== undefined || (stated === undefined && (isModelCall || terms?.whenUndecided === 'refused'))
+  const isTold = isModelCall || isUnaware || terms?.whenUndecided === 'refused'
+  const refused = rpc !== undefined || (stated === undefined && isTold)
   return {
     seconds,
+    // Unaware clients give up after their own time, and repeat the request.
+    comesAgain: isUnaware && stated === undefined,
     applied: preferenceApplied(stated === undefined ? 0 : seconds),
     refused,
   }
@@ -128,6 +135,7 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
     requestId,
     ms: terms.seconds * 1_000,
     staysHeld: !terms.refused,
+    comesAgain: terms.comesAgain,
     cancelKey,
   }
   exchange.wait = own
@@ -202,7 +210,8 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
   if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
   const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]
   res.sendDate = false
-  res.writeHead(answer.status, [...answerFields(answer.rawHeaders, exchange, parts.links), ...own])
+  const fields = answerFields(answer.rawHeaders, exchange, parts.links)
+  res.writeHead(answerStatus(answer.status, exchange, fields), [...fields, ...own])
   res.end(answer.body)
   return undefined
 }

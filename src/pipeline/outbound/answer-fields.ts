@@ -11,12 +11,35 @@ import { type Answered, type Links, linkTo } from '../links.ts'
 export function answerFields(received: readonly string[], exchange: Answered, links: Links): string[] {
   const fields: string[] = []
   const leads = passFields(received, fields)
+  if (leads && exchange.addressing.road !== undefined) return withoutOthers(fields)
   if (leads) leadThroughGateway(fields, exchange, links)
   // A browser may have sent this credential by itself. Its answer must not become a page in the origin of the console.
   if (exchange.addressing.sharesOrigin && exchange.tokenNames.includes('authorization')) {
     fields.push('Content-Security-Policy', 'sandbox')
   }
   return fields
+}
+
+/**
+ * Clients of the forward proxy see the upstream as it is. But they would take fields of a proxy for those of the gateway, and
+ * an address in `Alt-Svc` is not theirs to call past it.
+ */
+function withoutOthers(fields: readonly string[]): string[] {
+  return fields.filter((_, i) => !notForClients.has(fieldName(fields[i - (i % 2)]!).lower))
+}
+
+const notForClients: ReadonlySet<string> = new Set(['alt-svc', 'proxy-authenticate', 'proxy-authentication-info'])
+
+/**
+ * The status of an upstream's answer as the client gets it. A client of the forward proxy would take 407 for the gateway's, and
+ * send its token again.
+ *
+ * @param fields those that the client gets; the status of the upstream is added when it is replaced
+ */
+export function answerStatus(status: number, { addressing }: Answered, fields: string[]): number {
+  if (status !== 407 || addressing.road === undefined) return status
+  fields.push(`${upstreamPrefix}Status`, String(status))
+  return 502
 }
 
 function leadThroughGateway(fields: string[], exchange: Answered, links: Links): void {
@@ -44,6 +67,7 @@ const upstreamPrefix = 'Gateway-Upstream-'
 function isPassed(leads: Lead, { addressing }: Answered, { redirects, cookies }: Links): boolean {
   if (leads === 'cookie') return cookies === 'Pass'
   if (leads === 'origin') return !addressing.sharesOrigin
+  if (leads === 'proxy') return true
   return redirects === 'Pass' && (leads === 'location' || leads === 'link' || leads === 'refresh')
 }
 
@@ -58,6 +82,7 @@ const rewrites: Readonly<Record<Lead, Rewrite>> = {
   challenge,
   host: () => undefined,
   origin: () => undefined,
+  proxy: value => value,
 }
 
 /** A target in angle brackets, then parameters, whose quoted strings may contain commas (RFC 8288 section 3). */

@@ -12,7 +12,7 @@ import { readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
 import { refuseFenced } from '../rights.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
-import { answerFields } from './answer-fields.ts'
+import { answerFields, answerStatus } from './answer-fields.ts'
 import { pairs } from './interim.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
@@ -53,7 +53,7 @@ export abstract class Downstream implements AgentOutput {
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
     if (interests !== undefined && this.#isRead(interests, head, fields)) return
-    res.writeHead(head.status, head.reason, fields)
+    this.#writeStart(head, fields)
     const { contentLength = 0 } = head
     this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
     if (this.#missing === 0) this.#stream()
@@ -106,9 +106,14 @@ export abstract class Downstream implements AgentOutput {
     if (this.isFenced()) return
     this.describe(length)
     if (this.#head === undefined) throw new Error('cannot happen: an answer begins without a head')
-    const { status, reason } = this.#head
-    this.exchange.res.writeHead(status, reason, [...(this.#fields ?? [])])
+    this.#writeStart(this.#head, [...(this.#fields ?? [])])
     this.#stream()
+  }
+
+  #writeStart({ status, reason }: ResponseHead, fields: string[]): void {
+    const shown = answerStatus(status, this.exchange, fields)
+    if (shown === status) this.exchange.res.writeHead(status, reason, fields)
+    else this.exchange.res.writeHead(shown, fields)
   }
 
   write(bytes: Buffer): void {

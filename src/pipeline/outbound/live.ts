@@ -103,7 +103,7 @@ class LiveView extends RequestView<Admitted> {
   /** The gateway's own field is hidden from rules by its name; those of virtual hosts may be the upstream's as well. */
   get rawHeaders(): readonly string[] {
     const { rawHeaders, fields, tokenNames, addressing } = this.call
-    const isHiddenByName = tokenNames.length <= 1 && addressing.standsFor === undefined
+    const isHiddenByName = tokenNames.length <= 1 && addressing.standsFor === undefined && addressing.road === undefined
     this.#rawHeaders ??= withoutNominated(isHiddenByName ? rawHeaders : withoutTokens(rawHeaders, tokenNames), fields)
     return this.#rawHeaders
   }

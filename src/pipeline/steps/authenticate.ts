@@ -5,7 +5,7 @@ import type { Claims } from '../../tokens/claims.ts'
 import { refuseToken, type TokenProblem } from '../../tokens/problem.ts'
 import type { Exchange, Outcome, Step } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
-import { dropCredentials, refuseUnauthenticated, tokenField, tokenOf } from './credential.ts'
+import { dropCredentials, tokenField, tokenOf } from './credential.ts'
 
 /**
  * Finds the agent behind the token (spec 5.1, 5.2). Which agent it is comes from the token; what it may do now is
@@ -15,7 +15,7 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   const fenced = parts.fencedAs()
   if (fenced !== undefined) return refuse(fenced)
   const token = tokenOf(exchange, parts)
-  if (typeof token !== 'string') return refuseUnauthenticated(exchange, token)
+  if (typeof token !== 'string') return token
   exchange.token = token
   if (exchange.addressing.dropsCredentials) dropCredentials(exchange)
   const claims = parts.verifyToken(token, exchange.socket)
@@ -30,7 +30,7 @@ function findAgent(exchange: Exchange, claims: Claims | TokenProblem, parts: Par
   const agent = typeof claims === 'string' ? undefined : parts.agentOf(claims.sub)
   if (typeof claims === 'string' || agent === undefined) {
     const problem = typeof claims === 'string' ? claims : 'unknown_agent'
-    return refuseUnauthenticated(exchange, refuseToken(problem, tokenField(exchange, parts)))
+    return refuseToken(problem, tokenField(exchange, parts))
   }
   exchange.claims = claims
   exchange.agent = agent

@@ -5,9 +5,11 @@ import { isSecretName } from '../../base/secret-names.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { fieldName } from '../../http/names.ts'
 import {
+  asProxy,
   basicPassword,
   bearerToken,
   presentedToken,
+  proxyToken,
   refuseMissing,
   refuseUnreadable,
   withBasic,
@@ -16,6 +18,7 @@ import type { Exchange } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 
 const authorization = 'authorization'
+const proxyAuthorization = 'proxy-authorization'
 
 /**
  * Fields of a virtual host that may carry a JSON Web Token, by their lower-case names, as people write them. A key is known by
@@ -29,6 +32,7 @@ const tokenFields: ReadonlyMap<string, string> = new Map(
 export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   const { UseCustomHeader, CustomHeaderName, FallbackToAuthorization } = parts.config.Security.AgentAuth
   const raw = exchange.req.rawHeaders
+  if (exchange.addressing.road !== undefined) return tokenOfProxyClient(exchange)
   if (UseCustomHeader) {
     const { lower, folded } = fieldName(CustomHeaderName)
     const values = fieldValues(raw, lower)
@@ -41,6 +45,12 @@ export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   const values = fieldValues(raw, authorization)
   const known = values.length === 1 ? tokenInAuthorization(values[0]!) : undefined
   return known ?? presentedToken(values, 'Authorization')
+}
+
+/** A client that has the gateway as its proxy has settings for the proxy (RFC 9110 section 11.7.2). */
+function tokenOfProxyClient(exchange: Exchange): string | Refusal {
+  exchange.tokenNames = [proxyAuthorization]
+  return proxyToken(fieldValues(exchange.req.rawHeaders, proxyAuthorization))
 }
 
 /** Clients of a virtual host have settings for its upstream alone. */
@@ -108,16 +118,20 @@ function ownText(text: string | undefined): string | undefined {
 export function tokenField({ tokenNames }: Exchange, { config }: Parts): string {
   const { CustomHeaderName } = config.Security.AgentAuth
   const name = tokenNames.at(-1)
+  if (name === proxyAuthorization) return 'Proxy-Authorization'
   return name === undefined || name === fieldName(CustomHeaderName).folded
     ? CustomHeaderName
     : (tokenFields.get(name) ?? name)
 }
 
 /**
- * A 401, in a form that the client understands. Under `/proxy/` no password is asked for: a browser would take one from a
- * link and send it with all that follows, in the origin of the console.
+ * A 401 in a form that the client understands: a client of the forward proxy would take it for the upstream's. Under `/proxy/`
+ * no password is asked for: a browser would take one from a link and send it with all that follows, in the origin of the
+ * console.
  */
-export function refuseUnauthenticated(exchange: Exchange, refusal: Refusal): Refusal {
+export function inFormOfClient(exchange: Exchange, refusal: Refusal): Refusal {
+  if (refusal.refusal !== 'unauthenticated') return refusal
+  if (exchange.addressing.road !== undefined) return asProxy(refusal)
   return isVirtual(exchange) ? withBasic(refusal) : refusal
 }
 

@@ -23,6 +23,7 @@ const mostDecodings = 4
 export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
   const { tokenNames } = exchange
   const { rawHeaders } = exchange.req
+  if (exchange.addressing.road !== undefined && hasOwnField(exchange, parts)) return misplaced
   // Opaque tokens of an identity provider may be shorter.
   const least = Math.min(leastToken, exchange.token.length)
   let suspects = suspectsIn(exchange.rawTarget, exchange)
@@ -36,6 +37,13 @@ export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
 
 const misplaced = refuse('token_misplaced')
 const none: readonly string[] = []
+
+/** Clients of the forward proxy have no business with the field of `/proxy/`: its value must not leave, whatever it is. */
+function hasOwnField({ fields }: Exchange, { config }: Parts): boolean {
+  const { UseCustomHeader, CustomHeaderName } = config.Security.AgentAuth
+  const own = fieldName(CustomHeaderName).folded
+  return UseCustomHeader && fields.names.some(({ folded }) => folded === own)
+}
 
 /** Tokens in a text that may be the gateway's. */
 function suspectsIn(text: string, { token }: Exchange): readonly string[] {

@@ -1,0 +1,21 @@
+import { listenHost } from './formats.ts'
+import { boolean, integer, optional, text } from './setting.ts'
+
+/** Settings under `ForwardProxy`: for clients that have the gateway as their HTTP proxy. */
+export const forwardProxy = {
+  Enabled: boolean(false, 'Serve a forward proxy, for clients with HTTP_PROXY, on a port of its own.'),
+  Host: text(
+    '127.0.0.1',
+    'Address to listen on. With System:Server:Tls it is TLS there, unless the address is a loopback one.',
+    listenHost,
+  ),
+  Port: integer(7081, 'TCP port to listen on; 0 takes any free one.', { max: 65_535 }),
+  UnixPath: optional(
+    'Unix socket to listen on as well, relative to gateway.yaml; permissions as System:Server:Unix:Mode.',
+  ),
+  WaitSeconds: integer(
+    300,
+    'How long a held call waits for its outcome unless its rule or Prefer: wait says otherwise; then it gets 503, and the same request joins the review.',
+    { max: 86_400 },
+  ),
+}
